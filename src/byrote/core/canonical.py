@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""The canonical form: one spelling for every JSON value, so that equal specs share a hash.
+
+It is RFC 8785 with one extension: integers are written exactly, whatever their size. A plain
+RFC 8785 would round 2**53 + 1 to 2**53 and give two payloads one hash. It is only ever hashed;
+what is stored and delivered is the text as it was given. docs/reference/spec-hash.md tells the
+format byte by byte, contracts/spec_hash.json holds vectors for other languages.
+
+This is the slow, plain reference; `codec` has a path in C that is tested to agree with it.
+"""
+
+import json
+from typing import Final
+
+_quote = json.JSONEncoder(ensure_ascii=False).encode  # Escapes exactly what RFC 8785 escapes.
+
+
+class _Mark(str):
+    """Text to copy as it is; a plain value never holds a str subclass, so it is never mistaken."""
+
+    __slots__ = ()
+
+
+_CLOSE_LIST: Final = _Mark("]")
+_CLOSE_DICT: Final = _Mark("}")
+_COMMA: Final = _Mark(",")
+
+
+def canonical(value: object) -> bytes:
+    """Write a plain JSON value in its one canonical form; TypeError or ValueError if it has none.
+
+    It keeps its own stack, so that nesting is bounded by memory and not by the caller's frames.
+    """
+    written: list[str] = []
+    pending: list[object] = [value]
+    while pending:
+        node = pending.pop()
+        kind = type(node)
+        if kind is list:
+            written.append("[")
+            pending.extend(reversed(_list_pieces(node)))  # type: ignore[arg-type]  # kind says so
+        elif kind is dict:
+            written.append("{")
+            pending.extend(reversed(_dict_pieces(node)))  # type: ignore[arg-type]  # kind says so
+        else:
+            written.append(_scalar(node))
+    return "".join(written).encode()
+
+
+def float_text(number: float) -> str:
+    """Write a finite float as ECMAScript does (Number::toString), shortest digits that return."""
+    # repr finds the same shortest digits; only where it puts point and exponent differs.
+    mantissa, _, exponent = repr(abs(number)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    if not whole.isdecimal():
+        raise ValueError("NaN and infinities have no canonical form")
+    sign = "-" if number < 0 else ""  # Not for -0.0, which is written as 0.
+    fraction = "" if fraction == "0" else fraction
+    if not exponent:
+        return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
+    return sign + _place_point(whole + fraction, len(whole) + int(exponent))
+
+
+def _place_point(digits: str, point: int) -> str:
+    """Write 0.digits x 10**point the way ECMAScript chooses; repr has dealt with the middle."""
+    if len(digits) <= point <= 21:
+        return digits.ljust(point, "0")
+    if -6 < point <= 0:
+        return "0." + "0" * -point + digits
+    head = f"{digits[0]}.{digits[1:]}" if len(digits) > 1 else digits
+    return f"{head}e{point - 1:+d}"
+
+
+def _scalar(node: object) -> str:
+    kind = type(node)
+    if kind is _Mark:
+        return str(node)
+    if kind is str:
+        return _quote(node)
+    if kind is int:
+        return str(node)
+    if kind is float:
+        return float_text(node)  # type: ignore[arg-type]  # kind says so
+    if node is None:
+        return "null"
+    if kind is bool:
+        return "true" if node else "false"
+    raise TypeError(f"{kind.__name__} has no canonical form")
+
+
+def _list_pieces(items: list[object]) -> list[object]:
+    pieces: list[object] = [_COMMA] * max(2 * len(items) - 1, 0)
+    pieces[::2] = items
+    pieces.append(_CLOSE_LIST)
+    return pieces
+
+
+def _dict_pieces(members: dict[str, object]) -> list[object]:
+    pieces: list[object] = []
+    comma = ""
+    for key in sorted(members, key=_utf16):
+        pieces += (_Mark(f"{comma}{_quote(key)}:"), members[key])
+        comma = ","
+    pieces.append(_CLOSE_DICT)
+    return pieces
+
+
+def _utf16(key: str) -> bytes:
+    # Big-endian bytes compare as UTF-16 code units do. Not key.encode: this refuses other types.
+    return str.encode(key, "utf-16-be")

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""Byrote's own errors: one base, few children, each with a stable `code` and a way out."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from byrote.core.duration import duration
+
+
+class ByroteError(Exception):
+    """Anything Byrote refuses or cannot do; `code` is stable and the same on every door."""
+
+    code: str = "error"
+
+
+class BadPayload(ByroteError, ValueError):
+    """A value that could not come back exactly as sent; `path` says where, `reason` why."""
+
+    code = "bad_payload"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type["BadPayload"], tuple[str, str]]:
+        # Exceptions pickle their message as the only argument; ours take the two parts.
+        return type(self), (self.path, self.reason)
+
+
+class PayloadTooLarge(BadPayload):
+    """A payload over its limit; `size` and `limit` are in bytes of JSON text."""
+
+    code = "payload_too_large"
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(
+            "$",
+            f"The payload has {size:,} bytes of JSON and the limit is {limit:,}. Store it "
+            "elsewhere (a table, a file, an object store) and send a reference to it.",
+        )
+        self.size = size
+        self.limit = limit
+
+    def __reduce__(self) -> tuple[type["PayloadTooLarge"], tuple[int, int]]:  # type: ignore[override]
+        return type(self), (self.size, self.limit)
+
+
+class BadOption(ByroteError, ValueError):
+    """An option whose value makes no sense; the message says what to give instead."""
+
+    code = "bad_option"
+
+
+class UnknownTask(ByroteError, LookupError):
+    """There is no task by this name and version here."""
+
+    code = "unknown_task"
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        names = ", ".join(sorted(known)[:20]) or "none"
+        super().__init__(f"No task named {name!r}. Import its module first; known here: {names}.")
+        self.name = name
+
+
+class DuplicateTask(ByroteError, ValueError):
+    """Two functions claim the same task name and version."""
+
+    code = "duplicate_task"
+
+
+class UnknownQueue(ByroteError, LookupError):
+    """The queue is not one the app declared, or not one the database knows."""
+
+    code = "unknown_queue"
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        names = ", ".join(sorted(known)[:20]) or "none"
+        super().__init__(f"No queue named {name!r}. Known: {names}.")
+        self.name = name
+
+
+class BadArguments(ByroteError, TypeError):
+    """The arguments do not fit the task's signature."""
+
+    code = "bad_arguments"
+
+
+class UnknownRun(ByroteError, LookupError):
+    """No run has this id or hash."""
+
+    code = "unknown_run"
+
+    def __init__(self, which: str) -> None:
+        super().__init__(f"No run {which!r}. It may have been pruned, or live in another database.")
+        self.which = which
+
+
+class RunFailed(ByroteError):
+    """A run ended without a result; `status` and `faults` say how."""
+
+    code = "run_failed"
+
+    def __init__(self, run_id: str, status: str, faults: Sequence[Mapping[str, object]]) -> None:
+        last = faults[-1] if faults else {}
+        what = f": {last.get('type')}: {last.get('message')}" if last else ""
+        super().__init__(f"Run {run_id} ended {status}{what}")
+        self.run_id = run_id
+        self.status = status
+        self.faults = tuple(faults)
+
+
+class ResultTimeout(ByroteError, TimeoutError):
+    """A run had not finished when the caller's patience ended; the run goes on."""
+
+    code = "result_timeout"
+
+
+class DatabaseUnreachable(ByroteError, ConnectionError):
+    """PostgreSQL did not answer; what was tried is in the message."""
+
+    code = "database_unreachable"
+
+
+class SchemaMismatch(ByroteError):
+    """The database's schema is behind or ahead of this version of Byrote."""
+
+    code = "schema_mismatch"
+
+
+class RetryLater(ByroteError):
+    """Raise in a task to ask for another attempt, after a delay of your choice or the policy's."""
+
+    code = "retry_later"
+
+    def __init__(self, message: str = "", *, after: timedelta | str | float | None = None) -> None:
+        super().__init__(message or "The task asked to be tried again later.")
+        self.after = None if after is None else duration(after)
+
+
+class Fatal(ByroteError):
+    """Raise in a task to end its run for good: no retry, straight to the dead letters."""
+
+    code = "fatal"
+
+
+class Snooze(ByroteError):
+    """Raise in a task to step aside for a while; costs no attempt of the budget."""
+
+    code = "snooze"
+
+    def __init__(self, after: timedelta | str | float) -> None:
+        self.after = duration(after)
+        super().__init__(f"The task stepped aside for {self.after}.")
