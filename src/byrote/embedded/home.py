@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Where an embedded server lives: its directory, and the short directory of its socket."""
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import platformdirs
+
+from byrote.embedded.account import Account, server_account
+from byrote.embedded.binaries import find_binaries
+from byrote.embedded.errors import HomeUnusable
+
+ROOT_STATE: Final = Path("/var/lib/byrote")
+_SOCKET_BYTES_MAX: Final = 103
+"""The smallest sun_path of the systems we know (macOS), without its closing zero."""
+_ENTER: Final = 0o1
+_SOCKET_NAME: Final = "/.s.PGSQL.65535"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The files of one embedded server, all in one directory."""
+
+    path: Path
+
+    @property
+    def data(self) -> Path:
+        """The cluster; it exists only when it is complete."""
+        return self.path / "data"
+
+    @property
+    def data_new(self) -> Path:
+        """Where a cluster is made before it is renamed to `data`."""
+        return self.path / "data.new"
+
+    @property
+    def log(self) -> Path:
+        """What the server prints."""
+        return self.path / "postgres.log"
+
+    @property
+    def start_lock(self) -> Path:
+        """Held while the server is started, joined, left or stopped."""
+        return self.path / "start.lock"
+
+    @property
+    def use_lock(self) -> Path:
+        """Shared by every process that uses the server."""
+        return self.path / "use.lock"
+
+    @property
+    def kept(self) -> Path:
+        """Names a server that is to stay up after its last user left."""
+        return self.path / "kept.json"
+
+    @property
+    def digest(self) -> str:
+        """Ten characters that tell this home from others."""
+        return hashlib.sha256(os.fsencode(self.path)).hexdigest()[:10]
+
+    def prepare(self, account: Account | None) -> None:
+        """Make the directory, and see that the server's user can enter it."""
+        try:
+            make_directories(self.path)
+        except OSError as error:
+            raise HomeUnusable(self.path, f"{error.strerror}: {error.filename}") from error
+        if account is None or account.reaches(self.path, _ENTER):
+            return
+        if self.path.stat().st_uid == os.geteuid() and not any(self.path.iterdir()):
+            # Made for us just now (mkdtemp gives 0700): nothing in it to protect from anybody.
+            self.path.chmod(0o755)
+        if not account.reaches(self.path, _ENTER):
+            raise HomeUnusable(
+                self.path, f"PostgreSQL must run as {account.name}, which may not enter it"
+            )
+
+
+def home_at(path: Path) -> Home:
+    """The home in this directory, by its one true path."""
+    return Home(path.expanduser().resolve())
+
+
+def default_home(environ: Mapping[str, str]) -> Path:
+    """Where this user's server lives: BYROTE_PG_HOME, else a directory per major version."""
+    named = environ.get("BYROTE_PG_HOME")
+    if named:
+        return Path(named)
+    major = str(find_binaries(environ).major)
+    if os.geteuid() == 0:
+        # Root's own home is 0700: the user the server runs as could not enter it.
+        return ROOT_STATE / "pg" / major
+    return platformdirs.user_data_path("byrote", appauthor=False) / "pg" / major
+
+
+def project_home(project: Path, environ: Mapping[str, str]) -> Path:
+    """Where the server of one project lives: in the project, if the server's user can enter."""
+    if environ.get("BYROTE_PG_HOME"):
+        return default_home(environ)
+    major = str(find_binaries(environ).major)
+    home = home_at(project / ".byrote" / "pg" / major)
+    account = server_account(home.path, home.data)
+    if account is None or account.reaches(project, _ENTER):
+        return home.path
+    return ROOT_STATE / "pg" / f"{major}-{home.digest}"
+
+
+def make_directories(path: Path) -> None:
+    """Make a directory and what is missing above it; root's can be entered by all."""
+    missing = [place for place in (path, *path.parents) if not place.exists()]
+    for place in reversed(missing):
+        try:
+            place.mkdir(mode=0o755 if os.geteuid() == 0 else 0o700)
+        except FileExistsError:
+            continue
+        if os.geteuid() == 0:
+            place.chmod(0o755)  # The umask may have taken it; this directory is ours.
+
+
+def make_socket_dir(home: Home, account: Account | None, environ: Mapping[str, str]) -> Path:
+    """Make the directory of the socket: short, private, owned by the server's user."""
+    places = [
+        Path(environ["XDG_RUNTIME_DIR"]) if environ.get("XDG_RUNTIME_DIR") else None,
+        Path(tempfile.gettempdir()),
+        Path("/tmp"),  # noqa: S108 - the directory below is private, and checked to be ours
+    ]
+    for place in places:
+        if place is None or not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+            continue
+        path = place / f"byrote-{os.geteuid()}-{home.digest}"
+        fits = len(os.fsencode(path)) + len(_SOCKET_NAME) <= _SOCKET_BYTES_MAX
+        if fits and (account is None or account.reaches(place, _ENTER)):
+            _make_private(home, path, account)
+            return path
+    raise HomeUnusable(home.path, "no temporary directory is short enough for its socket")
+
+
+def _make_private(home: Home, path: Path, account: Account | None) -> None:
+    owner = account.uid if account else os.geteuid()
+    path.mkdir(mode=0o700, exist_ok=True)
+    # By descriptor and without following links: others may write beside it.
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        found = os.fstat(fd)
+        if found.st_uid not in {owner, os.geteuid()}:
+            raise HomeUnusable(home.path, f"{path} belongs to uid {found.st_uid}")
+        if account is not None and found.st_uid != owner:
+            os.fchown(fd, account.uid, account.gid)
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            os.fchmod(fd, 0o700)
+    finally:
+        os.close(fd)

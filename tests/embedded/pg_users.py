@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""Other processes that use an embedded server, and what there is to see of one."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+USER = """
+import os, sys
+from pathlib import Path
+from byrote.embedded.server import open_server
+server = open_server(Path(sys.argv[1]), environ=os.environ, durable=False)
+print(server.pid, flush=True)
+sys.stdin.readline()
+server.close()
+"""
+
+
+class User:
+    """Another process that uses the server until it is told to leave, or is killed."""
+
+    def __init__(self, home: Path, script: str = USER) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", script, str(home)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def joined(self) -> int:
+        """Wait until it uses the server, and give the postmaster's pid."""
+        assert self.process.stdout is not None
+        return int(self.process.stdout.readline())
+
+    def leave(self) -> None:
+        self.process.communicate("\n", timeout=60)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate(timeout=60)
+
+
+def postmasters(home: Path) -> list[int]:
+    """The pids whose command line names this home's data directory."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+            if words[:1] != [b""] and os.fsencode(home / "data") in words and b"-k" in words:
+                found.append(int(entry.name))
+    return found
+
+
+def until(fact: Callable[[], object], seconds: float = 60) -> None:
+    """Wait for a fact, or fail."""
+    deadline = time.monotonic() + seconds
+    while not fact():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.005)
