@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""The only chance: ids, tokens and jitter."""
+
+import os
+import random
+import socket
+import threading
+import time
+
+chance = random.SystemRandom().random
+
+_lock = threading.Lock()
+_last = 0
+
+
+def new_id() -> str:
+    """A UUIDv7: made here, known before the insert, sorted by time even within a millisecond."""
+    global _last  # noqa: PLW0603 -- one counter per process is the point.
+    now = time.time_ns()
+    # 48 bits of milliseconds, then 12 bits of their fraction: ids of one process always rise.
+    stamp = (now // 1_000_000 << 12) | (now % 1_000_000 * 4096 // 1_000_000)
+    with _lock:
+        _last = stamp = max(stamp, _last + 1)
+    return _uuid7(stamp, os.urandom(8))
+
+
+def new_ids(count: int) -> list[str]:
+    """Many ids in one go, rising."""
+    global _last  # noqa: PLW0603 -- one counter per process is the point.
+    now = time.time_ns()
+    stamp = (now // 1_000_000 << 12) | (now % 1_000_000 * 4096 // 1_000_000)
+    with _lock:
+        first = max(stamp, _last + 1)
+        _last = first + count
+    noise = os.urandom(8 * count)
+    return [_uuid7(first + i, noise[8 * i : 8 * i + 8]) for i in range(count)]
+
+
+def _uuid7(stamp: int, noise: bytes) -> str:
+    tail = noise.hex()
+    head = f"{stamp >> 12:012x}"
+    variant = "89ab"[noise[0] & 3]
+    return f"{head[:8]}-{head[8:]}-7{stamp & 0xFFF:03x}-{variant}{tail[1:4]}-{tail[4:]}"
+
+
+def new_token() -> str:
+    """128 random bits, in the form of a UUID: what proves a lease."""
+    hexed = os.urandom(16).hex()
+    return f"{hexed[:8]}-{hexed[8:12]}-{hexed[12:16]}-{hexed[16:20]}-{hexed[20:]}"
+
+
+def worker_id() -> str:
+    """Unique for every start of a process."""
+    host = (
+        "".join(c if c.isalnum() else "-" for c in socket.gethostname())[:40].strip("-") or "host"
+    )
+    return f"{host}-{os.getpid()}-{os.urandom(3).hex()}"

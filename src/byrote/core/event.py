@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Facts the path of a run leaves behind, for others to watch. No payloads: ids, names, numbers."""
+
+import msgspec
+
+
+class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
+    """Something that has happened."""
+
+
+class RunEvent(Event, frozen=True, tag=True):
+    """Something that has happened to a run."""
+
+    run: str
+    task: str
+    queue: str
+    attempt: int
+    worker: str = ""
+
+
+class Enqueued(Event, frozen=True, tag=True):
+    """A run was accepted."""
+
+    run: str
+    task: str
+    queue: str
+
+
+class Claimed(RunEvent, frozen=True, tag=True):
+    """A worker leased a run."""
+
+    waited_s: float = 0.0
+
+
+class Succeeded(RunEvent, frozen=True, tag=True):
+    """A run ended with a result."""
+
+    took_s: float = 0.0
+
+
+class Retried(RunEvent, frozen=True, tag=True):
+    """An attempt failed and the run will be tried again."""
+
+    after_s: float = 0.0
+    error: str = ""
+
+
+class Failed(RunEvent, frozen=True, tag=True):
+    """A run failed for good and lies among the dead letters."""
+
+    error: str = ""
+
+
+class Cancelled(RunEvent, frozen=True, tag=True):
+    """A run was cancelled."""
+
+
+class Snoozed(RunEvent, frozen=True, tag=True):
+    """A run stepped aside."""
+
+    after_s: float = 0.0
+
+
+class Released(RunEvent, frozen=True, tag=True):
+    """A run was given back, uncharged."""
+
+
+class Salvaged(RunEvent, frozen=True, tag=True):
+    """A run was given back because its process went down through no proven fault of its own."""
+
+    error: str = ""
+
+
+class LeaseLost(RunEvent, frozen=True, tag=True):
+    """A worker's word on a run came too late and was not heard."""
+
+
+class Swept(Event, frozen=True, tag=True):
+    """An expired lease was taken back."""
+
+    run: str
+    status: str
+    attempt: int
+    worker: str
+
+
+class Promoted(Event, frozen=True, tag=True):
+    """Runs became due."""
+
+    runs: int
+
+
+class WorkerStarted(Event, frozen=True, tag=True):
+    """A worker is ready to claim."""
+
+    worker: str
+    queues: str
+    hands: int
+    concurrency: int
+
+
+class WorkerStopping(Event, frozen=True, tag=True):
+    """A worker claims no more."""
+
+    worker: str
+    reason: str
+
+
+class WorkerStopped(Event, frozen=True, tag=True):
+    """A worker has gone."""
+
+    worker: str
+    finished: int
+    released: int
+
+
+class HandStarted(Event, frozen=True, tag=True):
+    """A hand is ready for work."""
+
+    worker: str
+    pid: int
+
+
+class HandEnded(Event, frozen=True, tag=True):
+    """A hand's process has gone."""
+
+    worker: str
+    pid: int
+    reason: str
+
+
+class Troubled(Event, frozen=True, tag=True):
+    """Something outside did not answer; it will be asked again."""
+
+    worker: str
+    what: str
+    error: str
+
+
+class Recovered(Event, frozen=True, tag=True):
+    """What was troubled answers again."""
+
+    worker: str
+    what: str
+
+
+TROUBLE = (Failed, LeaseLost, Salvaged, Swept, HandEnded, Troubled)
+"""Events worth a warning."""

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""What happened in one attempt, as a value; a failing task is expected, not a surprise."""
+
+from datetime import timedelta
+
+import msgspec
+
+TEXT_MAX = 4_000
+TRACEBACK_MAX = 16_000
+
+
+class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why an attempt ended without a result, safe to store and to show."""
+
+    kind: str
+    """`raised`, `timeout`, `crashed`, `lost`, `bad_result`, `bad_arguments` or `unknown_task`."""
+    type: str
+    """The exception's class path, or the name of what happened."""
+    message: str = ""
+    traceback: str | None = None
+    signal: str | None = None
+    exit_code: int | None = None
+    attempt: int = 0
+    worker: str = ""
+
+
+class Succeeded(msgspec.Struct, frozen=True, tag=True):
+    """The task returned; its result is stored as this JSON text."""
+
+    text: str
+    digest: str
+    """SHA-256 of the result's canonical form, in hexadecimal."""
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """The task raised, timed out, or took its process down."""
+
+    fault: Fault
+    after: timedelta | None = None
+    """When the task itself asked for a delay."""
+    final: bool = False
+    """The task said that no retry will help."""
+
+
+class Snoozed(msgspec.Struct, frozen=True, tag=True):
+    """The task stepped aside."""
+
+    after: timedelta
+
+
+class Cancelled(msgspec.Struct, frozen=True, tag=True):
+    """Somebody asked for the run to stop, and it did."""
+
+
+class Released(msgspec.Struct, frozen=True, tag=True):
+    """The attempt was given back before it came to anything; nobody is to blame."""
+
+
+class Disrupted(msgspec.Struct, frozen=True, tag=True):
+    """The attempt's process went down, and nothing shows that this task was the cause."""
+
+    fault: Fault
+
+
+type Outcome = Succeeded | Failed | Snoozed | Cancelled | Released | Disrupted
+
+
+def safe_text(text: str, limit: int = TEXT_MAX) -> str:
+    """Text that any database and any terminal takes: no NUL, no lone surrogates, bounded."""
+    clean = text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")
+    return clean if len(clean) <= limit else f"{clean[: limit - 20]} … ({len(clean):,} long)"

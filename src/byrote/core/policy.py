@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""What follows from an outcome. `judge` is the only place that decides it."""
+
+import hashlib
+from datetime import timedelta
+from typing import Literal, assert_never
+
+import msgspec
+
+from byrote.core.duration import duration
+from byrote.core.errors import BadOption
+from byrote.core.outcome import Cancelled, Disrupted, Failed, Outcome, Released, Snoozed, Succeeded
+from byrote.core.run import Leased
+
+ATTEMPTS_MAX = 1_000
+LOSSES_MAX = 10
+"""How often a run may go down with its worker before it is taken for the cause."""
+
+type Backoff = Literal["exponential", "linear", "fixed"]
+
+
+class Retry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How often a run is tried and how long it waits in between."""
+
+    attempts: int = 5
+    """Tries in all, the first included."""
+    backoff: Backoff = "exponential"
+    delay_first: timedelta = timedelta(seconds=2)
+    """The wait before the second try, before jitter."""
+    delay_max: timedelta = timedelta(hours=1)
+    factor: float = 2.0
+    """What each wait is multiplied by; exponential back-off only."""
+    jitter: bool = True
+    """Wait a fraction of the back-off drawn from the spec's hash: the same on replay."""
+    age_max: timedelta | None = None
+    """Never retry a run that would then be older than this."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.attempts <= ATTEMPTS_MAX:
+            raise BadOption(
+                f"Retry attempts lie between 1 and {ATTEMPTS_MAX}, not {self.attempts!r}."
+            )
+        if not 1.0 <= self.factor <= 100.0:
+            raise BadOption(f"A retry factor lies between 1 and 100, not {self.factor!r}.")
+        if self.backoff not in ("exponential", "linear", "fixed"):
+            raise BadOption(
+                f"A back-off is 'exponential', 'linear' or 'fixed', not {self.backoff!r}."
+            )
+        for name in ("delay_first", "delay_max", "age_max"):
+            value = getattr(self, name)
+            if isinstance(value, str | int | float):
+                msgspec.structs.force_setattr(self, name, duration(value))
+
+    def delay_before(self, attempt: int, digest: bytes) -> timedelta:
+        """Back off before `attempt` (2, 3, …); the same spec always waits the same time."""
+        step = max(attempt - 2, 0)
+        match self.backoff:
+            case "exponential":
+                # Past 64 doublings every cap is reached; unbounded, a float would overflow.
+                scale = self.factor ** min(step, 64)
+            case "linear":
+                scale = float(step + 1)
+            case "fixed":
+                scale = 1.0
+        seconds = min(self.delay_first.total_seconds() * scale, self.delay_max.total_seconds())
+        return timedelta(seconds=seconds * (_fraction(digest, attempt) if self.jitter else 1.0))
+
+
+ONCE = Retry(attempts=1)
+
+
+def _fraction(digest: bytes, attempt: int) -> float:
+    drawn = hashlib.sha256(digest + attempt.to_bytes(4, "big")).digest()
+    return int.from_bytes(drawn[:8], "big") / 2**64
+
+
+class Succeed(msgspec.Struct, frozen=True):
+    """Store the result; the run is done."""
+
+
+class RetryIn(msgspec.Struct, frozen=True):
+    """Try again after a while; costs an attempt."""
+
+    delay: timedelta
+
+
+class Fail(msgspec.Struct, frozen=True):
+    """Move the run to the dead letters."""
+
+
+class Cancel(msgspec.Struct, frozen=True):
+    """End the run as cancelled."""
+
+
+class SnoozeFor(msgspec.Struct, frozen=True):
+    """Try again after a while; costs nothing."""
+
+    delay: timedelta
+
+
+class Release(msgspec.Struct, frozen=True):
+    """Give the run back at once, uncharged."""
+
+
+class Salvage(msgspec.Struct, frozen=True):
+    """Give the run back at once, uncharged, and count the loss."""
+
+
+type Verdict = Succeed | RetryIn | Fail | Cancel | SnoozeFor | Release | Salvage
+
+SUCCEED = Succeed()
+FAIL = Fail()
+
+
+def judge(run: Leased, outcome: Outcome) -> Verdict:  # noqa: PLR0911 -- one return per case of the table.
+    """Say what follows from an outcome; the same run and outcome always get the same verdict."""
+    match outcome:
+        case Succeeded():
+            return SUCCEED
+        case Failed(final=True):
+            return FAIL
+        case Failed(after=after):
+            return _again(run, after)
+        case Snoozed(after=after):
+            return SnoozeFor(after)
+        case Cancelled():
+            return Cancel()
+        case Released():
+            return Release()
+        case Disrupted():
+            return FAIL if run.losses + 1 >= LOSSES_MAX else Salvage()
+        case _:
+            assert_never(outcome)
+
+
+def _again(run: Leased, asked: timedelta | None) -> Verdict:
+    tried = run.charged + 1
+    if tried >= run.max_attempts:
+        return FAIL
+    policy = retry_of(run)
+    # A delay the task asked for (a Retry-After, say) is kept to the letter; only our own is
+    # jittered.
+    delay = policy.delay_before(tried + 1, run.spec_hash) if asked is None else asked
+    if policy.age_max is not None and run.age + delay > policy.age_max:
+        return FAIL
+    return RetryIn(delay)
+
+
+def retry_of(run: Leased) -> Retry:
+    """The policy a run was sent with."""
+    if run.retry_json is None:
+        return Retry(attempts=run.max_attempts)
+    return msgspec.json.decode(run.retry_json, type=Retry)

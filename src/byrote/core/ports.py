@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""The sockets others plug into: who executes, who tells the time, who draws lots, who listens."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from byrote.core.event import Event
+from byrote.core.outcome import Outcome
+from byrote.core.run import Leased
+
+type Emit = Callable[[Sequence[Event]], None]
+"""Takes facts that have happened, in order."""
+
+type Report = Callable[[Sequence[tuple[Leased, Outcome]]], None]
+"""Takes attempts that have come to an end."""
+
+
+class Clock(Protocol):
+    """Monotonic time of this process, and the only way to get it."""
+
+    def __call__(self) -> float:
+        """Seconds that never go back."""
+
+
+class Room(NamedTuple):
+    """How many more runs an executor wants, and of which tasks."""
+
+    limit: int
+    tasks: Sequence[str]
+    worth: int = 1
+    """Fewer than this are not worth a round trip now; more room will come in a moment."""
+
+
+class Executor(Protocol):
+    """Leased runs in, outcomes out; never raises for what a task does."""
+
+    def start(self, report: Report) -> None:
+        """Get ready; every submitted run is reported exactly once, unless it is forgotten."""
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """Names and versions of the tasks it can execute."""
+
+    def room(self) -> Room:
+        """How much may be claimed now, of which tasks."""
+
+    def submit(self, runs: Sequence[Leased]) -> None:
+        """Execute these runs as soon as there is room."""
+
+    def cancel(self, ids: Collection[str]) -> None:
+        """Stop these attempts; they are reported as cancelled."""
+
+    def forget(self, ids: Collection[str]) -> None:
+        """Stop these attempts, whose leases are lost; nothing is reported."""
+
+    def give_back(self) -> None:
+        """Report what has not begun as released, and begin nothing more."""
+
+    def kill(self) -> None:
+        """Stop everything now; what was under way is reported as released."""
+
+    def stop(self) -> None:
+        """Leave; nothing may be under way any more."""

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""Runs as others see them: a frozen record for people, a lean lease for workers."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from byrote.core.codec import unpack
+from byrote.core.state import FINAL, Status
+
+
+class Leased(msgspec.Struct, gc=False):
+    """A run together with the right to attempt it until `deadline`, proved by `token`."""
+
+    id: str
+    queue: str
+    task: str
+    version: int
+    spec_json: str
+    attempt: int
+    charged: int
+    losses: int
+    max_attempts: int
+    timeout_ms: int | None
+    retry_json: str | None
+    labels_json: str | None
+    traceparent: str | None
+    spec_hash: bytes
+    rank: int
+    age_us: int
+    token: str
+    deadline: float
+    """Monotonic time of this process after which the lease must not be believed."""
+    claimed_at: float = 0.0
+    """Monotonic time of this process at which the claim was sent."""
+
+    @property
+    def age(self) -> timedelta:
+        """How old the run was when it was claimed."""
+        return timedelta(microseconds=self.age_us)
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One accepted spec on its way to a terminal state, as the database had it when it was read."""
+
+    id: str
+    status: Status
+    wait_reason: str | None
+    queue: str
+    task: str
+    version: int
+    priority: int
+    run_after: datetime
+    attempts: int
+    """Claims so far."""
+    charged: int
+    """Attempts that count against `max_attempts`."""
+    losses: int
+    """How often its worker vanished under it."""
+    max_attempts: int
+    timeout: timedelta | None
+    spec_json: str
+    spec_hash: str
+    result_json: str | None
+    result_hash: str | None
+    faults: list[dict[str, Any]]
+    """One structured error per failed attempt, oldest first."""
+    retry_json: str | None
+    labels: dict[str, str]
+    worker_ids: list[str]
+    leased_by: str | None
+    leased_until: datetime | None
+    cancel_requested_at: datetime | None
+    replay_of: str | None
+    traceparent: str | None
+    enqueued_at: datetime
+    started_at: datetime | None
+    last_attempted_at: datetime | None
+    finished_at: datetime | None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has come to its end."""
+        return self.status in FINAL
+
+    @property
+    def args(self) -> list[Any]:
+        """The positional arguments, exactly as sent."""
+        return unpack(self.spec_json)["args"]  # type: ignore[no-any-return]
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """The keyword arguments, exactly as sent."""
+        return unpack(self.spec_json)["kwargs"]  # type: ignore[no-any-return]
+
+    @property
+    def result(self) -> Any:
+        """What the task returned; None while there is nothing."""
+        return None if self.result_json is None else unpack(self.result_json)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""One piece of work, described.
+
+The *identity* of a spec is what will be computed: task, version, args, kwargs. It is stored as the
+JSON text that was sent and hashed in canonical form. Everything else is *delivery*: when, where and
+how often to try. Two specs with the same identity share a hash whatever their delivery.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from byrote.core.codec import PAYLOAD_MAX, pack
+from byrote.core.duration import duration
+from byrote.core.errors import BadOption
+from byrote.core.policy import ONCE, Retry
+
+NAME_MAX = 200
+LABELS_MAX = 32
+TIMEOUT_MAX = timedelta(days=30)
+
+_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.:/-]*[A-Za-z0-9_])?")
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """When, where and how often a spec is tried; not part of its hash."""
+
+    queue: str = "default"
+    priority: int = 0
+    """-100 to 100, higher first."""
+    run_after: datetime | timedelta | None = None
+    """A moment, or a delay by the database's clock."""
+    timeout: timedelta | None = None
+    retry: Retry = ONCE
+    labels: Mapping[str, str] | None = None
+    traceparent: str | None = None
+
+    def __post_init__(self) -> None:
+        check_name("queue", self.queue)
+        if type(self.priority) is not int or not -100 <= self.priority <= 100:
+            raise BadOption(
+                f"A priority is a whole number from -100 to 100, not {self.priority!r}."
+            )
+        if isinstance(self.run_after, str | int | float):
+            msgspec.structs.force_setattr(self, "run_after", duration(self.run_after))
+        if isinstance(self.run_after, datetime) and self.run_after.tzinfo is None:
+            raise BadOption(
+                "run_after has no time zone; send an aware datetime or a delay like '10m'."
+            )
+        if self.timeout is not None:
+            msgspec.structs.force_setattr(self, "timeout", _timeout(self.timeout))
+        if self.labels is not None:
+            _check_labels(self.labels)
+
+
+class Spec(msgspec.Struct, frozen=True):
+    """Immutable description of one piece of work, and how to deliver it."""
+
+    task: str
+    version: int
+    text: str
+    """The identity as JSON text, verbatim: what is stored, delivered and hashed."""
+    digest: bytes
+    """SHA-256 of the identity's canonical form."""
+    delivery: Delivery
+
+
+def describe(
+    task: str,
+    version: int,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    *,
+    delivery: Delivery,
+    limit: int = PAYLOAD_MAX,
+) -> Spec:
+    """Describe one piece of work; refuses values that would not arrive exactly as sent."""
+    packed = pack({"task": task, "version": version, "args": args, "kwargs": kwargs}, limit=limit)
+    return Spec(task, version, packed.text, packed.digest, delivery)
+
+
+def check_name(what: str, name: object) -> str:
+    """A name of a task, queue or worker: short, printable, no surprises in a shell or a URL."""
+    if not isinstance(name, str) or len(name) > NAME_MAX or not _NAME.fullmatch(name):
+        raise BadOption(
+            f"{name!r} is no {what} name: use up to {NAME_MAX} letters, digits and '_.:/-', "
+            "beginning and ending with a letter, a digit or '_'."
+        )
+    return name
+
+
+def _timeout(value: timedelta | str | float) -> timedelta:
+    timeout = duration(value)
+    if not timedelta(milliseconds=1) <= timeout <= TIMEOUT_MAX:
+        raise BadOption(f"A timeout lies between 1 ms and 30 days, not {value!r}.")
+    return timeout
+
+
+def _check_labels(labels: Mapping[str, str]) -> None:
+    if len(labels) > LABELS_MAX:
+        raise BadOption(f"At most {LABELS_MAX} labels; {len(labels)} were given.")
+    for key, value in labels.items():
+        if not (isinstance(key, str) and isinstance(value, str)) or len(key) + len(value) > 500:
+            raise BadOption("Labels map short strings to short strings (500 characters together).")
+        if "\x00" in key + value or not (key + value).isprintable():
+            raise BadOption(f"The label {key!r} holds characters that cannot be printed.")

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""Tasks: named, versioned functions with a policy, found by name and never by import path."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from byrote.core.errors import BadArguments, BadOption, DuplicateTask, UnknownTask
+from byrote.core.spec import Delivery, check_name
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A named function and its policy."""
+
+    name: str
+    version: int
+    function: Callable[..., Any]
+    delivery: Delivery
+    is_async: bool
+    takes_context: bool
+    signature: inspect.Signature
+    names: frozenset[str]
+    """Parameters that may be given by name."""
+    required: frozenset[str]
+    open_ended: bool
+    """Whether the function takes `*args` or `**kwargs`, so that only calling can tell."""
+
+    @property
+    def key(self) -> str:
+        """Name and version, as workers announce them."""
+        return f"{self.name}@{self.version}"
+
+    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Refuse arguments that do not fit the function, while the sender still listens."""
+        if not args and not self.open_ended and self.required <= kwargs.keys() <= self.names:
+            return
+        try:
+            self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise BadArguments(f"{self.name}{self.signature}: {error}.") from None
+
+
+def make_task(
+    function: Callable[..., Any], *, name: str | None, version: int, delivery: Delivery
+) -> Task:
+    """Describe a function as a task; a first parameter named `ctx` receives the context."""
+    if type(version) is not int or not 1 <= version <= 2**31 - 1:
+        raise BadOption(f"A task's version is a whole number from 1, not {version!r}.")
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
+    takes_context = bool(parameters) and parameters[0].name == "ctx"
+    parameters = parameters[takes_context:]
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    return Task(
+        name=check_name("task", name or function.__name__),
+        version=version,
+        function=function,
+        delivery=delivery,
+        is_async=inspect.iscoroutinefunction(function),
+        takes_context=takes_context,
+        signature=signature.replace(parameters=parameters),
+        names=frozenset(p.name for p in named),
+        required=frozenset(p.name for p in named if p.default is p.empty),
+        open_ended=len(named) != len(parameters),
+    )
+
+
+class Registry:
+    """The tasks an app knows, by name and version."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task] = {}
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self._tasks.values())
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def add(self, task: Task) -> None:
+        """Make a task known; two different functions under one name and version are refused."""
+        known = self._tasks.setdefault(task.key, task)
+        if _origin(known.function) != _origin(task.function):
+            raise DuplicateTask(
+                f"The task {task.key} is defined twice, in {_origin(known.function)} and in "
+                f"{_origin(task.function)}. Give one another name or version."
+            )
+        self._tasks[task.key] = task
+
+    def find(self, name: str, version: int) -> Task:
+        """The task by this name and version."""
+        task = self._tasks.get(f"{name}@{version}")
+        if task is None:
+            raise UnknownTask(f"{name}@{version}", list(self._tasks))
+        return task
+
+    def newest(self, name: str) -> Task:
+        """The highest version of a task."""
+        versions = [task for task in self if task.name == name]
+        if not versions:
+            raise UnknownTask(name, list(self._tasks))
+        return max(versions, key=lambda task: task.version)
+
+    @property
+    def keys(self) -> list[str]:
+        """Every task's name and version."""
+        return sorted(self._tasks)
+
+
+def _origin(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Runs the same queries over async psycopg."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import psycopg
+
+from byrote.store.connect import Door
+from byrote.store.query import Query
+from byrote.store.sync import already_accepted, unreachable
+from byrote.store.trouble import Remedy, pause_before, remedy
+
+
+async def afetch[Row](connection: psycopg.AsyncConnection[Any], query: Query[Row]) -> list[Row]:
+    """Run a query on this connection, inside whatever transaction it is in."""
+    async with connection.cursor(binary=True) as cursor:
+        await cursor.execute(query.sql, query.args)
+        return [query.read(row) for row in await cursor.fetchall()]
+
+
+class AsyncStore:
+    """Runs queries on a few connections per event loop: connections cannot move between loops."""
+
+    def __init__(
+        self, door: Door, *, chance: Callable[[], float], size: int = 8, patience_s: float = 10.0
+    ) -> None:
+        self.door = door
+        self._chance = chance
+        self._size = size
+        self._patience_s = patience_s
+        self._shelves: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shelf] = WeakKeyDictionary()
+
+    async def all[Row](
+        self, query: Query[Row], *, connection: psycopg.AsyncConnection[Any] | None = None
+    ) -> list[Row]:
+        """Every row of the answer. A connection of the caller's lends its transaction."""
+        if connection is not None:
+            return await afetch(connection, query)
+        waited, tries = 0.0, 1
+        while True:
+            try:
+                async with self.borrow() as borrowed:
+                    return await afetch(borrowed, query)
+            except psycopg.Error as error:
+                if tries > 1 and already_accepted(query, error):
+                    return []
+                tries += 1
+                pause = pause_before(tries, self._chance)
+                waited += pause
+                if remedy(error) is Remedy.RAISE:
+                    raise
+                if waited > self._patience_s:
+                    raise unreachable(self.door, error) from error
+                await asyncio.sleep(pause)
+
+    async def first[Row](
+        self, query: Query[Row], *, connection: psycopg.AsyncConnection[Any] | None = None
+    ) -> Row | None:
+        """The first row of the answer, or None."""
+        rows = await self.all(query, connection=connection)
+        return rows[0] if rows else None
+
+    @contextlib.asynccontextmanager
+    async def borrow(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        """A connection for a while; one that breaks is not put back."""
+        shelf = self._shelves.setdefault(asyncio.get_running_loop(), _Shelf(self._size))
+        async with shelf.room:
+            connection = await self._take(shelf)
+            try:
+                yield connection
+            except BaseException:
+                await connection.close()
+                raise
+            shelf.idle.append(connection)
+
+    async def _take(self, shelf: "_Shelf") -> psycopg.AsyncConnection[Any]:
+        while shelf.idle:
+            connection = shelf.idle.pop()
+            if not connection.closed:
+                return connection
+        return await psycopg.AsyncConnection.connect(
+            self.door.conninfo("client"), **self.door.keywords
+        )
+
+    async def close(self) -> None:
+        """Close the idle connections of the running loop."""
+        shelf = self._shelves.pop(asyncio.get_running_loop(), None)
+        for connection in shelf.idle if shelf else ():
+            await connection.close()
+
+
+class _Shelf:
+    def __init__(self, size: int) -> None:
+        self.room = asyncio.Semaphore(size)
+        self.idle: list[psycopg.AsyncConnection[Any]] = []

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""Applies `migrations/` in order, once, from any number of processes, without stopping traffic.
+
+Each file runs in a transaction of its own with a short lock_timeout: a migration that would queue
+behind a long transaction (and make everybody else queue behind itself) gives up and tries again
+instead.
+"""
+
+import hashlib
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+import psycopg
+
+from byrote.core.errors import DatabaseUnreachable, SchemaMismatch
+from byrote.store import queries
+from byrote.store.connect import Door
+from byrote.store.sync import fetch
+from byrote.store.trouble import Remedy, pause_before, remedy
+
+TRIES_MAX = 20
+
+_LEDGER = b"""
+create table if not exists byrote_schema (
+  version integer primary key,
+  name text not null,
+  checksum text not null,
+  applied_at timestamptz not null default clock_timestamp()
+)
+"""
+
+
+class Migration(msgspec.Struct, frozen=True):
+    """One numbered step of the schema."""
+
+    version: int
+    name: str
+    text: bytes
+
+    @property
+    def checksum(self) -> str:
+        """What the file must hash to for ever: released migrations are never edited."""
+        return hashlib.sha256(self.text).hexdigest()
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Every migration this version of Byrote knows, in order."""
+    found = [
+        Migration(int(file.name[:4]), file.name.removesuffix(".sql"), file.read_bytes())
+        for file in files("byrote.store").joinpath("migrations").iterdir()
+        if file.name.endswith(".sql")
+    ]
+    return tuple(sorted(found, key=lambda migration: migration.version))
+
+
+def pending(connection: psycopg.Connection[Any]) -> list[Migration]:
+    """What the database still lacks; SchemaMismatch when it is ahead, or built from other files."""
+    try:
+        applied = {row.version: row for row in fetch(connection, queries.schema())}
+    except psycopg.errors.UndefinedTable:
+        return list(migrations())
+    known = {migration.version: migration for migration in migrations()}
+    ahead = sorted(applied.keys() - known.keys())
+    if ahead:
+        raise SchemaMismatch(
+            f"The database has migration {ahead[-1]}, newer than this Byrote knows. "
+            "Upgrade Byrote on this machine."
+        )
+    for version, row in applied.items():
+        if row.checksum != known[version].checksum:
+            raise SchemaMismatch(f"Migration {row.name} was applied from a file unlike this one.")
+    return [migration for migration in migrations() if migration.version not in applied]
+
+
+def check(connection: psycopg.Connection[Any]) -> None:
+    """Raise SchemaMismatch unless the schema is exactly the one this version needs."""
+    missing = pending(connection)
+    if missing:
+        names = ", ".join(migration.name for migration in missing)
+        raise SchemaMismatch(f"The database lacks {names}. Run `byrote migrate`.")
+
+
+def migrate(
+    door: Door, *, chance: Callable[[], float], tell: Callable[[str], None] = lambda _line: None
+) -> Sequence[Migration]:
+    """Bring the schema up to date; gives what was applied, nothing when there was nothing to do."""
+    tries = 1
+    while True:
+        try:
+            with door.open(
+                "migrate", "lock_timeout=2s", "client_min_messages=warning"
+            ) as connection:
+                return _apply(connection)
+        except psycopg.Error as error:
+            tries += 1
+            if remedy(error) is Remedy.RAISE or tries > TRIES_MAX:
+                raise
+            if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+                raise DatabaseUnreachable(
+                    f"{door.place} did not answer: {' '.join(str(error).split())}"
+                ) from error
+            tell(f"busy, trying again ({error.sqlstate}): {' '.join(str(error).split())[:120]}")
+            threading.Event().wait(pause_before(tries, chance))
+
+
+def _apply(connection: psycopg.Connection[Any]) -> list[Migration]:
+    done: list[Migration] = []
+    while True:
+        with connection.transaction():
+            # Held to the end of this transaction: a second process waits here, then finds nothing
+            # to do.
+            connection.execute("select pg_advisory_xact_lock(hashtext('byrote.migrate'))")
+            connection.execute(_LEDGER)
+            missing = pending(connection)
+            if not missing:
+                return done
+            connection.execute(missing[0].text, prepare=False)
+            connection.execute(
+                "insert into byrote_schema (version, name, checksum) values (%s, %s, %s)",
+                (missing[0].version, missing[0].name, missing[0].checksum),
+            )
+        done.append(missing[0])

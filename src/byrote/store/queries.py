@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""Every verb of the store: one function each, named for its statement, giving a Query."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from byrote.core.duration import micros
+from byrote.core.policy import LOSSES_MAX, ONCE
+from byrote.core.run import Leased, Run
+from byrote.core.spec import Delivery, Spec
+from byrote.store import rows
+from byrote.store.query import Query
+
+RANK_MIN = -(2**62)
+"""The floor below every rank: claim from the very front of the queue."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+def enqueue(specs: Sequence[tuple[str, Spec]]) -> Query[int]:
+    """Accept specs under ids their sender chose; gives how many were accepted: all."""
+    if len(specs) == 1:
+        sent = [_sent(*specs[0])]
+    else:
+        deliveries: dict[int, dict[str, Any]] = {}
+        sent = [_sent(run_id, spec, deliveries) for run_id, spec in specs]
+    return Query("enqueue", {"runs": _encode(sent).decode()}, lambda row: int(row[0]))
+
+
+def _sent(run_id: str, spec: Spec, seen: dict[int, dict[str, Any]] | None = None) -> dict[str, Any]:
+    # Thousands of specs usually share one Delivery object; describe it once per batch.
+    delivery = None if seen is None else seen.get(id(spec.delivery))
+    if delivery is None:
+        delivery = _delivery(spec.delivery)
+        if seen is not None:
+            seen[id(spec.delivery)] = delivery
+    return {
+        "id": run_id,
+        "task": spec.task,
+        "version": spec.version,
+        "spec": spec.text,
+        "hash": spec.digest.hex(),
+        **delivery,
+    }
+
+
+def _delivery(delivery: Delivery) -> dict[str, Any]:
+    sent: dict[str, Any] = {"queue": delivery.queue, "max_attempts": delivery.retry.attempts}
+    if delivery.priority:
+        sent["priority"] = delivery.priority
+    match delivery.run_after:
+        case datetime():
+            sent["due"] = delivery.run_after
+        case timedelta():
+            sent["delay_us"] = micros(delivery.run_after)
+    if delivery.timeout is not None:
+        sent["timeout_ms"] = max(delivery.timeout // timedelta(milliseconds=1), 1)
+    if delivery.retry != ONCE:
+        sent["retry"] = _encode(delivery.retry).decode()
+    if delivery.labels:
+        sent["labels"] = delivery.labels
+    if delivery.traceparent is not None:
+        sent["trace"] = delivery.traceparent
+    return sent
+
+
+def promote(*, limit: int = 1_000) -> Query[rows.Promotion]:
+    """Make due runs READY, oldest first."""
+    return Query("promote", {"limit": limit}, lambda row: rows.Promotion(*row))
+
+
+def claim(
+    *,
+    quotas: Mapping[str, int],
+    tasks: Sequence[str],
+    worker: str,
+    token: str,
+    lease_for: timedelta,
+    deadline: float = 0.0,
+    claimed_at: float = 0.0,
+    floors: Mapping[str, int] | None = None,
+) -> Query[Leased]:
+    """Lease up to each queue's quota of ready runs, highest priority first, then oldest."""
+    floors = floors or {}
+    args = {
+        "queues": list(quotas),
+        "quotas": list(quotas.values()),
+        "floors": [floors.get(queue, RANK_MIN) for queue in quotas],
+        "tasks": list(tasks),
+        "worker": worker,
+        "token": token,
+        "lease_for": lease_for,
+    }
+    return Query("claim", args, rows.leased_from(token, deadline, claimed_at))
+
+
+def claimed(*, worker: str, token: str, deadline: float, claimed_at: float) -> Query[Leased]:
+    """What a claim whose answer was lost had leased."""
+    return Query(
+        "claimed", {"worker": worker, "token": token}, rows.leased_from(token, deadline, claimed_at)
+    )
+
+
+def renew(leases: Sequence[Leased], *, lease_for: timedelta) -> Query[rows.Renewal]:
+    """Extend leases that are still held; what is missing from the answer is lost."""
+    args = {"leases": _leases(leases), "lease_for": lease_for}
+    return Query("renew", args, lambda row: rows.Renewal(*row))
+
+
+def finish(verdicts: Sequence[Mapping[str, Any]]) -> Query[str]:
+    """Settle attempts; gives the ids that were accepted, what is missing lost its lease."""
+    return Query("finish", {"verdicts": _encode(verdicts).decode()}, lambda row: str(row[0]))
+
+
+def settled(leases: Sequence[Leased]) -> Query[str]:
+    """Which of these leases were settled already; asked when the answer to a finish was lost."""
+    return Query("settled", {"leases": _leases(leases)}, lambda row: str(row[0]))
+
+
+def _leases(leases: Sequence[Leased]) -> str:
+    return _encode([{"id": lease.id, "token": lease.token} for lease in leases]).decode()
+
+
+def sweep(*, limit: int = 1_000) -> Query[rows.Swept]:
+    """Take back runs whose lease ran out."""
+    args = {"limit": limit, "losses_max": LOSSES_MAX}
+    return Query("sweep", args, lambda row: rows.Swept(*row[:4]))
+
+
+def cancel(ids: Sequence[str]) -> Query[rows.Settlement]:
+    """Cancel runs that have not finished: at once, or by asking their worker."""
+    return Query("cancel", {"ids": list(ids)}, lambda row: rows.Settlement(row[0], row[1]))
+
+
+def retry(ids: Sequence[str]) -> Query[str]:
+    """Bring dead runs back, and let waiting ones go now."""
+    return Query("retry", {"ids": list(ids)}, lambda row: str(row[0]))
+
+
+def replay(*, original: str, id: str) -> Query[str]:  # noqa: A002 -- the column's name.
+    """Enqueue an earlier run's spec again as a new run."""
+    return Query("replay", {"original": original, "id": id}, lambda row: str(row[0]))
+
+
+def latest_by_hash(spec_hash: str) -> Query[str]:
+    """The newest run with this spec hash."""
+    return Query("latest_by_hash", {"hash": spec_hash}, lambda row: str(row[0]))
+
+
+def pause(queue: str) -> Query[str]:
+    """Stop claims from a queue."""
+    return Query("pause", {"queue": queue}, lambda row: str(row[0]))
+
+
+def resume(queue: str) -> Query[str]:
+    """Allow claims from a queue again."""
+    return Query("resume", {"queue": queue}, lambda row: str(row[0]))
+
+
+def archive(*, after: str, limit: int = 5_000) -> Query[rows.Archived]:
+    """Move finished runs that lie after a cursor to the archive."""
+    return Query("archive", {"after": after, "limit": limit}, lambda row: rows.Archived(*row))
+
+
+def prune(
+    *,
+    keep_done: timedelta = timedelta(days=30),
+    keep_dead: timedelta = timedelta(days=90),
+    keep_events: timedelta = timedelta(days=30),
+    keep_worker: timedelta = timedelta(hours=1),
+) -> Query[rows.Pruned]:
+    """Forget what has been kept long enough."""
+    args = {"keep_done": keep_done, "keep_dead": keep_dead, "keep_events": keep_events}
+    return Query("prune", args | {"keep_worker": keep_worker}, lambda row: rows.Pruned(*row))
+
+
+def partition(*, days: int = 14) -> Query[int]:
+    """Make the coming days' partitions."""
+    return Query("partition", {"days": days}, lambda row: int(row[0]))
+
+
+def duties(*, worker: str, every: Mapping[str, timedelta]) -> Query[rows.Duty]:
+    """Take every duty that is due."""
+    args = {"worker": worker, "duties": list(every), "every": list(every.values())}
+    return Query("duties", args, lambda row: rows.Duty(*row))
+
+
+def bookmark(*, duty: str, cursor: str | None) -> Query[str]:
+    """Remember how far a duty came."""
+    return Query("bookmark", {"duty": duty, "cursor": cursor}, lambda row: str(row[0]))
+
+
+def register(description: Mapping[str, Any]) -> Query[str]:
+    """Announce a worker."""
+    return Query("register", description, lambda row: str(row[0]))
+
+
+def heartbeat(
+    *, worker: str, idle: bool, stopping: bool, running: int, finished: int
+) -> Query[str]:
+    """Say that a worker lives."""
+    args = {
+        "worker": worker,
+        "idle": idle,
+        "stopping": stopping,
+        "running": running,
+        "finished": finished,
+    }
+    return Query("heartbeat", args, lambda row: str(row[0]))
+
+
+def idle(*, worker: str, idle: bool) -> Query[str]:
+    """Ask to be woken, or stop asking."""
+    return Query("idle", {"worker": worker, "idle": idle}, lambda row: str(row[0]))
+
+
+def deregister(*, worker: str) -> Query[str]:
+    """Take a worker off the list."""
+    return Query("deregister", {"worker": worker}, lambda row: str(row[0]))
+
+
+def unfinished(*, queues: Sequence[str], tasks: Sequence[str]) -> Query[bool]:
+    """Whether anything in these queues is due."""
+    return Query(
+        "unfinished", {"queues": list(queues), "tasks": list(tasks)}, lambda row: bool(row[0])
+    )
+
+
+def run(run_id: str) -> Query[Run]:
+    """One run, wherever it lies."""
+    return Query("run", {"id": run_id}, rows.run_from)
+
+
+def runs(
+    *,
+    status: str | None = None,
+    queue: str | None = None,
+    task: str | None = None,
+    spec_hash: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    before: str | None = None,
+    limit: int = 50,
+) -> Query[Run]:
+    """The newest runs that match."""
+    args = {
+        "status": status,
+        "queue": queue,
+        "task": task,
+        "hash": spec_hash,
+        "before": before,
+        "limit": limit,
+    }
+    label = None if labels is None else _encode(labels).decode()
+    return Query("runs", args | {"label": label}, rows.run_from)
+
+
+def outcome(run_id: str) -> Query[rows.Ended]:
+    """What a waiting caller needs to know of a run."""
+    return Query("outcome", {"id": run_id}, rows.ended_from)
+
+
+def queues() -> Query[rows.QueueRow]:
+    """Every queue with what waits in it."""
+    return Query("queues", {}, lambda row: rows.QueueRow(*row))
+
+
+def workers() -> Query[rows.WorkerRow]:
+    """Every worker that has not been forgotten."""
+    return Query("workers", {}, lambda row: rows.WorkerRow(*row))
+
+
+def schema() -> Query[rows.Applied]:
+    """Which migrations the database has."""
+    return Query("schema", {}, lambda row: rows.Applied(*row))

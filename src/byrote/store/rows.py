@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""Rows become records here, and nowhere else."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from byrote.core.run import Leased, Run
+from byrote.core.state import Status
+
+
+def leased_from(
+    token: str, deadline: float, claimed_at: float
+) -> Callable[[tuple[Any, ...]], Leased]:
+    """Read a claimed row as a lease that this token proves until this deadline."""
+
+    def read(row: tuple[Any, ...]) -> Leased:
+        return Leased(*row, token, deadline, claimed_at)  # type: ignore[call-arg]
+
+    return read
+
+
+_RUN_COLUMNS = (
+    "id", "status", "wait_reason", "queue", "task", "version", "priority", "run_after", "attempts",
+    "charged", "losses", "max_attempts", "timeout", "spec_json", "spec_hash", "result_json",
+    "result_hash", "faults", "retry_json", "labels", "worker_ids", "leased_by", "leased_until",
+    "cancel_requested_at", "replay_of", "traceparent", "enqueued_at", "started_at",
+    "last_attempted_at", "finished_at",
+)  # fmt: skip
+
+
+def run_from(row: tuple[Any, ...]) -> Run:
+    """Read a row of run.sql or runs.sql."""
+    fields = dict(zip(_RUN_COLUMNS, row, strict=True))
+    timeout = fields["timeout"]
+    return Run(
+        **fields
+        | {
+            "status": Status(fields["status"]),
+            "timeout": None if timeout is None else timedelta(milliseconds=timeout),
+            "faults": _json(fields["faults"], []),
+            "labels": _json(fields["labels"], {}),
+        }
+    )
+
+
+def _json(text: str | None, absent: Any) -> Any:
+    return absent if text is None else msgspec.json.decode(text)
+
+
+class Settlement(msgspec.Struct, frozen=True, gc=False):
+    """A swept or cancelled run, and where it stands now."""
+
+    id: str
+    status: str
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """A run whose lease ran out, and what became of it."""
+
+    id: str
+    status: str
+    attempt: int
+    worker: str
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """What a waiting caller needs to know of a run."""
+
+    status: Status
+    result_json: str | None
+    faults: list[dict[str, Any]]
+
+
+def ended_from(row: tuple[Any, ...]) -> Ended:
+    """Read a row of outcome.sql."""
+    return Ended(Status(row[0]), row[1], _json(row[2], []))
+
+
+class Renewal(msgspec.Struct, frozen=True, gc=False):
+    """A lease that was extended."""
+
+    id: str
+    cancel: bool
+    """Somebody wants the run to stop."""
+
+
+class Promotion(msgspec.Struct, frozen=True):
+    """How many runs became due, and when the next one does."""
+
+    promoted: int
+    woken: int
+    next_due_s: float | None
+
+
+class Archived(msgspec.Struct, frozen=True):
+    """What one step of archiving did."""
+
+    archived: int
+    seen: int
+    reached: str | None
+
+
+class Pruned(msgspec.Struct, frozen=True):
+    """What one round of forgetting did."""
+
+    archives: int
+    events: int
+    dead: int
+    workers: int
+
+
+class Duty(msgspec.Struct, frozen=True):
+    """A duty that is due and was taken."""
+
+    name: str
+    cursor: str | None
+
+
+class QueueRow(msgspec.Struct, frozen=True):
+    """A queue and what waits in it."""
+
+    queue: str
+    paused_at: datetime | None
+    ready: int
+    waiting: int
+    running: int
+    dead: int
+    oldest_ready_s: float | None
+
+
+class WorkerRow(msgspec.Struct, frozen=True):
+    """A worker as it last described itself."""
+
+    worker: str
+    host: str
+    pid: int
+    started_at: datetime
+    seen_at: datetime
+    idle: bool
+    stopping: bool
+    hands: int
+    concurrency: int
+    running: int
+    finished: int
+    version: str
+    python: str
+    queues: list[str]
+    tasks: list[str]
+    alive: bool
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """A migration the database has."""
+
+    version: int
+    name: str
+    checksum: str

@@ -1,0 +1,34 @@
+-- Move finished runs past their stay in the hot table to the archive, in one bulk step from a cursor on.
+-- Walks the primary key, which is time ordered: no index on finished rows has to be paid by every run.
+with clock as materialized (
+  select byrote_now() as now
+),
+page as materialized (
+  select run.result_id, run.status, run.finished_at, run.queue_name
+  from byrote_task_runs as run
+  where run.result_id > %(after)s::uuid
+  order by run.result_id
+  limit %(limit)s
+),
+old as materialized (
+  select page.result_id
+  from page
+  left join byrote_queues as queue using (queue_name)
+  where page.finished_at < (select now from clock) - coalesce(queue.archive_after, interval '1 hour')
+),
+moved as (
+  delete from byrote_task_runs as run
+  using old
+  where run.result_id = old.result_id
+    and run.finished_at is not null
+  returning run.*
+),
+kept as (
+  insert into byrote_archive
+  select * from moved
+  returning 1
+)
+select
+  (select count(*) from kept) as archived,
+  (select count(*) from page) as seen,
+  (select result_id::text from page order by result_id desc limit 1) as reached;

@@ -1,0 +1,30 @@
+-- Cancel runs: at once when nobody runs them, by asking their worker when somebody does.
+with clock as materialized (
+  select byrote_now() as now
+),
+stopped as (
+  update byrote_task_runs as run
+  set status = case when run.status = 'RUNNING' then run.status else 'CANCELLED' end,
+      wait_reason = null,
+      finished_at = case when run.status = 'RUNNING' then null else (select now from clock) end,
+      cancel_requested_at = (select now from clock),
+      moves = run.moves + 1
+  where run.result_id = any (%(ids)s::uuid[])
+    and run.status in ('WAITING', 'READY', 'RUNNING')
+  returning run.result_id, run.attempts, run.moves, run.status, run.leased_by
+),
+told as (
+  insert into byrote_events (at, kind, runs, attempts, moves)
+  select
+    (select now from clock),
+    case status when 'RUNNING' then 'CancelRequested' else 'Cancelled' end,
+    array_agg(result_id), array_agg(attempts), array_agg(moves)
+  from stopped
+  group by status
+),
+asked as (
+  select pg_notify('byrote_cancel', leased_by)
+  from (select distinct leased_by from stopped where status = 'RUNNING') as holder
+)
+select stopped.result_id::text, stopped.status, (select count(*) from asked) as asked
+from stopped;

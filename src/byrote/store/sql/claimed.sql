@@ -1,0 +1,12 @@
+-- What a claim leased, asked again with its token after the answer was lost.
+-- Served by byrote_leased_for_sweep: only running rows are read.
+select
+  result_id::text, queue_name, task_path, task_version, spec_json, attempts, charged, losses, max_attempts,
+  timeout_ms, retry_json, labels::text, traceparent, spec_hash, rank,
+  byrote_micros((select byrote_now())) - byrote_micros(enqueued_at) as age_us
+from byrote_task_runs
+where status = 'RUNNING'
+  and leased_until > (select byrote_now())
+  and lease_token = %(token)s::uuid
+  and leased_by = %(worker)s
+order by rank;

@@ -1,0 +1,55 @@
+-- Accept runs: READY when due, WAITING when not; all of them or none.
+-- A run's id is chosen by the sender, so sending a batch again after a lost answer is refused by the primary key.
+-- Wakes a worker only when one says it is idle: NOTIFY on every insert would serialise busy producers.
+with clock as materialized (
+  select byrote_now() as now
+),
+asked as materialized (
+  select
+    sent.*,
+    clock.now,
+    coalesce(sent.due, clock.now + sent.delay_us * interval '1 microsecond', clock.now) as run_after,
+    coalesce(byrote_micros(clock.now + queue.ageing) - byrote_micros(clock.now), 10000000000000) as ageing_us
+  from clock
+  cross join jsonb_to_recordset(%(runs)s::jsonb) as sent (
+    id uuid, queue text, task text, version integer, spec text, hash text, priority smallint,
+    due timestamptz, delay_us bigint, max_attempts integer, timeout_ms bigint, retry text,
+    labels jsonb, trace text, replay_of uuid
+  )
+  left join byrote_queues as queue on queue.queue_name = sent.queue
+),
+accepted as (
+  insert into byrote_task_runs (
+    result_id, queue_name, task_path, task_version, spec_json, spec_hash, priority, run_after, rank,
+    status, wait_reason, enqueued_at, max_attempts, timeout_ms, retry_json, labels, traceparent, replay_of
+  )
+  select
+    id, queue, task, version, spec, decode(hash, 'hex'), coalesce(priority, 0), run_after,
+    byrote_micros(run_after) - coalesce(priority, 0) * ageing_us,
+    case when run_after > now then 'WAITING' else 'READY' end,
+    case when run_after > now then 'due' end,
+    now, coalesce(max_attempts, 1), timeout_ms, retry, labels, trace, replay_of
+  from asked
+  returning result_id, queue_name, status
+),
+told as (
+  insert into byrote_events (at, kind, runs, attempts, moves)
+  select
+    (select now from clock), 'Enqueued', array_agg(result_id),
+    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer])
+  from accepted
+  having count(*) > 0
+),
+woken as (
+  select pg_notify('byrote_ready', queue_name)
+  from (select distinct queue_name from accepted where status = 'READY') as fresh
+  where exists (
+    select 1
+    from byrote_workers as worker
+    where worker.idle
+      and fresh.queue_name = any (worker.queues)
+      and worker.seen_at > (select now from clock) - interval '1 minute'
+  )
+)
+select count(*) as accepted, (select count(*) from woken) as woken
+from accepted;

@@ -1,0 +1,2 @@
+-- Make the coming days' partitions before anything needs them.
+select byrote_make_partitions(%(days)s) as made;

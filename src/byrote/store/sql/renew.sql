@@ -1,0 +1,30 @@
+-- Extend leases that are still held, and say which of their runs somebody wants cancelled.
+-- What is missing from the answer was lost.
+with clock as materialized (
+  select byrote_now() as now
+),
+held as materialized (
+  select id, token
+  from jsonb_to_recordset(%(leases)s::jsonb) as sent (id uuid, token uuid)
+),
+renewed as (
+  update byrote_task_runs as run
+  set leased_until = (select now from clock) + %(lease_for)s,
+      moves = run.moves + 1
+  from held
+  where run.result_id = held.id
+    and run.lease_token = held.token
+    and run.status || '' = 'RUNNING'  -- Never through the partial index: see finish.sql.
+    and run.leased_until > (select now from clock)
+  returning run.result_id, run.attempts, run.moves, run.leased_until, run.leased_by, run.cancel_requested_at
+),
+told as (
+  insert into byrote_events (at, kind, worker, leased_until, runs, attempts, moves)
+  select
+    (select now from clock), 'Renewed', min(leased_by), min(leased_until),
+    array_agg(result_id), array_agg(attempts), array_agg(moves)
+  from renewed
+  having count(*) > 0
+)
+select result_id::text, cancel_requested_at is not null as cancel
+from renewed;

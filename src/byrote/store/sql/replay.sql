@@ -1,0 +1,31 @@
+-- Enqueue the spec of an earlier run again, byte for byte, as a new run that remembers where it came from.
+with clock as materialized (
+  select byrote_now() as now
+),
+copied as (
+  insert into byrote_task_runs (
+    result_id, replay_of, queue_name, task_path, task_version, spec_json, spec_hash, priority, run_after, rank,
+    status, enqueued_at, max_attempts, timeout_ms, retry_json, labels
+  )
+  select
+    %(id)s::uuid, run.result_id, run.queue_name, run.task_path, run.task_version, run.spec_json, run.spec_hash,
+    run.priority, (select now from clock),
+    run.rank + byrote_micros((select now from clock)) - byrote_micros(run.run_after),
+    'READY', (select now from clock), run.max_attempts, run.timeout_ms, run.retry_json, run.labels
+  from byrote_runs as run
+  where run.result_id = %(original)s::uuid
+  returning result_id, queue_name
+),
+told as (
+  insert into byrote_events (at, kind, runs, attempts, moves)
+  select (select now from clock), 'Enqueued', array_agg(result_id), array[0], array[1]
+  from copied
+  having count(*) > 0
+),
+woken as (
+  select pg_notify('byrote_ready', queue_name)
+  from copied
+  where exists (select 1 from byrote_workers as worker where worker.idle and copied.queue_name = any (worker.queues))
+)
+select copied.result_id::text, (select count(*) from woken) as woken
+from copied;

@@ -1,0 +1,55 @@
+-- Give runs another chance now, with a fresh budget: the dead come back, the waiting stop waiting.
+-- Attempts go on rising; nothing of the run's history is lost.
+with clock as materialized (
+  select byrote_now() as now
+),
+risen as (
+  delete from byrote_dead as run
+  where run.result_id = any (%(ids)s::uuid[])
+  returning run.*
+),
+revived as (
+  insert into byrote_task_runs (
+    result_id, workflow_id, replay_of, rank, run_after, enqueued_at, started_at, last_attempted_at, timeout_ms,
+    task_version, attempts, charged, losses, max_attempts, moves, priority, status, queue_name, task_path, spec_hash,
+    worker_ids, spec_json, errors_json, retry_json, labels, traceparent
+  )
+  select
+    result_id, workflow_id, replay_of,
+    rank + byrote_micros((select now from clock)) - byrote_micros(run_after), (select now from clock),
+    enqueued_at, started_at, last_attempted_at, timeout_ms, task_version, attempts, 0, 0, max_attempts, moves + 1,
+    priority, 'READY', queue_name, task_path, spec_hash, worker_ids, spec_json, errors_json, retry_json, labels,
+    traceparent
+  from risen
+  returning result_id, attempts, moves, queue_name
+),
+hurried as (
+  update byrote_task_runs as run
+  set status = 'READY',
+      wait_reason = null,
+      rank = run.rank + byrote_micros((select now from clock)) - byrote_micros(run.run_after),
+      run_after = (select now from clock),
+      moves = run.moves + 1
+  where run.result_id = any (%(ids)s::uuid[])
+    and run.status = 'WAITING'
+    and run.wait_reason in ('due', 'retry', 'snooze')
+  returning run.result_id, run.attempts, run.moves, run.queue_name
+),
+ready as (
+  select * from revived
+  union all
+  select * from hurried
+),
+told as (
+  insert into byrote_events (at, kind, runs, attempts, moves)
+  select (select now from clock), 'Revived', array_agg(result_id), array_agg(attempts), array_agg(moves)
+  from ready
+  having count(*) > 0
+),
+woken as (
+  select pg_notify('byrote_ready', queue_name)
+  from (select distinct queue_name from ready) as fresh
+  where exists (select 1 from byrote_workers as worker where worker.idle and fresh.queue_name = any (worker.queues))
+)
+select ready.result_id::text, (select count(*) from woken) as woken
+from ready;

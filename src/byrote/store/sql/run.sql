@@ -1,0 +1,9 @@
+-- One run, wherever it lies now.
+select
+  result_id::text, status, wait_reason, queue_name, task_path, task_version, priority, run_after, attempts, charged,
+  losses, max_attempts, timeout_ms, spec_json, encode(spec_hash, 'hex') as spec_hash, return_json,
+  encode(result_hash, 'hex') as result_hash, errors_json::text, retry_json, labels::text, worker_ids, leased_by,
+  leased_until, cancel_requested_at, replay_of::text, traceparent, enqueued_at, started_at, last_attempted_at,
+  finished_at
+from byrote_runs
+where result_id = %(id)s::uuid;

@@ -1,0 +1,4 @@
+-- Which migrations this database has, or nothing when it has none.
+select version, name, checksum
+from byrote_schema
+order by version;

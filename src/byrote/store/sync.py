@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""Runs queries over psycopg: once on a given connection, or on a link that heals itself."""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+
+from byrote.core.errors import DatabaseUnreachable
+from byrote.store.connect import Door
+from byrote.store.query import Query
+from byrote.store.trouble import Remedy, pause_before, remedy
+
+
+def fetch[Row](connection: psycopg.Connection[Any], query: Query[Row]) -> list[Row]:
+    """Run a query on this connection, inside whatever transaction it is in."""
+    with connection.cursor(binary=True) as cursor:
+        cursor.execute(query.sql, query.args)
+        return [query.read(row) for row in cursor.fetchall()]
+
+
+class Interrupted(Exception):
+    """The connection broke under a statement: whether it took effect is unknown."""
+
+
+class Link:
+    """One connection of a worker, reconnected for as long as the worker lives.
+
+    A link belongs to one thread. `ask` tells its caller when an answer was lost, so that a claim or
+    a finish can find out what became of it; `run` simply asks again, for statements where that is
+    harmless.
+    """
+
+    def __init__(
+        self,
+        door: Door,
+        purpose: str,
+        *settings: str,
+        chance: Callable[[], float],
+        stopped: threading.Event,
+        notice: Callable[[str, str | None], None] = lambda _what, _error: None,
+    ) -> None:
+        self._door = door
+        self._purpose = purpose
+        self._settings = settings
+        self._chance = chance
+        self._stopped = stopped
+        self._notice = notice
+        self._connection: psycopg.Connection[Any] | None = None
+        self.on_open: Callable[[psycopg.Connection[Any]], None] = lambda _connection: None
+
+    @property
+    def connection(self) -> psycopg.Connection[Any]:
+        """The live connection, opened now if need be; raises once the worker has stopped."""
+        tries = 1
+        while self._connection is None or self._connection.closed:
+            try:
+                self._connection = self._open()
+            except psycopg.Error as error:
+                tries += 1
+                self._wait_for_better(error, tries)
+        if tries > 1:
+            self._notice(self._purpose, None)
+        return self._connection
+
+    def _open(self) -> psycopg.Connection[Any]:
+        connection = self._door.open(self._purpose, *self._settings)
+        try:
+            self.on_open(connection)
+        except psycopg.Error:
+            connection.close()
+            raise
+        return connection
+
+    def ask[Row](self, query: Query[Row]) -> list[Row]:
+        """Run a query; Interrupted when its answer was lost."""
+        tries = 1
+        while True:
+            connection = self.connection
+            try:
+                rows = fetch(connection, query)
+            except psycopg.Error as error:
+                match remedy(error):
+                    case Remedy.RAISE:
+                        raise
+                    case Remedy.RECONNECT:
+                        self.drop()
+                        self._notice(self._purpose, _said(error))
+                        raise Interrupted from error
+                    case Remedy.RETRY:
+                        tries += 1
+                        self._wait_for_better(error, tries)
+            else:
+                if tries > 1:
+                    self._notice(self._purpose, None)
+                return rows
+
+    def run[Row](self, query: Query[Row]) -> list[Row]:
+        """Run a query that may safely run twice, until it is answered."""
+        while True:
+            try:
+                return self.ask(query)
+            except Interrupted:
+                continue
+
+    def _wait_for_better(self, error: psycopg.Error, tries: int) -> None:
+        self._notice(self._purpose, _said(error))
+        if self._stopped.wait(pause_before(tries, self._chance)):
+            raise unreachable(self._door, error) from error
+
+    def drop(self) -> None:
+        """Forget the connection; the next query opens another."""
+        if self._connection is not None:
+            with contextlib.suppress(psycopg.Error):
+                self._connection.close()
+        self._connection = None
+
+
+def _said(error: psycopg.Error) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+class Store:
+    """Runs queries for producers and tools; gives up after a while, with a reason.
+
+    Idle connections lie on a shelf; no thread watches them, so nothing has to be closed for a
+    script to end.
+    """
+
+    def __init__(
+        self, door: Door, *, chance: Callable[[], float], size: int = 8, patience_s: float = 10.0
+    ) -> None:
+        self.door = door
+        self._chance = chance
+        self._patience_s = patience_s
+        self._room = threading.BoundedSemaphore(size)
+        self._shelf: list[psycopg.Connection[Any]] = []
+        self._pid = os.getpid()
+
+    def all[Row](
+        self, query: Query[Row], *, connection: psycopg.Connection[Any] | None = None
+    ) -> list[Row]:
+        """Every row of the answer. A connection of the caller's lends its transaction."""
+        if connection is not None:
+            return fetch(connection, query)
+        waited, tries = 0.0, 1
+        while True:
+            try:
+                with self.borrow() as borrowed:
+                    return fetch(borrowed, query)
+            except psycopg.Error as error:
+                if tries > 1 and already_accepted(query, error):
+                    return []
+                tries += 1
+                pause = pause_before(tries, self._chance)
+                waited += pause
+                if remedy(error) is Remedy.RAISE:
+                    raise
+                if waited > self._patience_s:
+                    raise unreachable(self.door, error) from error
+                threading.Event().wait(pause)
+
+    def first[Row](
+        self, query: Query[Row], *, connection: psycopg.Connection[Any] | None = None
+    ) -> Row | None:
+        """The first row of the answer, or None."""
+        rows = self.all(query, connection=connection)
+        return rows[0] if rows else None
+
+    @contextlib.contextmanager
+    def borrow(self) -> Iterator[psycopg.Connection[Any]]:
+        """A connection for a while; one that breaks is not put back."""
+        with self._room:
+            connection = self._take()
+            try:
+                yield connection
+            except BaseException:
+                connection.close()
+                raise
+            self._shelf.append(connection)
+
+    def _take(self) -> psycopg.Connection[Any]:
+        if self._pid != os.getpid():
+            # A fork: these sockets are the parent's, and so they must be left alone, not closed.
+            self._shelf, self._pid = [], os.getpid()
+        while self._shelf:
+            connection = self._shelf.pop()
+            if not connection.closed:
+                return connection
+        return self.door.open("client")
+
+    def close(self) -> None:
+        """Close every idle connection."""
+        while self._shelf:
+            self._shelf.pop().close()
+
+
+def already_accepted(query: Query[Any], error: psycopg.Error) -> bool:
+    """Whether a second try failed because the first, whose answer was lost, was accepted."""
+    return query.name == "enqueue" and isinstance(error, psycopg.errors.UniqueViolation)
+
+
+def unreachable(door: Door, error: psycopg.Error) -> DatabaseUnreachable:
+    """The error that says where we knocked and what came back."""
+    return DatabaseUnreachable(f"PostgreSQL at {door.place} did not answer: {_said(error)}")

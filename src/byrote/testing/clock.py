@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""Database time that a test moves by hand: nothing sleeps, everything is exact."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+
+START = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+
+
+class FakeClock:
+    """Sets `byrote_now()` on the connections it knows; they see one moment until it is moved."""
+
+    def __init__(self, *connections: psycopg.Connection[Any], now: datetime = START) -> None:
+        self.now = now
+        self._connections: list[psycopg.Connection[Any]] = []
+        for connection in connections:
+            self.on(connection)
+
+    def on(self, connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+        """Let this connection live by this clock too."""
+        self._connections.append(connection)
+        self._set(connection)
+        return connection
+
+    def advance(self, **length: float) -> datetime:
+        """Move on, in the words of timedelta: `clock.advance(minutes=5)`."""
+        self.now += timedelta(**length)
+        for connection in self._connections:
+            self._set(connection)
+        return self.now
+
+    def _set(self, connection: psycopg.Connection[Any]) -> None:
+        connection.execute("select set_config('byrote.now', %s, false)", (self.now.isoformat(),))

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""One PostgreSQL for the whole session, started by the suite; one clean database per test."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from byrote import App
+from byrote.assembly.identity import chance
+from byrote.embedded.server import open_server
+from byrote.store.connect import Door
+from byrote.store.migrate import migrate
+from byrote.store.sync import Store
+from byrote.testing import FakeClock
+
+EMPTY = """
+truncate byrote_task_runs, byrote_archive, byrote_dead, byrote_events, byrote_workers, byrote_queues;
+update byrote_duties set next_at = '-infinity', holder = null, cursor = null;
+"""
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[str]:
+    """A server that all xdist workers share and the last one stops; data that nobody needs tomorrow."""
+    given = os.environ.get("BYROTE_TEST_DATABASE_URL")
+    if given:
+        yield given
+        return
+    # Not below pytest's own folder: that one is closed to the user a root session runs the server as.
+    session = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))[:12]
+    home = Path(tempfile.gettempdir()) / f"byrote-test-{os.getuid()}-{session}"
+    settings = {"shared_buffers": "256MB", "max_connections": "300"}
+    with open_server(home, environ=os.environ, settings=settings, durable=False) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def database_url(server_url: str, worker_id: str) -> Iterator[str]:
+    """A migrated database for this xdist worker."""
+    name = f"byrote_{worker_id}_{os.getpid()}"
+    with psycopg.connect(server_url, autocommit=True) as admin:
+        admin.execute(f"create database {name}")  # type: ignore[call-overload]
+    url = psycopg.conninfo.make_conninfo(server_url, dbname=name)
+    migrate(Door(url), chance=chance)
+    yield url
+    with psycopg.connect(server_url, autocommit=True) as admin:
+        admin.execute(f"drop database {name} with (force)")  # type: ignore[call-overload]
+
+
+@pytest.fixture
+def url(database_url: str) -> str:
+    """The database, empty."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(EMPTY)
+    return database_url
+
+
+@pytest.fixture
+def door(url: str) -> Door:
+    return Door(url)
+
+
+@pytest.fixture
+def db(door: Door) -> Iterator[psycopg.Connection[Any]]:
+    """A connection of the test's own, in autocommit."""
+    with door.open("test") as connection:
+        yield connection
+
+
+@pytest.fixture
+def clock(db: psycopg.Connection[Any]) -> FakeClock:
+    """Database time that stands still on `db` until the test moves it."""
+    return FakeClock(db)
+
+
+@pytest.fixture
+def store(door: Door) -> Iterator[Store]:
+    store = Store(door, chance=chance)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def app(url: str) -> Iterator[App]:
+    app = App(url)
+    yield app
+    app.close()

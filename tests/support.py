@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""Short words for what most tests do."""
+
+import hashlib
+import itertools
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+
+from byrote.assembly.identity import new_id, new_token
+from byrote.core.run import Leased, Run
+from byrote.core.spec import Delivery, describe
+from byrote.store import queries
+from byrote.store.sync import fetch
+
+type Db = psycopg.Connection[Any]
+
+LEASE = timedelta(seconds=30)
+
+_numbers = itertools.count()
+
+
+def enqueue(
+    db: psycopg.Connection[Any],
+    count: int = 1,
+    *,
+    task: str = "t",
+    version: int = 1,
+    **delivery: Any,
+) -> list[str]:
+    """Accept `count` runs of a task and give their ids, in order."""
+    how = Delivery(**delivery)
+    specs = [
+        (new_id(), describe(task, version, [], {"n": next(_numbers)}, delivery=how))
+        for _ in range(count)
+    ]
+    fetch(db, queries.enqueue(specs))
+    return [run_id for run_id, _ in specs]
+
+
+def claim(
+    db: psycopg.Connection[Any],
+    limit: int = 1,
+    *,
+    worker: str = "w",
+    queues: Sequence[str] = ("default",),
+    tasks: Sequence[str] = ("t@1",),
+    lease_for: timedelta = LEASE,
+) -> list[Leased]:
+    """Lease up to `limit` runs of each queue."""
+    quotas = dict.fromkeys(queues, limit)
+    query = queries.claim(
+        quotas=quotas, tasks=tasks, worker=worker, token=new_token(), lease_for=lease_for
+    )
+    return fetch(db, query)
+
+
+def success(lease: Leased, result: str = "null") -> dict[str, Any]:
+    """The verdict of an attempt that returned this JSON."""
+    digest = hashlib.sha256(result.encode()).hexdigest()
+    return {"id": lease.id, "token": lease.token, "verdict": "S", "result": result, "hash": digest}
+
+
+def verdict(lease: Leased, letter: str, **more: Any) -> dict[str, Any]:
+    """A verdict by its letter; failures get an error."""
+    row = {"id": lease.id, "token": lease.token, "verdict": letter, **more}
+    if letter in "RFX":
+        row.setdefault("error", {"kind": "raised", "type": "ValueError", "message": "no"})
+    return row
+
+
+def run_of(db: psycopg.Connection[Any], run_id: str) -> Run:
+    """The run as the database has it."""
+    [run] = fetch(db, queries.run(run_id))
+    return run
+
+
+def row_of(db: psycopg.Connection[Any], run_id: str) -> dict[str, Any]:
+    """Every column of a run, wherever it lies; exactly one row has its id."""
+    cursor = db.execute("select * from byrote_runs where result_id = %s", (run_id,))
+    [row] = cursor.fetchall()
+    return dict(zip([column.name for column in cursor.description or ()], row, strict=True))
+
+
+def count(db: psycopg.Connection[Any], table: str) -> int:
+    """How many rows a table of ours has."""
+    [[number]] = db.execute(f"select count(*) from {table}").fetchall()  # type: ignore[call-overload]  # noqa: S608
+    return int(number)
+
+
+def history(db: psycopg.Connection[Any], run_id: str) -> list[str]:
+    """The kinds of a run's events, in the order of its moves."""
+    text = "select kind from byrote_event_log where result_id = %s order by move"
+    return [kind for (kind,) in db.execute(text, (run_id,))]
+
+
+def register(db: psycopg.Connection[Any], worker: str, *queues: str) -> None:
+    """Announce a worker."""
+    described = {"worker": worker, "pid": 1, "hands": 1, "concurrency": 1, "host": "h"}
+    more = {"version": "0", "python": "3", "queues": list(queues), "tasks": ["t@1"]}
+    fetch(db, queries.register(described | more))
