@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""Byrote: a task queue and worker on PostgreSQL that runs tasks by rote and can prove it."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from byrote.assembly.app import App, LargePayload
+    from byrote.assembly.handles import RunHandle, TaskHandle
+    from byrote.core.errors import (
+        ByroteError,
+        Fatal,
+        ResultTimeout,
+        RetryLater,
+        RunFailed,
+        Snooze,
+    )
+    from byrote.core.policy import Retry
+    from byrote.core.run import Run
+    from byrote.core.spec import Spec
+    from byrote.core.state import Status
+    from byrote.executors.context import Context
+
+__all__ = [
+    "App",
+    "ByroteError",
+    "Context",
+    "Fatal",
+    "LargePayload",
+    "ResultTimeout",
+    "Retry",
+    "RetryLater",
+    "Run",
+    "RunFailed",
+    "RunHandle",
+    "Snooze",
+    "Spec",
+    "Status",
+    "TaskHandle",
+]
+
+_HOME = {
+    "App": "byrote.assembly.app",
+    "ByroteError": "byrote.core.errors",
+    "Context": "byrote.executors.context",
+    "Fatal": "byrote.core.errors",
+    "LargePayload": "byrote.assembly.app",
+    "ResultTimeout": "byrote.core.errors",
+    "Retry": "byrote.core.policy",
+    "RetryLater": "byrote.core.errors",
+    "Run": "byrote.core.run",
+    "RunFailed": "byrote.core.errors",
+    "RunHandle": "byrote.assembly.handles",
+    "Snooze": "byrote.core.errors",
+    "Spec": "byrote.core.spec",
+    "Status": "byrote.core.state",
+    "TaskHandle": "byrote.assembly.handles",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Names are fetched when first asked for: `byrote --version` must not wait for a database
+    # driver.
+    if name not in _HOME:
+        raise AttributeError(f"module 'byrote' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

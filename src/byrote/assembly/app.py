@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""The front door: an app knows its tasks and where its database is."""
+
+import atexit
+import os
+import warnings
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from functools import cached_property
+from typing import Any, Concatenate, overload
+
+import psycopg
+
+from byrote.assembly.handles import RunHandle, TaskHandle, TaskMaker
+from byrote.assembly.identity import chance, new_id, new_ids
+from byrote.assembly.settings import Settings, resolve
+from byrote.core.codec import PAYLOAD_LARGE
+from byrote.core.errors import UnknownQueue
+from byrote.core.policy import ONCE, Retry
+from byrote.core.spec import Delivery, Spec
+from byrote.core.task import Registry, make_task
+from byrote.embedded.server import open_server
+from byrote.executors.context import Context
+from byrote.store import bulk, queries
+from byrote.store.aio import AsyncStore
+from byrote.store.connect import Door
+from byrote.store.migrate import migrate
+from byrote.store.query import Query
+from byrote.store.sync import Store, already_accepted
+
+
+class LargePayload(UserWarning):
+    """A payload is large enough to slow the queue down; pass a reference instead."""
+
+
+class App:
+    """Tasks and the database their runs live in. Nothing is connected until it is needed."""
+
+    def __init__(self, url: str | None = None, *, queues: Iterable[str] | None = None) -> None:
+        self.registry = Registry()
+        self.url = url
+        """The database given in code; absent: as set elsewhere, else the embedded server."""
+        self._queues = None if queues is None else frozenset(queues)
+
+    # -- Tasks -----------------------------------------------------------------------------------
+
+    @overload
+    def task[**P, R](
+        self, function: Callable[Concatenate[Context, P], Awaitable[R]], /
+    ) -> TaskHandle[P, R]: ...
+
+    @overload
+    def task[**P, R](
+        self, function: Callable[Concatenate[Context, P], R], /
+    ) -> TaskHandle[P, R]: ...
+
+    @overload
+    def task[**P, R](self, function: Callable[P, Awaitable[R]], /) -> TaskHandle[P, R]: ...
+
+    @overload
+    def task[**P, R](self, function: Callable[P, R], /) -> TaskHandle[P, R]: ...
+
+    @overload
+    def task(
+        self,
+        function: None = None,
+        /,
+        *,
+        name: str | None = None,
+        version: int = 1,
+        queue: str = "default",
+        priority: int = 0,
+        timeout: timedelta | str | float | None = None,
+        retry: Retry | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> TaskMaker: ...
+
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Make a function a task, found by its name and version."""
+        if function is None:
+            return lambda decorated: self._make(decorated, **options)
+        return self._make(function)
+
+    def _make(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        version: int = 1,
+        retry: Retry | None = None,
+        **delivery: Any,
+    ) -> TaskHandle[..., Any]:
+        policy = Delivery(retry=retry or ONCE, **delivery)
+        self._check_queue(policy.queue)
+        task = make_task(function, name=name, version=version, delivery=policy)
+        self.registry.add(task)
+        return TaskHandle(self, task, policy)
+
+    def _check_queue(self, queue: str) -> None:
+        if self._queues is not None and queue not in self._queues:
+            raise UnknownQueue(queue, list(self._queues))
+
+    # -- Enqueue ---------------------------------------------------------------------------------
+
+    def enqueue(
+        self, spec: Spec, *, connection: psycopg.Connection[Any] | None = None
+    ) -> RunHandle[Any]:
+        """Accept one spec; on a connection of yours, as part of its transaction."""
+        self._check(spec)
+        run_id = new_id()
+        self.store.all(queries.enqueue([(run_id, spec)]), connection=connection)
+        return RunHandle(self, run_id)
+
+    async def aenqueue(
+        self, spec: Spec, *, connection: psycopg.AsyncConnection[Any] | None = None
+    ) -> RunHandle[Any]:
+        """Accept one spec; on a connection of yours, as part of its transaction."""
+        self._check(spec)
+        run_id = new_id()
+        await self.astore.all(queries.enqueue([(run_id, spec)]), connection=connection)
+        return RunHandle(self, run_id)
+
+    def enqueue_many(
+        self, specs: Iterable[Spec], *, connection: psycopg.Connection[Any] | None = None
+    ) -> list[RunHandle[Any]]:
+        """Accept many specs, all or none; a generator is encoded while the server inserts."""
+        handles: list[RunHandle[Any]] = []
+        statements = bulk.batches(self._numbered(specs, handles))
+        if connection is not None:
+            bulk.enqueue_all(connection, statements)
+            return handles
+        sent: list[Query[int]] = []
+        try:
+            with self.store.borrow() as borrowed:
+                bulk.enqueue_all(borrowed, _kept(statements, sent))
+        except psycopg.OperationalError:
+            self._enqueue_again([*sent, *statements])
+        return handles
+
+    def _enqueue_again(self, statements: Sequence[Query[int]]) -> None:
+        # Whether the first try was committed is unknown; the ids are the same, so the second one
+        # tells.
+        try:
+            with self.store.borrow() as borrowed:
+                bulk.enqueue_all(borrowed, statements)
+        except psycopg.Error as error:
+            if not already_accepted(statements[0], error):
+                raise
+
+    async def aenqueue_many(
+        self, specs: Iterable[Spec], *, connection: psycopg.AsyncConnection[Any] | None = None
+    ) -> list[RunHandle[Any]]:
+        """Accept many specs, all or none."""
+        handles: list[RunHandle[Any]] = []
+        statements = list(bulk.batches(self._numbered(specs, handles)))
+        if connection is not None:
+            await bulk.aenqueue_all(connection, statements)
+        else:
+            async with self.astore.borrow() as borrowed:
+                await bulk.aenqueue_all(borrowed, statements)
+        return handles
+
+    def _numbered(
+        self, specs: Iterable[Spec], handles: list[RunHandle[Any]]
+    ) -> Iterable[tuple[str, Spec]]:
+        ids: list[str] = []
+        for spec in specs:
+            self._check(spec)
+            if not ids:
+                ids = new_ids(bulk.BATCH)[::-1]
+            run_id = ids.pop()
+            handles.append(RunHandle(self, run_id))
+            yield run_id, spec
+
+    def _check(self, spec: Spec) -> None:
+        if self._queues is not None:
+            self._check_queue(spec.delivery.queue)
+        if len(spec.text) > PAYLOAD_LARGE:
+            warnings.warn(
+                f"A spec of {spec.task} has {len(spec.text):,} characters. Store large data "
+                "elsewhere and send a reference to it.",
+                LargePayload,
+                stacklevel=4,
+            )
+
+    # -- Runs ------------------------------------------------------------------------------------
+
+    def run(self, run_id: str) -> RunHandle[Any]:
+        """A handle on a run by its id; nothing is asked yet."""
+        return RunHandle(self, run_id)
+
+    # -- The database ----------------------------------------------------------------------------
+
+    @cached_property
+    def settings(self) -> Settings:
+        """As set in files and the environment."""
+        return resolve({"database_url": self.url}).settings
+
+    @cached_property
+    def door(self) -> Door:
+        """Where the database is; starts the embedded server when nothing else is set."""
+        url = self.settings.database_url or self._embedded()
+        return Door(url, pooled=self.settings.pooled)
+
+    def _embedded(self) -> str:
+        server = open_server(environ=os.environ)
+        atexit.register(server.close)
+        migrate(Door(server.url), chance=chance)
+        return server.url
+
+    @cached_property
+    def store(self) -> Store:
+        """Runs queries for this app."""
+        return Store(self.door, chance=chance)
+
+    @cached_property
+    def astore(self) -> AsyncStore:
+        """Runs queries for this app on the running event loop."""
+        return AsyncStore(self.door, chance=chance)
+
+    def migrate(self) -> None:
+        """Bring the database's schema up to date."""
+        migrate(self.door, chance=chance)
+
+    def close(self) -> None:
+        """Close idle connections."""
+        if "store" in self.__dict__:
+            self.store.close()
+
+
+def _kept(statements: Iterable[Query[int]], into: list[Query[int]]) -> Iterable[Query[int]]:
+    for statement in statements:
+        into.append(statement)
+        yield statement

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Puts a worker together from settings."""
+
+import os
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+from byrote.assembly.clock import monotonic
+from byrote.assembly.identity import chance, new_token, worker_id
+from byrote.assembly.settings import Settings
+from byrote.core.errors import BadOption
+from byrote.core.ports import Emit
+from byrote.executors.hands import HandOptions, Hands
+from byrote.executors.inline import Inline
+from byrote.executors.loading import load_app
+from byrote.observe.logs import Format
+from byrote.store.connect import Door
+from byrote.worker.means import Means
+from byrote.worker.worker import Worker, WorkerOptions
+
+
+def build_worker(
+    app: str,
+    settings: Settings,
+    *,
+    emit: Emit,
+    drain: bool = False,
+    fallback: Callable[[], str] | None = None,
+) -> Worker:
+    """A worker for the app at `module:name`; `fallback` gives a database when nobody names one."""
+    name = settings.worker_id or worker_id()
+    hands = 0 if settings.executor == "inline" else settings.hands or os.cpu_count() or 1
+    executor: Hands | Inline
+    if settings.executor == "inline":
+        executor = _inline(load_app(app), settings, name)
+    else:
+        executor = _hands(app, settings, name, emit=emit, hands=hands)
+    options = WorkerOptions(
+        worker=name,
+        queues=settings.queues,
+        hands=hands,
+        concurrency=settings.concurrency,
+        lease_for=settings.lease,
+        grace=settings.grace,
+        poll=settings.poll_interval,
+        listen=settings.listen,
+        drain=drain,
+        durable_claims=settings.claims == "durable",
+        version=version("byrote"),
+    )
+
+    def door() -> Door:
+        found = settings.database_url or executor.url or (fallback and fallback())
+        if not found:
+            raise BadOption("No database is set; give --url or set BYROTE_DATABASE_URL.")
+        return Door(found, name=f"byrote {name}", pooled=settings.pooled)
+
+    return Worker(door, executor, options, Means(name, monotonic, chance, new_token, emit))
+
+
+def _inline(app: Any, settings: Settings, name: str) -> Inline:
+    return Inline(
+        app.registry,
+        concurrency=settings.concurrency,
+        threads=settings.threads,
+        worker=name,
+        clock=monotonic,
+        url=app.url,
+    )
+
+
+def _hands(app: str, settings: Settings, name: str, *, emit: Emit, hands: int) -> Hands:
+    options = HandOptions(
+        app=app,
+        hands=hands,
+        concurrency=settings.concurrency,
+        threads=settings.threads,
+        max_tasks=settings.max_tasks,
+        max_rss=settings.max_rss,
+        python=settings.python_path or sys.executable,
+        log_format=log_form(settings),
+        log_level=settings.log_level,
+    )
+    return Hands(options, worker=name, clock=monotonic, emit=emit)
+
+
+def log_form(settings: Settings) -> Format:
+    """Text on a terminal and JSON otherwise, unless it is set."""
+    if settings.log_format == "auto":
+        return "text" if sys.stderr.isatty() else "json"
+    return settings.log_format

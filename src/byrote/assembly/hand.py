@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""The main program of a hand: sets the process up, imports the app, and goes to work."""
+
+import asyncio
+import faulthandler
+import json
+import os
+import signal
+import socket
+import sys
+
+from byrote.core.errors import ByroteError
+from byrote.executors.hand import Hand, die_with_parent, refuse
+from byrote.executors.loading import load_app
+from byrote.observe.logs import set_up_logging
+
+
+def main() -> None:
+    """Serve the supervisor that started this process until it says stop."""
+    settings = json.loads(sys.argv[1])
+    die_with_parent(settings["supervisor"])
+    # Ctrl-C reaches the whole group of a terminal; when to stop is the supervisor's decision.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    faulthandler.enable()
+    sys.setswitchinterval(0.001)
+    set_up_logging(settings["log_format"], settings["log_level"])
+    link = socket.socket(fileno=settings["link"])
+    try:
+        app = load_app(settings["app"])
+    except ByroteError as error:
+        refuse(link, str(error))
+    except Exception as error:  # noqa: BLE001 -- the user's module may raise anything; say so and leave.
+        sys.excepthook(type(error), error, error.__traceback__)
+        refuse(link, f"Importing {settings['app']} raised {type(error).__name__}: {error}")
+    asyncio.run(Hand(link, app, settings).serve())
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads stuck in a task must not keep a hand that was told to stop.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""What callers hold: a task they can enqueue, a run they can ask about."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Concatenate, Protocol, overload
+
+import msgspec
+
+from byrote.assembly.clock import monotonic
+from byrote.core.codec import unpack
+from byrote.core.duration import duration
+from byrote.core.errors import ResultTimeout, RunFailed, UnknownRun
+from byrote.core.run import Run
+from byrote.core.spec import Delivery, Spec, describe
+from byrote.core.state import FINAL, Status
+from byrote.core.task import Task
+from byrote.executors.context import Context
+from byrote.store import queries
+from byrote.store.rows import Ended
+
+if TYPE_CHECKING:
+    from byrote.assembly.app import App
+
+LOOK_FIRST_S = 0.002
+LOOK_MAX_S = 0.25
+
+
+class TaskHandle[**P, R]:
+    """A task of an app. Calling it calls the function; enqueueing it has a worker call it."""
+
+    def __init__(self, app: "App", task: Task, delivery: Delivery, connection: Any = None) -> None:
+        self._app = app
+        self._task = task
+        self._delivery = delivery
+        self._connection = connection
+        self.__name__ = task.name
+        self.__doc__ = task.function.__doc__
+
+    @property
+    def name(self) -> str:
+        """The name workers find it by."""
+        return self._task.name
+
+    @property
+    def version(self) -> int:
+        """The version workers find it by."""
+        return self._task.version
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function itself."""
+        return self._task.function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function here and now, without any queue."""
+        return self._task.function(*args, **kwargs)
+
+    def using(self, *, connection: Any = None, **delivery: Any) -> "TaskHandle[P, R]":
+        """The same task delivered otherwise: any field of Delivery, or a connection of yours."""
+        changed = (
+            msgspec.structs.replace(self._delivery, **delivery) if delivery else self._delivery
+        )
+        return TaskHandle(self._app, self._task, changed, connection or self._connection)
+
+    def spec(self, *args: P.args, **kwargs: P.kwargs) -> Spec:
+        """Describe a call without sending it."""
+        self._task.check(args, kwargs)
+        limit = self._app.settings.payload_max
+        return describe(
+            self._task.name,
+            self._task.version,
+            list(args),
+            kwargs,
+            delivery=self._delivery,
+            limit=limit,
+        )
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> "RunHandle[R]":
+        """Have a worker call it with these arguments."""
+        return self._app.enqueue(self.spec(*args, **kwargs), connection=self._connection)
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> "RunHandle[R]":
+        """Have a worker call it with these arguments."""
+        return await self._app.aenqueue(self.spec(*args, **kwargs), connection=self._connection)
+
+
+class TaskMaker(Protocol):
+    """What `app.task(…)` with options gives: a decorator that keeps the function's types."""
+
+    @overload
+    def __call__[**P, R](
+        self, function: Callable[Concatenate[Context, P], Awaitable[R]], /
+    ) -> TaskHandle[P, R]: ...
+
+    @overload
+    def __call__[**P, R](
+        self, function: Callable[Concatenate[Context, P], R], /
+    ) -> TaskHandle[P, R]: ...
+
+    @overload
+    def __call__[**P, R](self, function: Callable[P, Awaitable[R]], /) -> TaskHandle[P, R]: ...
+
+    @overload
+    def __call__[**P, R](self, function: Callable[P, R], /) -> TaskHandle[P, R]: ...
+
+
+class RunHandle[R]:
+    """A run by its id; asks the database when asked."""
+
+    def __init__(self, app: "App", run_id: str) -> None:
+        self._app = app
+        self._run: Run | None = None
+        self.id = run_id
+
+    def __repr__(self) -> str:
+        return f"RunHandle({self.id!r})"
+
+    def refresh(self) -> Run:
+        """The run as the database has it now."""
+        return self._learn(self._app.store.first(queries.run(self.id)))
+
+    async def arefresh(self) -> Run:
+        """The run as the database has it now."""
+        return self._learn(await self._app.astore.first(queries.run(self.id)))
+
+    def _learn(self, run: Run | None) -> Run:
+        if run is None:
+            raise UnknownRun(self.id)
+        self._run = run
+        return run
+
+    @property
+    def status(self) -> Status:
+        """Where the run stood when it was last looked at; looks if nobody has."""
+        return (self._run or self.refresh()).status
+
+    def result(self, timeout: timedelta | str | float | None = None) -> R:
+        """Wait for the result; RunFailed when there is none, ResultTimeout when time is up."""
+        patience = _Patience(self.id, timeout)
+        while True:
+            ended = self._app.store.first(queries.outcome(self.id))
+            if patience.over(ended):
+                return patience.value  # type: ignore[no-any-return]
+            threading.Event().wait(patience.pause)
+
+    async def aresult(
+        self,
+        timeout: timedelta | str | float | None = None,  # noqa: ASYNC109 -- a promise of ours.
+    ) -> R:
+        """Wait for the result; RunFailed when there is none, ResultTimeout when time is up."""
+        patience = _Patience(self.id, timeout)
+        while True:
+            ended = await self._app.astore.first(queries.outcome(self.id))
+            if patience.over(ended):
+                return patience.value  # type: ignore[no-any-return]
+            await asyncio.sleep(patience.pause)
+
+    def cancel(self) -> bool:
+        """Ask for the run to stop; whether it had not finished yet."""
+        return bool(self._app.store.all(queries.cancel([self.id])))
+
+    def retry(self) -> bool:
+        """Give a dead or waiting run another chance now; whether it was one."""
+        return bool(self._app.store.all(queries.retry([self.id])))
+
+
+class _Patience:
+    """How long a caller waits for a run, and how often it looks."""
+
+    def __init__(self, run_id: str, timeout: timedelta | str | float | None) -> None:
+        self._run_id = run_id
+        self._timeout = None if timeout is None else duration(timeout).total_seconds()
+        self._deadline = None if self._timeout is None else monotonic() + self._timeout
+        self._look_s = LOOK_FIRST_S
+        self.value: Any = None
+
+    def over(self, ended: Ended | None) -> bool:
+        if ended is None:
+            raise UnknownRun(self._run_id)
+        if ended.status is Status.SUCCESSFUL and ended.result_json is not None:
+            self.value = unpack(ended.result_json)
+            return True
+        if ended.status in FINAL:
+            raise RunFailed(self._run_id, ended.status, ended.faults)
+        if self._deadline is not None and monotonic() >= self._deadline:
+            raise ResultTimeout(
+                f"Run {self._run_id} is still {ended.status} after {self._timeout:g} s."
+            )
+        return False
+
+    @property
+    def pause(self) -> float:
+        self._look_s = min(self._look_s * 1.5, LOOK_MAX_S)
+        if self._deadline is None:
+            return self._look_s
+        return max(min(self._look_s, self._deadline - monotonic()), 0.0)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""Settings and their origins: defaults < byrote.toml or [tool.byrote] < environment < flags."""
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from byrote.core.codec import PAYLOAD_MAX
+from byrote.core.duration import duration
+from byrote.core.errors import BadOption
+from byrote.core.spec import check_name
+
+SECRET = frozenset({"database_url"})
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that can be set; `None` means that Byrote finds out by itself."""
+
+    database_url: str | None = None
+    """Where PostgreSQL is; absent: the embedded server."""
+    pooled: bool = False
+    """The URL leads to a transaction pooler: no LISTEN, no prepared statements, no SET."""
+    queues: Mapping[str, int] = msgspec.field(default_factory=lambda: {"default": 1})
+    """Queues a worker serves and their weights: `mail=3,default`."""
+    worker_id: str | None = None
+    hands: int | None = None
+    """Child processes; absent: one per core."""
+    concurrency: int = 100
+    """Async tasks under way at once, over all hands."""
+    threads: int = 1
+    """Sync tasks under way at once in each hand."""
+    lease: timedelta = timedelta(seconds=30)
+    grace: timedelta = timedelta(seconds=25)
+    poll_interval: timedelta = timedelta(seconds=1)
+    listen: bool = True
+    claims: Literal["durable", "fast"] = "durable"
+    max_tasks: int | None = None
+    """Runs after which a hand is replaced."""
+    max_rss: int | None = None
+    """Bytes of memory above which a hand is replaced."""
+    executor: Literal["hand", "inline"] = "hand"
+    python_path: str | None = None
+    """The interpreter hands run on; absent: this one."""
+    log_format: Literal["auto", "text", "json"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    payload_max: int = PAYLOAD_MAX
+
+    def __post_init__(self) -> None:
+        for name in ("hands", "concurrency", "threads", "max_tasks", "max_rss", "payload_max"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise BadOption(f"{name} must be at least 1, not {value}.")
+        if self.lease < timedelta(seconds=1):
+            raise BadOption(
+                f"A lease shorter than a second cannot be kept alive; not {self.lease}."
+            )
+        if self.threads > 64:
+            raise BadOption("At most 64 threads a hand; use more hands.")
+
+
+ALIASES: Mapping[str, str] = {
+    "DATABASE_URL": "database_url",
+    "WORKER_ID": "worker_id",
+    "POLL_INTERVAL": "poll_interval",
+    "QUEUE_NAME": "queues",
+    "PYTHON_PATH": "python_path",
+}
+
+
+class Resolved(msgspec.Struct, frozen=True):
+    """Settings, and for each of them who set it."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def resolve(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Resolved:
+    """Put settings together from every source; BadOption names the source of a bad value."""
+    environ = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    origins = dict.fromkeys(Settings.__struct_fields__, "default")
+    for origin, found in (
+        *_files(folder or Path.cwd()),
+        *_environment(environ),
+        ("flag", flags or {}),
+    ):
+        for name, raw in found.items():
+            if raw is None:
+                continue
+            values[name] = _read(name, raw, origin)
+            origins[name] = origin
+    if "database_url" not in values and ("PGHOST" in environ or "PGSERVICE" in environ):
+        values["database_url"], origins["database_url"] = "postgresql://", "environment PGHOST"
+    return Resolved(Settings(**values), origins)
+
+
+def _files(folder: Path) -> list[tuple[str, Mapping[str, Any]]]:
+    for place in (folder, *folder.parents):
+        own, project = place / "byrote.toml", place / "pyproject.toml"
+        if own.is_file():
+            return [("byrote.toml", _toml(own))]
+        if project.is_file():
+            found = _toml(project).get("tool", {}).get("byrote")
+            return [] if found is None else [("pyproject.toml", found)]
+    return []
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadOption(f"{path.name} cannot be read: {error}.") from None
+
+
+def _environment(environ: Mapping[str, str]) -> list[tuple[str, Mapping[str, Any]]]:
+    found: list[tuple[str, Mapping[str, Any]]] = [
+        (f"environment {alias}", {name: environ[alias]})
+        for alias, name in ALIASES.items()
+        if environ.get(alias)
+    ]
+    for name in Settings.__struct_fields__:
+        key = f"BYROTE_{name.upper()}"
+        if environ.get(f"{key}_FILE"):
+            secret = Path(environ[f"{key}_FILE"])
+            try:
+                found.append(
+                    (f"environment {key}_FILE", {name: secret.read_text(encoding="utf-8").strip()})
+                )
+            except OSError as error:
+                raise BadOption(f"{key}_FILE cannot be read: {error.strerror}.") from None
+        if environ.get(key):
+            found.append((f"environment {key}", {name: environ[key]}))
+    return found
+
+
+def _read(name: str, raw: Any, origin: str) -> Any:
+    if name not in Settings.__struct_fields__:
+        known = ", ".join(Settings.__struct_fields__)
+        raise BadOption(f"{origin}: there is no setting {name!r}. There are: {known}.")
+    try:
+        return READERS.get(name, str)(raw)
+    except (ValueError, TypeError) as error:
+        raise BadOption(f"{origin}: {name}: {error}") from None
+
+
+def read_queues(raw: Any) -> dict[str, int]:
+    """Queues and weights from `mail=3,default`, a list, or a table."""
+    if isinstance(raw, Mapping):
+        pairs = [(name, weight) for name, weight in raw.items()]
+    else:
+        parts = raw.split(",") if isinstance(raw, str) else list(raw)
+        pairs = [tuple(part.strip().partition("=")[::2]) for part in parts if part.strip()]
+    queues = {check_name("queue", name): _weight(weight) for name, weight in pairs}
+    if not queues:
+        raise ValueError("name at least one queue, for example 'default' or 'mail=3,default'")
+    return queues
+
+
+def _weight(raw: Any) -> int:
+    weight = 1 if raw == "" else int(raw)
+    if not 1 <= weight <= 1_000:
+        raise ValueError(f"a queue's weight lies between 1 and 1000, not {raw}")
+    return weight
+
+
+def read_size(raw: Any) -> int:
+    """Bytes from `512MB`, `2GB`, `64KB` or a number."""
+    text = str(raw).strip().upper().removesuffix("B").removesuffix("I")
+    factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
+    digits = text[:-1] if factor > 1 else text
+    if not digits.isdigit():
+        raise ValueError(f"write a size like 512MB or 2GB, not {raw!r}")
+    return int(digits) * factor
+
+
+def _yes(raw: Any) -> bool:
+    word = str(raw).strip().lower()
+    if word in {"1", "true", "yes", "on"}:
+        return True
+    if word in {"0", "false", "no", "off"}:
+        return False
+    raise ValueError(f"write true or false, not {raw!r}")
+
+
+def _one_of(*choices: str) -> Callable[[Any], str]:
+    def read(raw: Any) -> str:
+        if raw not in choices:
+            raise ValueError(f"choose one of {', '.join(choices)}, not {raw!r}")
+        return str(raw)
+
+    return read
+
+
+READERS: Mapping[str, Callable[[Any], Any]] = {
+    "pooled": _yes,
+    "queues": read_queues,
+    "worker_id": lambda raw: check_name("worker", raw),
+    "hands": int,
+    "concurrency": int,
+    "threads": int,
+    "lease": duration,
+    "grace": duration,
+    "poll_interval": duration,
+    "listen": _yes,
+    "claims": _one_of("durable", "fast"),
+    "max_tasks": int,
+    "max_rss": read_size,
+    "executor": _one_of("hand", "inline"),
+    "log_format": _one_of("auto", "text", "json"),
+    "log_level": _one_of("debug", "info", "warning", "error"),
+    "payload_max": read_size,
+}

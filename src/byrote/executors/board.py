@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""Memory that the supervisor and one hand share: what has begun, was taken back, runs now.
+
+A hand that dies says nothing any more, but the board still shows which run was executing: that one
+is charged, its neighbours are not. A run that waits behind a slow one can be taken back even while
+the hand's interpreter is stuck in C code and could not answer a message.
+
+Taking back is Dekker's handshake: the supervisor writes `revoked`, then reads `begun`; the hand
+writes `begun`, then reads `revoked`. Each passes through a lock in between (a full barrier), so at
+least one of them sees the other. If both do, the supervisor leaves the run and the hand declines
+it.
+"""
+
+import mmap
+import os
+import threading
+import time
+
+SLOTS = 1024
+_REVOKED = SLOTS
+_CURRENT = 2 * SLOTS
+THREADS_MAX = 64
+SIZE = 8 * (_CURRENT + 1 + THREADS_MAX)
+
+
+class Board:
+    """One hand's board; both sides map the same memory."""
+
+    def __init__(self, fd: int) -> None:
+        self._memory = mmap.mmap(fd, SIZE)
+        self._cells = memoryview(self._memory).cast("Q")
+        self._barrier = threading.Lock()
+
+    @staticmethod
+    def make() -> int:
+        """A descriptor of fresh shared memory, to be passed to the hand."""
+        fd = os.memfd_create("byrote-board", 0)
+        os.ftruncate(fd, SIZE)
+        return fd
+
+    def assign(self, slot: int) -> None:
+        """Supervisor: a new run is about to be sent into this slot."""
+        self._cells[slot] = 0
+        self._cells[_REVOKED + slot] = 0
+
+    def begin(self, slot: int, place: int) -> bool:
+        """Hand: about to call the task, at the loop (0) or in thread n; False when taken back."""
+        self._cells[_CURRENT + place] = slot + 1
+        self._cells[slot] = time.monotonic_ns()
+        with self._barrier:
+            pass
+        if self._cells[_REVOKED + slot]:
+            self._cells[_CURRENT + place] = 0
+            return False
+        return True
+
+    def step(self, slot: int) -> None:
+        """Hand: the loop is about to run a piece of this slot's coroutine; -1 for nobody's."""
+        self._cells[_CURRENT] = slot + 1
+
+    def leave(self, place: int) -> None:
+        """Hand: no task's code runs at this place any more."""
+        self._cells[_CURRENT + place] = 0
+
+    def begun(self, slot: int) -> float | None:
+        """When the run in this slot began, by the machine's monotonic clock, or None."""
+        at = self._cells[slot]
+        return at / 1e9 if at else None
+
+    def take_back(self, slot: int) -> bool:
+        """Supervisor: whether the run in this slot is ours again because it had not begun."""
+        self._cells[_REVOKED + slot] = 1
+        with self._barrier:
+            pass
+        return self._cells[slot] == 0
+
+    def executing(self) -> set[int]:
+        """Slots whose code was running at the last instant anybody wrote here."""
+        return {cell - 1 for cell in self._cells[_CURRENT : _CURRENT + 1 + THREADS_MAX] if cell}
+
+    def close(self) -> None:
+        """Unmap the memory."""
+        self._cells.release()
+        self._memory.close()

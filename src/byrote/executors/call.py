@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""One attempt: find the task, read its arguments, call it, and turn whatever happens into a result.
+
+A result is a flat array for the wire: `[slot, code, …]`; `outcome_of` reads it on the supervisor's
+side.
+"""
+
+import asyncio
+import traceback
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from byrote.core.codec import PAYLOAD_MAX, pack, unpack
+from byrote.core.duration import micros
+from byrote.core.errors import BadPayload, Fatal, RetryLater, Snooze
+from byrote.core.outcome import (
+    TRACEBACK_MAX,
+    Cancelled,
+    Failed,
+    Fault,
+    Outcome,
+    Snoozed,
+    Succeeded,
+    safe_text,
+)
+from byrote.core.task import Registry, Task
+from byrote.executors.context import Context
+
+RETURNED, RAISED, SNOOZED, CANCELLED, DECLINED = range(5)
+
+type Job = Sequence[Any]
+"""`[slot, id, task, version, spec, attempt, timeout_ms, queue, labels, traceparent]`."""
+
+type Result = list[Any]
+
+_NONE = pack(None)
+_NOTHING = [_NONE.text, _NONE.digest.hex()]
+
+
+def prepare(registry: Registry, job: Job) -> tuple[Task, list[Any], dict[str, Any]]:
+    """The task a job names, and what to call it with."""
+    task = registry.find(job[2], job[3])
+    spec = unpack(job[4])
+    args = spec["args"]
+    if task.takes_context:
+        args.insert(0, Context.of(job))
+    return task, args, spec["kwargs"]
+
+
+def call_sync(registry: Registry, job: Job) -> Result:
+    """Run one attempt of a sync task in this thread."""
+    try:
+        task, args, kwargs = prepare(registry, job)
+        return returned(job[0], task.function(*args, **kwargs))
+    except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
+        return raised(job[0], error)
+
+
+async def call_async(registry: Registry, job: Job) -> Result:
+    """Run one attempt of an async task on this loop."""
+    try:
+        task, args, kwargs = prepare(registry, job)
+        return returned(job[0], await task.function(*args, **kwargs))
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
+        return raised(job[0], error)
+
+
+def returned(slot: int, value: object) -> Result:
+    """A task came back with a value; one that cannot be stored is a fault of its own kind."""
+    if value is None:
+        return [slot, RETURNED, *_NOTHING]
+    try:
+        packed = pack(value, limit=PAYLOAD_MAX)
+    except BadPayload as error:
+        message = f"The task returned a value that cannot be stored: {error}"
+        fault = Fault("bad_result", "byrote.BadPayload", safe_text(message))
+        return [slot, RAISED, msgspec.to_builtins(fault), None, False]
+    return [slot, RETURNED, packed.text, packed.digest.hex()]
+
+
+def raised(slot: int, error: BaseException) -> Result:
+    """A task ended by an exception: ours say what they want, all others are left to the policy."""
+    match error:
+        case Snooze():
+            return [slot, SNOOZED, micros(error.after)]
+        case RetryLater(after=after):
+            delay = None if after is None else micros(after)
+            return [slot, RAISED, fault_of(error), delay, False]
+        case Fatal():
+            return [slot, RAISED, fault_of(error), None, True]
+        case _:
+            return [slot, RAISED, fault_of(error), None, False]
+
+
+def fault_of(error: BaseException) -> dict[str, Any]:
+    """An exception as plain data: class path, message, traceback without locals."""
+    kind = type(error)
+    frames = traceback.format_exception(error)
+    try:
+        message = str(error)
+    except Exception as odd:  # noqa: BLE001 -- an exception whose str() raises must not take the hand down.
+        message = f"(its str() raised {type(odd).__name__})"
+    return {
+        "kind": "raised",
+        "type": safe_text(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."), 200),
+        "message": safe_text(message),
+        "traceback": safe_text("".join(frames)[-TRACEBACK_MAX:], TRACEBACK_MAX),
+    }
+
+
+def timed_out(slot: int, limit_ms: int) -> Result:
+    """An attempt ran past its timeout and could be stopped."""
+    fault = msgspec.to_builtins(timeout_fault(limit_ms, 0, ""))
+    return [slot, RAISED, fault, None, False]
+
+
+def timeout_fault(limit_ms: int, attempt: int, worker: str) -> Fault:
+    """What is recorded of an attempt that ran past its timeout."""
+    message = f"The attempt ran longer than its timeout of {limit_ms / 1000:g} s."
+    return Fault("timeout", "TimedOut", message, attempt=attempt, worker=worker)
+
+
+def outcome_of(result: Result, attempt: int, worker: str) -> Outcome:
+    """Read a result on the supervisor's side."""
+    match result[1]:
+        case 0:  # RETURNED
+            return Succeeded(result[2], result[3])
+        case 1:  # RAISED
+            fault = Fault(**(result[2] | {"attempt": attempt, "worker": worker}))
+            after = None if result[3] is None else timedelta(microseconds=result[3])
+            return Failed(fault, after=after, final=result[4])
+        case 2:  # SNOOZED
+            return Snoozed(timedelta(microseconds=result[2]))
+        case _:
+            return Cancelled()

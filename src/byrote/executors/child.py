@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""The supervisor's side of one hand: process, socket, board, and the runs it was given."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections import deque
+from typing import Any
+
+from byrote.core.outcome import Outcome
+from byrote.core.run import Leased
+from byrote.executors.board import SLOTS, Board
+from byrote.executors.frames import Frames, frame
+
+PIECE = 1 << 18
+BACKLOG_MAX = 64 * 1024 * 1024
+
+
+class Child:
+    """One hand, as its supervisor knows it. Guarded by the pool's lock."""
+
+    def __init__(self, python: str, settings: dict[str, Any], environment: dict[str, str]) -> None:
+        ours, theirs = socket.socketpair()
+        board_fd = Board.make()
+        passed = {"supervisor": os.getpid(), "link": theirs.fileno(), "board": board_fd}
+        self.process = subprocess.Popen(  # noqa: S603 -- our own module, our own arguments.
+            [python, "-m", "byrote.assembly.hand", json.dumps(settings | passed)],
+            pass_fds=(theirs.fileno(), board_fd),
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            # A session of its own: killing its group takes along whatever a task has started.
+            start_new_session=True,
+        )
+        theirs.close()
+        self.board = Board(board_fd)
+        os.close(board_fd)
+        self.link = ours
+        self.link.setblocking(False)
+        self.pidfd = os.pidfd_open(self.process.pid)
+        self.jobs: dict[int, Leased] = {}
+        self.sent_at: dict[int, float] = {}
+        self.revoked: set[int] = set()
+        self.free: deque[int] = deque(range(SLOTS))
+        self.running = {False: 0, True: 0}
+        self.ready = False
+        self.retiring = False
+        self.dismissed = False
+        self.finished = 0
+        self.stopping: dict[int, float] = {}
+        self.fates: dict[int, Outcome | None] = {}
+        """What is reported of runs that we kill; None for those nobody is to hear of."""
+        self.killed = False
+        self._frames = Frames()
+        self._unsent = bytearray()
+
+    @property
+    def pid(self) -> int:
+        """The child's process id, which is also its group's."""
+        return self.process.pid
+
+    @property
+    def able(self) -> bool:
+        """Whether it takes more work."""
+        return self.ready and not self.retiring and not self.killed
+
+    @property
+    def unsent(self) -> bool:
+        """Whether the socket still has to take something."""
+        return bool(self._unsent)
+
+    def send(self, message: list[Any]) -> None:
+        """Send a message, or what the socket takes of it; the rest goes when it has room."""
+        self._unsent += frame(message)
+        self.send_more()
+
+    def send_more(self) -> None:
+        """Send what is left over. A hand that is gone is noticed elsewhere."""
+        while self._unsent:
+            try:
+                del self._unsent[: self.link.send(self._unsent)]
+            except BlockingIOError:
+                return
+            except OSError:
+                self._unsent.clear()
+
+    def receive(self) -> list[list[Any]]:
+        """Every message that has arrived whole."""
+        messages: list[list[Any]] = []
+        while True:
+            try:
+                piece = self.link.recv(PIECE)
+            except OSError:
+                return messages
+            if not piece:
+                return messages
+            messages += self._frames.feed(piece)
+            if len(piece) < PIECE:
+                return messages
+
+    def take(self, run: Leased, *, is_async: bool, now: float) -> int:
+        """Give the run a slot of this hand."""
+        slot = self.free.popleft()
+        self.board.assign(slot)
+        self.jobs[slot] = run
+        self.sent_at[slot] = now
+        self.running[is_async] += 1
+        return slot
+
+    def drop(self, slot: int, *, is_async: bool) -> Leased:
+        """The run is no longer this hand's; its slot stays taken until the hand lets go of it."""
+        del self.sent_at[slot]
+        self.stopping.pop(slot, None)
+        self.running[is_async] -= 1
+        return self.jobs.pop(slot)
+
+    def unbegun(self, sent_before: float) -> list[int]:
+        """Slots whose runs were sent before then and have not begun."""
+        return [
+            slot
+            for slot, sent_at in self.sent_at.items()
+            if sent_at < sent_before and self.board.begun(slot) is None
+        ]
+
+    def kill(self) -> None:
+        """End the hand and everything in its process group."""
+        self.killed = True
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Give back what the hand held open here, after its end."""
+        # Grandchildren that outlived the hand share its group.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.link.close()
+        os.close(self.pidfd)
+        self.board.close()
+
+    @property
+    def rss(self) -> int:
+        """Resident memory in bytes; 0 when the process has gone."""
+        try:
+            with open(f"/proc/{self.pid}/statm", "rb") as statm:  # noqa: PTH123 -- the hot form of a tiny read.
+                return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, IndexError):
+            return 0
+
+
+def job_of(slot: int, run: Leased) -> list[Any]:
+    """A run as it goes over the wire, see `call.Job`."""
+    return [
+        slot,
+        run.id,
+        run.task,
+        run.version,
+        run.spec_json,
+        run.attempt,
+        run.timeout_ms,
+        run.queue,
+        run.labels_json,
+        run.traceparent,
+    ]

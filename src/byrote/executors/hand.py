@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""A hand's half of the conversation: takes jobs from its supervisor, gives results back.
+
+The process is started as `python -m byrote.assembly.hand`. It talks over an inherited socket and
+dies with its supervisor: the kernel sends SIGKILL when the supervisor's thread that started it is
+gone, and an end of file on the socket ends it too.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import sys
+from typing import Any
+
+from byrote.executors.board import Board
+from byrote.executors.engine import Engine
+from byrote.executors.frames import Frames, frame
+
+EXIT_CANNOT_START = 3
+PIECE = 1 << 18
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to end this process with the supervisor; end now if it has gone already."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def refuse(link: socket.socket, reason: str) -> None:
+    """Tell the supervisor why this hand cannot start."""
+    link.sendall(frame(["refused", reason]))
+    os._exit(EXIT_CANNOT_START)
+
+
+class Hand:
+    """One hand at work."""
+
+    def __init__(self, link: socket.socket, app: Any, settings: dict[str, Any]) -> None:
+        self._link = link
+        self._app = app
+        self._settings = settings
+        self._frames = Frames()
+        self._unsent = bytearray()
+        self._stopped = asyncio.Event()
+
+    async def serve(self) -> None:
+        """Announce the tasks, then take work until told to stop."""
+        loop = asyncio.get_running_loop()
+        self._loop = loop
+        self._link.setblocking(False)
+        self._engine = Engine(
+            self._app.registry,
+            Board(self._settings["board"]),
+            self._deliver,
+            concurrency=self._settings["concurrency"],
+            threads=self._settings["threads"],
+        )
+        tasks = {task.key: task.is_async for task in self._app.registry}
+        self._send(frame(["ready", {"tasks": tasks, "url": getattr(self._app, "url", None)}]))
+        loop.add_reader(self._link.fileno(), self._receive)
+        await self._stopped.wait()
+        loop.remove_reader(self._link.fileno())
+        self._engine.close()
+        self._link.setblocking(True)
+        self._link.sendall(self._unsent)
+
+    def _receive(self) -> None:
+        try:
+            piece = self._link.recv(PIECE)
+        except BlockingIOError:
+            return
+        except OSError:
+            piece = b""
+        if not piece:
+            os._exit(0)
+        for message in self._frames.feed(piece):
+            match message:
+                case ["work", jobs]:
+                    self._engine.put(jobs)
+                case ["cancel", slots]:
+                    self._engine.cancel(slots)
+                case ["stop"]:
+                    self._stopped.set()
+
+    def _deliver(self, results: list[list[Any]]) -> None:
+        self._send(frame(["done", results]))
+
+    def _send(self, piece: bytes) -> None:
+        if self._unsent:
+            self._unsent += piece
+            return
+        sent = 0
+        with contextlib.suppress(BlockingIOError):
+            sent = self._link.send(piece)
+        if sent < len(piece):
+            self._unsent += piece[sent:]
+            self._loop.add_writer(self._link.fileno(), self._send_more)
+
+    def _send_more(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            del self._unsent[: self._link.send(self._unsent)]
+        if not self._unsent:
+            self._loop.remove_writer(self._link.fileno())

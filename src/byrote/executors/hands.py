@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: MIT
+"""The warm pool: child processes that imported the app once, fed in batches over sockets.
+
+What is true: `roster.py` says which hand has which run; the kernel (pidfd) says who is alive. One
+thread, `_serve`, does all reading, starts every hand (they die with the thread that started them,
+so it must be the one that lives longest), and keeps the deadlines. Claimers submit from their own
+thread.
+
+When it breaks: a hand that dies is buried at once and replaced; one that cannot even import the app
+is replaced ever more slowly. A run past its timeout, or whose lease ran out unrenewed, takes its
+hand down: the only way to stop code that does not listen. Neighbours that had begun are given back
+uncharged, those that had not are executed elsewhere.
+"""
+
+import os
+import selectors
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from byrote.core.errors import BadOption
+from byrote.core.event import HandEnded, HandStarted
+from byrote.core.outcome import Cancelled, Failed, Released
+from byrote.core.ports import Clock, Emit, Report, Room
+from byrote.core.run import Leased
+from byrote.executors import call
+from byrote.executors.burial import Death, bury, oom_kills
+from byrote.executors.child import Child
+from byrote.executors.roster import STOP_GRACE_S, Reports, Roster
+
+TICK_S = 0.05
+PATIENCE_S = 1.0
+"""How long a run may wait behind others in a hand before it is given back for other workers."""
+SLOW_S = 0.05
+"""A task that has run this long is not worth waiting behind."""
+RESPAWN_MAX_S = 10.0
+
+
+class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How many hands, and how long each may live."""
+
+    app: str
+    """`module:name` of the app they import."""
+    hands: int
+    concurrency: int
+    """Async tasks under way at once, over all hands."""
+    threads: int = 1
+    """Sync tasks under way at once in each hand."""
+    max_tasks: int | None = None
+    max_rss: int | None = None
+    python: str
+    log_format: str = "text"
+    log_level: str = "info"
+
+
+class Hands:
+    """An executor of child processes."""
+
+    def __init__(
+        self,
+        options: HandOptions,
+        *,
+        worker: str,
+        clock: Clock,
+        emit: Emit,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._options = options
+        self._environment = dict(os.environ if environment is None else environment)
+        self._worker = worker
+        self._clock = clock
+        self._emit = emit
+        limits = {False: options.threads, True: -(-options.concurrency // options.hands)}
+        self._settings = {
+            "app": options.app,
+            "concurrency": limits[True],
+            "threads": limits[False],
+            "log_format": options.log_format,
+            "log_level": options.log_level,
+        }
+        self._roster = Roster(limits=limits, worker=worker, clock=clock)
+        self._selector = selectors.DefaultSelector()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._first = threading.Event()
+        self._refusal: str | None = None
+        self._stopping = self._draining = False
+        self._failures = 0
+        self._respawn_at = 0.0
+        self._ooms = oom_kills()
+        self.url: str | None = None
+        """The database the app itself names, if it does."""
+
+    # -- The executor's face ---------------------------------------------------------------------
+
+    def start(self, report: Report) -> None:
+        """Start the hands and wait for the first; BadOption when the app cannot be imported."""
+        self._report = report
+        self._selector.register(self._wake, selectors.EVENT_READ, None)
+        self._thread = threading.Thread(target=self._serve, name="byrote-hands", daemon=True)
+        self._thread.start()
+        self._first.wait()
+        if self._refusal is not None:
+            self.stop()
+            raise BadOption(self._refusal)
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """The tasks the app registered, as its first hand reported them."""
+        return sorted(self._roster.kinds)
+
+    def room(self) -> Room:
+        """How much may be claimed now, of which tasks."""
+        return Room(0, ()) if self._draining else self._roster.room()
+
+    def submit(self, runs: Sequence[Leased]) -> None:
+        """Spread runs over the hands; what none can take is given back."""
+        homeless, backed_up = self._roster.place(runs)
+        if backed_up:
+            self._nudge()
+        self._release(homeless)
+
+    def cancel(self, ids: Collection[str]) -> None:
+        """Stop these attempts: ask async ones, take the hand down for sync ones."""
+        self._tell(self._roster.end(ids, Cancelled()))
+
+    def forget(self, ids: Collection[str]) -> None:
+        """Stop these attempts and say nothing of them: their leases are lost."""
+        self._roster.end(ids, None)
+
+    def give_back(self) -> None:
+        """Begin nothing more; what has not begun is reported as released."""
+        self._draining = True
+        self._release(self._roster.take_back_all())
+
+    def kill(self) -> None:
+        """Take every hand down; what was under way is reported as released."""
+        self._stopping = self._draining = True
+        with self._roster.lock:
+            for child in self._roster.children:
+                child.kill()
+
+    def stop(self) -> None:
+        """Let idle hands end and wait until they have."""
+        self._stopping = self._draining = True
+        with self._roster.lock:
+            for child in self._roster.children:
+                child.send(["stop"])
+        self._nudge()
+        self._thread.join()
+
+    def _tell(self, reports: Reports) -> None:
+        if reports:
+            self._report(reports)
+
+    def _release(self, runs: Sequence[Leased]) -> None:
+        self._tell([(run, Released()) for run in runs])
+
+    def _nudge(self) -> None:
+        os.eventfd_write(self._wake, 1)
+
+    # -- The serving thread ----------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        next_tick = self._clock()
+        while not (self._stopping and not self._roster.children):
+            if self._clock() >= next_tick:
+                next_tick = self._clock() + TICK_S
+                self._tick()
+            for key, events in self._selector.select(TICK_S):
+                if key.data is None:
+                    os.eventfd_read(self._wake)
+                    self._watch_writers()
+                elif key.fileobj == key.data.pidfd:
+                    self._bury(key.data)
+                else:
+                    self._converse(key.data, events)
+        self._selector.close()
+        os.close(self._wake)
+
+    def _tick(self) -> None:
+        now = self._clock()
+        with self._roster.lock:
+            missing = self._options.hands - sum(not c.retiring for c in self._roster.children)
+        if not self._stopping and now >= self._respawn_at:
+            for _ in range(missing):
+                self._spawn()
+        with self._roster.lock:
+            for child in self._roster.children:
+                self._keep_deadlines(child, now)
+                self._recycle(child)
+            stranded = self._stranded(now)
+            late = self._waited_too_long(now)
+        self.submit(stranded)
+        self._release(late)
+
+    def _spawn(self) -> None:
+        child = Child(self._options.python, self._settings, self._environment)
+        with self._roster.lock:
+            self._roster.children.append(child)
+        self._selector.register(child.link, selectors.EVENT_READ, child)
+        self._selector.register(child.pidfd, selectors.EVENT_READ, child)
+
+    def _watch_writers(self) -> None:
+        with self._roster.lock:
+            for child in self._roster.children:
+                if child.link.fileno() in self._selector.get_map():
+                    writing = selectors.EVENT_WRITE if child.unsent else 0
+                    self._selector.modify(child.link, selectors.EVENT_READ | writing, child)
+
+    def _converse(self, child: Child, events: int) -> None:
+        if events & selectors.EVENT_WRITE:
+            with self._roster.lock:
+                child.send_more()
+            self._watch_writers()
+        for message in child.receive():
+            match message:
+                case ["done", results]:
+                    reports, again = self._roster.settle(child, results)
+                    self._tell(reports)
+                    self.submit(again)
+                case ["ready", told]:
+                    self._welcome(child, told)
+                case ["refused", reason]:
+                    self._refusal = reason
+
+    def _welcome(self, child: Child, told: dict[str, Any]) -> None:
+        self._roster.kinds = told["tasks"]
+        self.url = told["url"]
+        self._failures = 0
+        with self._roster.lock:
+            child.ready = True
+        self._emit([HandStarted(self._worker, child.pid)])
+        self._first.set()
+        # Nothing has ended, but there is room now.
+        self._report([])
+
+    # -- Deadlines -------------------------------------------------------------------------------
+
+    def _keep_deadlines(self, child: Child, now: float) -> None:
+        for slot, run in list(child.jobs.items()):
+            begun = child.board.begun(slot)
+            if begun is None:
+                continue
+            grace = STOP_GRACE_S if self._roster.kind(run) else 0.0
+            if run.timeout_ms is not None and now > begun + run.timeout_ms / 1000 + grace:
+                fault = call.timeout_fault(run.timeout_ms, run.attempt, self._worker)
+                child.fates.setdefault(slot, Failed(fault))
+                child.kill()
+            elif now > run.deadline:
+                self._roster.end_begun(child, slot, None)
+            if now > child.stopping.get(slot, now):
+                child.kill()
+
+    def _stranded(self, now: float) -> list[Leased]:
+        """Runs that wait behind a slow one while another hand is free."""
+        children = self._roster.children
+        if self._draining or not any(c.able and not c.running[False] for c in children):
+            return []
+        return [
+            run
+            for child in children
+            if child.running[False] > self._options.threads
+            for run in self._roster.take_back(child, child.unbegun(now - SLOW_S))
+        ]
+
+    def _waited_too_long(self, now: float) -> list[Leased]:
+        """Runs that wait here while another worker might be free."""
+        return [
+            run
+            for child in self._roster.children
+            for run in self._roster.take_back(child, child.unbegun(now - PATIENCE_S))
+        ]
+
+    def _recycle(self, child: Child) -> None:
+        """Retire a hand that has done enough or grown too large; stop it once it is idle."""
+        options = self._options
+        if child.able and not self._stopping:
+            spent = options.max_tasks is not None and child.finished >= options.max_tasks
+            child.retiring = spent or (options.max_rss is not None and child.rss > options.max_rss)
+        if child.retiring and not child.jobs and not child.dismissed:
+            child.dismissed = True
+            child.send(["stop"])
+
+    # -- Death -----------------------------------------------------------------------------------
+
+    def _bury(self, child: Child) -> None:
+        self._converse(child, 0)
+        code = child.process.wait()
+        ooms, self._ooms = self._ooms, oom_kills()
+        memory = code == -9 and not child.killed and self._ooms > ooms
+        death = Death(code, child.killed, memory)
+        self._selector.unregister(child.link)
+        self._selector.unregister(child.pidfd)
+        with self._roster.lock:
+            self._roster.children.remove(child)
+            verdict = bury(
+                child.jobs,
+                begun={slot for slot in child.jobs if child.board.begun(slot) is not None},
+                executing=child.board.executing(),
+                fates=child.fates,
+                death=death,
+                worker=self._worker,
+            )
+        child.close()
+        self._emit([HandEnded(self._worker, child.pid, death.reason)])
+        self._mourn(child)
+        self._tell([(child.jobs[slot], outcome) for slot, outcome in verdict.outcomes.items()])
+        again = [child.jobs[slot] for slot in verdict.elsewhere]
+        if self._draining:
+            self._release(again)
+        else:
+            self.submit(again)
+
+    def _mourn(self, child: Child) -> None:
+        if child.ready:
+            return
+        # It never got as far as importing the app: wait longer each time before trying again.
+        self._failures += 1
+        self._respawn_at = self._clock() + min(0.1 * 2**self._failures, RESPAWN_MAX_S)
+        if not self._first.is_set():
+            self._refusal = self._refusal or "A hand ended before it was ready; see its output."
+            self._stopping = True
+            self._first.set()

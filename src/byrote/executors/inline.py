@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""Runs tasks in the worker's own process: for tests, tiny deployments, and the last microsecond.
+
+There is nobody to kill here: an async task past its timeout is cancelled, a sync one cannot be
+stopped, and a crash takes the worker along. Everything else is as with hands.
+"""
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Collection, Sequence
+
+from byrote.core.outcome import Outcome, Released
+from byrote.core.ports import Clock, Report, Room
+from byrote.core.run import Leased
+from byrote.core.task import Registry
+from byrote.executors import call
+from byrote.executors.board import SLOTS, Board
+from byrote.executors.child import job_of
+from byrote.executors.engine import Engine
+from byrote.executors.tempo import Tempos
+
+
+class Inline:
+    """An executor on a loop of its own in this process."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        concurrency: int,
+        threads: int = 1,
+        worker: str,
+        clock: Clock,
+        url: str | None = None,
+    ) -> None:
+        self.url = url
+
+        self._registry = registry
+        self._limits = {False: threads, True: concurrency}
+        self._worker = worker
+        self._kinds = {task.key: task.is_async for task in registry}
+        self._jobs: dict[int, Leased] = {}
+        self._running = {False: 0, True: 0}
+        self._revoked: set[int] = set()
+        self._forgotten: set[int] = set()
+        self._free: deque[int] = deque(range(SLOTS))
+        self._tempos = Tempos(clock)
+        self._lock = threading.RLock()
+        self._draining = False
+        board = Board.make()
+        self._board = Board(board)
+        os.close(board)
+
+    def start(self, report: Report) -> None:
+        """Start the loop's thread."""
+        self._report = report
+        started = threading.Event()
+        self._thread = threading.Thread(
+            target=asyncio.run, args=(self._live(started),), name="byrote-inline", daemon=True
+        )
+        self._thread.start()
+        started.wait()
+
+    async def _live(self, started: threading.Event) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopped = asyncio.Event()
+        self._engine = Engine(
+            self._registry,
+            self._board,
+            self._done,
+            concurrency=self._limits[True],
+            threads=self._limits[False],
+        )
+        started.set()
+        await self._stopped.wait()
+        self._engine.close()
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """Every task of the registry."""
+        return sorted(self._kinds)
+
+    def room(self) -> Room:
+        """How much may be claimed now, of which tasks."""
+        if self._draining:
+            return Room(0, ())
+        free = {
+            kind: self._limits[kind] + self._tempos.buffer(kind) - self._running[kind]
+            for kind in set(self._kinds.values())
+        }
+        return self._tempos.room(self._kinds, free, len(self._free))
+
+    def submit(self, runs: Sequence[Leased]) -> None:
+        """Hand runs to the loop in one go."""
+        jobs = []
+        with self._lock:
+            for run in runs:
+                slot = self._free.popleft()
+                self._board.assign(slot)
+                self._jobs[slot] = run
+                self._running[self._kind(run)] += 1
+                jobs.append(job_of(slot, run))
+        self._loop.call_soon_threadsafe(self._engine.put, jobs)
+
+    def _kind(self, run: Leased) -> bool:
+        return self._kinds.get(f"{run.task}@{run.version}", False)
+
+    def _done(self, results: Sequence[list[object]]) -> None:
+        reports: list[tuple[Leased, Outcome]] = []
+        counts = {False: 0, True: 0}
+        with self._lock:
+            for result in results:
+                slot: int = result[0]  # type: ignore[assignment]
+                self._free.append(slot)
+                if result[1] == call.DECLINED:
+                    self._revoked.discard(slot)
+                    continue
+                run = self._jobs.pop(slot)
+                kind = self._kind(run)
+                self._running[kind] -= 1
+                counts[kind] += 1
+                if slot in self._forgotten:
+                    self._forgotten.discard(slot)
+                    continue
+                reports.append((run, call.outcome_of(list(result), run.attempt, self._worker)))
+        self._tempos.count(counts)
+        self._report(reports)
+
+    def cancel(self, ids: Collection[str]) -> None:
+        """Cancel async attempts; a sync one runs to its end and counts."""
+        with self._lock:
+            slots = [slot for slot, run in self._jobs.items() if run.id in ids]
+        self._loop.call_soon_threadsafe(self._engine.cancel, slots)
+
+    def forget(self, ids: Collection[str]) -> None:
+        """Cancel async attempts; nothing is reported of any of them."""
+        with self._lock:
+            self._forgotten.update(slot for slot, run in self._jobs.items() if run.id in ids)
+        self.cancel(ids)
+
+    def give_back(self) -> None:
+        """Begin nothing more; what has not begun is reported as released."""
+        self._draining = True
+        back = []
+        with self._lock:
+            for slot, run in list(self._jobs.items()):
+                if slot not in self._revoked and self._board.take_back(slot):
+                    self._revoked.add(slot)
+                    self._running[self._kind(run)] -= 1
+                    back.append(self._jobs.pop(slot))
+        self._report([(run, Released()) for run in back])
+
+    def kill(self) -> None:
+        """Give back what is under way; its code runs on unheard until the process ends."""
+        with self._lock:
+            back = list(self._jobs.values())
+            self._forgotten.update(self._jobs)
+        self._report([(run, Released()) for run in back])
+
+    def stop(self) -> None:
+        """End the loop."""
+        self._loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join(timeout=1.0)

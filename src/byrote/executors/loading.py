@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""Finds the app an operator named on the command line. Never used on what came from data."""
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from byrote.core.errors import BadOption
+
+
+def load_app(path: str) -> Any:
+    """The object at `module:name`, looked for in the current folder first."""
+    module_name, _, name = path.partition(":")
+    if not module_name or not all(part.isidentifier() for part in module_name.split(".")):
+        raise BadOption(f"{path!r} names no app; write module:app, for example 'shop.tasks:app'.")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and not module_name.startswith(error.name):
+            raise
+        raise BadOption(
+            f"There is no module {module_name!r} in {here} or on the Python path."
+        ) from None
+    app = getattr(module, name or "app", None)
+    if not hasattr(app, "registry"):
+        raise BadOption(
+            f"{module_name}:{name or 'app'} is no Byrote app; define one with `app = byrote.App()`."
+        )
+    return app

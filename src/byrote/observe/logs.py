@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""Turns events into log lines: text for people, JSON for machines. Payloads never get this far.
+
+A busy worker tells tens of thousands of facts a second, so whole batches are encoded at once and
+written in one go, beside the standard logging module, which is for everything else.
+"""
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, TextIO
+
+import msgspec
+
+from byrote.core.event import TROUBLE, Event
+
+type Format = Literal["text", "json"]
+type Now = Callable[[], datetime]
+
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+
+class LogWriter:
+    """Writes events to a stream, each once, whole lines only."""
+
+    def __init__(self, stream: TextIO, *, form: Format, level: str, now: Now) -> None:
+        self._stream = stream
+        self._form = form
+        self._now = now
+        self._quiet = LEVELS[level] > LEVELS["info"]
+        self._silent = LEVELS[level] > LEVELS["warning"]
+        self._lock = threading.Lock()
+
+    def __call__(self, events: Sequence[Event]) -> None:
+        """Write these events, if their level is asked for."""
+        if self._quiet:
+            events = (
+                [] if self._silent else [event for event in events if isinstance(event, TROUBLE)]
+            )
+        if not events:
+            return
+        at = self._now().isoformat(timespec="milliseconds")
+        if self._form == "json":
+            opening = f'{{"at":"{at}",'
+            lines = "".join(
+                [opening + msgspec.json.encode(event).decode()[1:] + "\n" for event in events]
+            )
+        else:
+            lines = "".join([text_line(at, event) for event in events])
+        with self._lock:
+            self._stream.write(lines)
+            self._stream.flush()
+
+
+def text_line(at: str, event: Event) -> str:
+    """One event as a person reads it."""
+    fields = msgspec.structs.asdict(event)
+    told = " ".join(f"{name}={_plain(value)}" for name, value in fields.items() if value != "")
+    mark = "!" if isinstance(event, TROUBLE) else " "
+    return f"{at[11:23]} {mark} {type(event).__name__:<14} {told}\n"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}".rstrip("0").rstrip(".")
+    text = str(value)
+    return json.dumps(text, ensure_ascii=False) if " " in text else text
+
+
+class JsonFormatter(logging.Formatter):
+    """The standard logging module's records, in the same form as the events."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One JSON object per record."""
+        extra: Mapping[str, Any] = getattr(record, "byrote", {})
+        told = {
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **extra,
+        }
+        if record.exc_info:
+            told["traceback"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(told).decode()
+
+
+def set_up_logging(form: str, level: str) -> None:
+    """Send the standard logging module's records to standard error in the chosen form."""
+    handler = logging.StreamHandler()
+    plain = logging.Formatter("%(asctime)s   %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S")
+    handler.setFormatter(JsonFormatter() if form == "json" else plain)
+    logging.basicConfig(level=LEVELS[level], handlers=[handler], force=True)

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""Claims runs as long as there is room for them, and waits well when there is nothing to claim.
+
+Polling is the contract, NOTIFY a hint. A worker whose claim comes back short says so in the
+registry (`idle`), and from then on whoever enqueues wakes it. An enqueue that looked before we said
+so, and commits after we looked, wakes nobody: hence the further looks, a few milliseconds later,
+before settling down to the slow rhythm of polling.
+
+A claim whose answer is lost is asked for again by its token: those runs are ours, and nobody else
+would look at them until their lease ran out.
+"""
+
+import os
+import select
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import psycopg
+
+from byrote.core import event
+from byrote.core.ports import Executor, Room
+from byrote.core.run import Leased
+from byrote.store import queries
+from byrote.store.sync import Interrupted, Link
+from byrote.worker.held import Held
+from byrote.worker.means import Means
+from byrote.worker.recorder import Recorder
+from byrote.worker.shares import Shares
+from byrote.worker.watermark import Watermark
+
+LOOKS_S = (0.005, 0.05)
+"""When to look again after saying that we are idle, before polling slowly."""
+UNWRITTEN_MAX = 5_000
+"""Ended attempts that may wait to be written before no more runs are claimed."""
+DEADLINE_MARGIN = 0.9
+"""The share of a lease that is believed; the rest is for drifting clocks."""
+
+
+class ClaimOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker claims, and how it waits."""
+
+    weights: Mapping[str, int]
+    lease_for: timedelta
+    poll_s: float
+    listen: bool
+    drain: bool
+
+
+class Claimer:
+    """The worker's claiming loop, on a thread and a connection of its own."""
+
+    def __init__(
+        self,
+        link: Link,
+        executor: Executor,
+        *,
+        recorder: Recorder,
+        held: Held,
+        options: ClaimOptions,
+        means: Means,
+        on_cancel: Callable[[], None],
+    ) -> None:
+        self._link = link
+        self._executor = executor
+        self._recorder = recorder
+        self._held = held
+        self._options = options
+        self._means = means
+        self._on_cancel = on_cancel
+        self._shares = Shares(options.weights)
+        self._watermark = Watermark(means.clock)
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._asleep = False
+        self._stopping = False
+        self.idle = False
+        self.listening = False
+        if options.listen:
+            link.on_open = self._listen
+        recorder.on_report = self.nudge
+
+    def _listen(self, connection: psycopg.Connection[Any]) -> None:
+        self.listening = False
+        connection.execute("listen byrote_ready")
+        connection.execute("listen byrote_cancel")
+        self.listening = True
+
+    def nudge(self) -> None:
+        """There may be room again, or something else to look at."""
+        if self._asleep:
+            self._asleep = False
+            os.eventfd_write(self._wake, 1)
+
+    def stop(self) -> None:
+        """Claim no more."""
+        self._stopping = True
+        self._asleep = True
+        self.nudge()
+
+    def run(self) -> None:
+        """Claim until stopped, or until the queues are dry when draining."""
+        looks = 0
+        while not self._stopping:
+            room = self._room()
+            if room.limit < room.worth:
+                self._wait(self._options.poll_s)
+                continue
+            if self._claim(room):
+                looks = 0
+                continue
+            if self._options.drain and self._dry():
+                return
+            self._say_idle(idle=True)
+            self._wait(self._next_look(looks))
+            looks += 1
+
+    def _room(self) -> Room:
+        self._asleep = (
+            True  # Raised before looking, so that room made meanwhile is not slept through.
+        )
+        room = self._executor.room()
+        if self._recorder.backlog > UNWRITTEN_MAX:
+            return Room(0, ())
+        return room
+
+    def _next_look(self, looks: int) -> float:
+        if looks < len(LOOKS_S):
+            return LOOKS_S[looks]
+        if self.listening:
+            return self._options.poll_s * (0.75 + 0.5 * self._means.chance())
+        backoff: float = LOOKS_S[-1] * 2 ** min(looks - len(LOOKS_S), 10)
+        return min(backoff, self._options.poll_s) * (0.75 + 0.5 * self._means.chance())
+
+    def _claim(self, room: Room) -> bool:
+        """Claim what there is room for; whether there may be more."""
+        quotas = self._shares.split(room.limit)
+        found = self._lease(quotas, room.tasks)
+        if len(found) == room.limit:
+            self._say_idle(idle=False)
+            return True
+        full = [queue for queue, quota in quotas.items() if _count(found, queue) == quota]
+        if full and len(quotas) > 1:
+            # Others had nothing for their share: let the queues that do have it.
+            return bool(self._lease(self._shares.split(room.limit - len(found), full), room.tasks))
+        return bool(found) and self._watermark.raised
+
+    def _lease(self, quotas: Mapping[str, int], tasks: Sequence[str]) -> list[Leased]:
+        token, before = self._means.token(), self._means.clock()
+        deadline = before + self._options.lease_for.total_seconds() * DEADLINE_MARGIN
+        floors = self._watermark.floors(before)
+        query = queries.claim(
+            quotas=quotas,
+            tasks=tasks,
+            worker=self._means.worker,
+            token=token,
+            lease_for=self._options.lease_for,
+            deadline=deadline,
+            claimed_at=before,
+            floors=floors,
+        )
+        try:
+            found = self._link.ask(query)
+        except Interrupted:
+            again = queries.claimed(
+                worker=self._means.worker, token=token, deadline=deadline, claimed_at=before
+            )
+            found = self._link.run(again)
+        if len(found) > sum(quotas.values()):
+            raise RuntimeError(
+                f"The claim gave {len(found)} runs where {sum(quotas.values())} were asked for."
+            )
+        self._watermark.note(
+            found,
+            floors,
+            began=before,
+            ended=self._means.clock(),
+            short=len(found) < sum(quotas.values()),
+        )
+        self._take(found)
+        return found
+
+    def _take(self, found: Sequence[Leased]) -> None:
+        if not found:
+            return
+        self._held.add(found)
+        self._executor.submit(found)
+        self._means.emit(
+            [
+                event.Claimed(
+                    run.id,
+                    run.task,
+                    run.queue,
+                    run.attempt,
+                    self._means.worker,
+                    waited_s=run.age_us / 1e6,
+                )
+                for run in found
+            ]
+        )
+
+    def _say_idle(self, *, idle: bool) -> None:
+        if idle != self.idle:
+            self._link.run(queries.idle(worker=self._means.worker, idle=idle))
+            self.idle = idle
+
+    def _dry(self) -> bool:
+        if self._held or self._recorder.backlog:
+            return False
+        left = queries.unfinished(queues=self._shares.queues, tasks=self._executor.tasks)
+        return not self._link.run(left)[0]
+
+    def _wait(self, seconds: float) -> None:
+        """Sleep until nudged, notified, or for so long."""
+        connection = self._link.connection
+        ready, _, _ = select.select(
+            [self._wake, connection], [], [], seconds if self._asleep else 0
+        )
+        if self._wake in ready:
+            os.eventfd_read(self._wake)
+        if connection.fileno() in ready:
+            self._hear(connection)
+
+    def _hear(self, connection: psycopg.Connection[Any]) -> None:
+        try:
+            connection.pgconn.consume_input()
+        except psycopg.OperationalError:
+            self.listening = False
+            self._link.drop()
+            return
+        while notify := connection.pgconn.notifies():
+            if notify.relname == b"byrote_cancel" and notify.extra.decode() == self._means.worker:
+                self._on_cancel()
+
+
+def _count(runs: Sequence[Leased], queue: str) -> int:
+    return sum(run.queue == queue for run in runs)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""Keeps leases alive, and says that the worker is.
+
+What is true: the database's clock decides whether a lease holds. Who believes what: this process
+believes a lease until `deadline`, a monotonic time taken *before* the claim or renewal was sent,
+with a margin. How long: a lease is renewed when a third of it has passed, all that need it in one
+statement. When it breaks: a renewal that is not answered in time changes nothing here; the executor
+ends the attempt at its deadline, before the database would let anybody else have the run. A renewal
+that is answered without naming a run means it is lost: its attempt ends now.
+
+Nothing of a task runs in this process, so no task can keep this thread from its work.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from byrote.core import event
+from byrote.core.ports import Executor
+from byrote.core.run import Leased
+from byrote.store import queries
+from byrote.store.sync import Link
+from byrote.worker.claimer import DEADLINE_MARGIN
+from byrote.worker.held import Held
+from byrote.worker.means import Means
+
+HEARTBEAT_S = 10.0
+TICK_MAX_S = 1.0
+BATCH_MAX = 1_000
+
+
+class Keeper:
+    """Renews leases and sends heartbeats, on a thread and a connection of its own."""
+
+    def __init__(
+        self,
+        link: Link,
+        executor: Executor,
+        *,
+        held: Held,
+        lease_for: timedelta,
+        means: Means,
+        description: Callable[[], Mapping[str, Any]],
+        load: Callable[[], dict[str, Any]],
+    ) -> None:
+        self._link = link
+        self._executor = executor
+        self._held = held
+        self._lease_for = lease_for
+        self._lease_s = lease_for.total_seconds()
+        self._means = means
+        self._description = description
+        self._load = load
+        self._wake = threading.Event()
+        self._look_at_all = False
+        self._stopped = False
+        self._heartbeat_at = 0.0
+
+    def register(self) -> None:
+        """Announce the worker; before anything is claimed."""
+        self._link.run(queries.register(self._description()))
+        self._heartbeat_at = self._means.clock() + HEARTBEAT_S
+
+    def look(self) -> None:
+        """Somebody wants one of our runs cancelled: ask about all of them now."""
+        self._look_at_all = True
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Renew no more."""
+        self._stopped = True
+        self._wake.set()
+
+    def run(self) -> None:
+        """Renew until stopped, then take the worker off the list."""
+        tick = min(self._lease_s / 6, TICK_MAX_S)
+        while not self._stopped:
+            self._wake.wait(tick)
+            self._wake.clear()
+            self._renew()
+            if self._means.clock() >= self._heartbeat_at:
+                self._beat()
+        self._link.run(queries.deregister(worker=self._means.worker))
+
+    def _renew(self) -> None:
+        everything, self._look_at_all = self._look_at_all, False
+        horizon = self._lease_s * DEADLINE_MARGIN
+        due = self._held.ageing(
+            self._means.clock() + (horizon + 1.0 if everything else horizon * 2 / 3)
+        )
+        for start in range(0, len(due), BATCH_MAX):
+            self._renew_some(due[start : start + BATCH_MAX])
+
+    def _renew_some(self, due: Sequence[Leased]) -> None:
+        before = self._means.clock()
+        renewed = self._link.run(queries.renew(due, lease_for=self._lease_for))
+        answer = {row.id: row.cancel for row in renewed}
+        for run in due:
+            if run.id in answer:
+                run.deadline = before + self._lease_s * DEADLINE_MARGIN
+        # What was settled while we asked is not lost: it is simply no longer held.
+        lost = [run for run in due if run.id not in answer and run.id in self._held]
+        if lost:
+            self._lose(lost)
+        unwanted = {run_id for run_id, cancel in answer.items() if cancel}
+        if unwanted:
+            self._executor.cancel(unwanted)
+
+    def _lose(self, lost: Sequence[Leased]) -> None:
+        ids = {run.id for run in lost}
+        self._held.drop(ids)
+        self._executor.forget(ids)
+        self._means.emit(
+            [
+                event.LeaseLost(run.id, run.task, run.queue, run.attempt, self._means.worker)
+                for run in lost
+            ]
+        )
+
+    def _beat(self) -> None:
+        self._heartbeat_at = self._means.clock() + HEARTBEAT_S
+        if not self._link.run(queries.heartbeat(worker=self._means.worker, **self._load())):
+            # Forgotten while we were cut off: introduce ourselves again.
+            self.register()

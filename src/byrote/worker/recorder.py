@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""Judges outcomes and writes the verdicts, in whatever batch has formed since the last write.
+
+One at idle, hundreds under load: nothing waits for a timer, and no finished run waits for more than
+one write. When the answer to a write is lost, the database is asked which of its verdicts were
+accepted, and only the rest is sent again. A verdict that is not accepted lost its lease: it is
+dropped, and said so.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import psycopg
+
+from byrote.core import event
+from byrote.core.duration import micros
+from byrote.core.outcome import Disrupted, Failed, Outcome, Succeeded
+from byrote.core.policy import (
+    Cancel,
+    Fail,
+    Release,
+    RetryIn,
+    Salvage,
+    SnoozeFor,
+    Succeed,
+    Verdict,
+    judge,
+)
+from byrote.core.run import Leased
+from byrote.store import queries
+from byrote.store.sync import Interrupted, Link
+from byrote.worker.held import Held
+from byrote.worker.means import Means
+
+BATCH_MAX = 500
+
+type Judged = tuple[Leased, Outcome, Verdict]
+
+LETTERS: dict[type, str] = {
+    Succeed: "S",
+    RetryIn: "R",
+    Fail: "F",
+    Cancel: "C",
+    SnoozeFor: "Z",
+    Release: "L",
+    Salvage: "X",
+}
+
+
+class Recorder:
+    """The worker's writing hand; `report` may be called from any thread."""
+
+    def __init__(self, link: Link, held: Held, means: Means) -> None:
+        self._link = link
+        self._held = held
+        self._means = means
+        self._ended: deque[tuple[Leased, Outcome]] = deque()
+        self._news = threading.Event()
+        self._closing = False
+        self.finished = 0
+        self.released = 0
+        self.on_report: Callable[[], None] = lambda: None
+
+    @property
+    def backlog(self) -> int:
+        """Attempts that ended and are not written yet."""
+        return len(self._ended)
+
+    def report(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
+        """Take attempts that have come to an end."""
+        self._ended.extend(ended)
+        if ended and not self._news.is_set():
+            self._news.set()
+        self.on_report()
+
+    def run(self) -> None:
+        """Write until closed and nothing is left."""
+        while True:
+            self._news.wait()
+            self._news.clear()
+            while self._ended:
+                self._write(
+                    [self._ended.popleft() for _ in range(min(len(self._ended), BATCH_MAX))]
+                )
+            if self._closing and not self._ended:
+                return
+
+    def close(self) -> None:
+        """Write what is left and end."""
+        self._closing = True
+        self._news.set()
+
+    def _write(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
+        # A lease given up meanwhile (lost, forgotten) has nothing more to say.
+        judged = [
+            (run, outcome, judge(run, outcome)) for run, outcome in ended if run.id in self._held
+        ]
+        if not judged:
+            return
+        try:
+            accepted = self._send(judged)
+        except psycopg.Error as error:
+            self._write_apart(ended, error)
+            return
+        self._held.drop([run.id for run, _, _ in judged])
+        self._tell(judged, accepted)
+
+    def _send(self, judged: Sequence[Judged]) -> set[str]:
+        accepted: set[str] = set()
+        while True:
+            left = [entry for entry in judged if entry[0].id not in accepted]
+            try:
+                return accepted.union(
+                    self._link.ask(queries.finish([row_of(*entry) for entry in left]))
+                )
+            except Interrupted:
+                accepted.update(self._link.run(queries.settled([run for run, _, _ in left])))
+                if len(accepted) == len(judged):
+                    return accepted
+
+    def _write_apart(self, ended: Sequence[tuple[Leased, Outcome]], error: psycopg.Error) -> None:
+        """One verdict the database will not take must not hold back the others."""
+        if len(ended) > 1:
+            for entry in ended:
+                self._write([entry])
+            return
+        run = ended[0][0]
+        self._held.drop([run.id])
+        self._means.emit(
+            [
+                event.Troubled(
+                    self._means.worker, f"finish of {run.id}", " ".join(str(error).split())[:300]
+                )
+            ]
+        )
+
+    def _tell(self, judged: Sequence[Judged], accepted: set[str]) -> None:
+        now = self._means.clock()
+        self.finished += len(accepted)
+        self.released += sum(isinstance(verdict, Release) for _, _, verdict in judged)
+        self._means.emit(
+            [
+                told(entry, self._means.worker, now, heard=entry[0].id in accepted)
+                for entry in judged
+            ]
+        )
+
+
+def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
+    """A verdict as finish.sql reads it."""
+    row: dict[str, Any] = {"id": run.id, "token": run.token, "verdict": LETTERS[type(verdict)]}
+    match outcome:
+        case Succeeded(text=text, digest=digest):
+            row["result"], row["hash"] = text, digest
+        case Failed(fault=fault) | Disrupted(fault=fault):
+            row["error"] = msgspec.to_builtins(fault)
+    if isinstance(verdict, RetryIn | SnoozeFor):
+        row["delay_us"] = micros(verdict.delay)
+    return row
+
+
+def told(judged: Judged, worker: str, now: float, *, heard: bool) -> event.Event:  # noqa: PLR0911 -- one fact per verdict.
+    """The fact that a verdict became when it was written."""
+    run, outcome, verdict = judged
+    who = (run.id, run.task, run.queue, run.attempt, worker)
+    if not heard:
+        return event.LeaseLost(*who)
+    error = _error_of(outcome)
+    match verdict:
+        case Succeed():
+            return event.Succeeded(*who, took_s=round(now - run.claimed_at, 6))
+        case RetryIn(delay=delay):
+            return event.Retried(*who, after_s=delay.total_seconds(), error=error)
+        case Fail():
+            return event.Failed(*who, error=error)
+        case Cancel():
+            return event.Cancelled(*who)
+        case SnoozeFor(delay=delay):
+            return event.Snoozed(*who, after_s=delay.total_seconds())
+        case Release():
+            return event.Released(*who)
+        case Salvage():
+            return event.Salvaged(*who, error=error)
+
+
+def _error_of(outcome: Outcome) -> str:
+    match outcome:
+        case Failed(fault=fault) | Disrupted(fault=fault):
+            # The class only: a message may quote what the task was given.
+            return f"{fault.kind} {fault.type}"
+        case _:
+            return ""

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Housekeeping: whichever worker finds a duty due does it. All are idempotent, set-based."""
+
+import threading
+from datetime import timedelta
+
+import psycopg
+
+from byrote.core import event
+from byrote.store import queries
+from byrote.store.sync import Link
+from byrote.worker.means import Means
+
+EVERY = {
+    "promote": timedelta(milliseconds=200),
+    "sweep": timedelta(seconds=1),
+    "archive": timedelta(seconds=5),
+    "partition": timedelta(hours=1),
+    "prune": timedelta(minutes=10),
+}
+TICK_S = 0.25
+PROMOTE_MAX = 1_000
+ARCHIVE_STEPS_MAX = 10
+START = "00000000-0000-0000-0000-000000000000"
+
+
+class Sweeper:
+    """Does the duties, on a thread and a connection of its own."""
+
+    def __init__(self, link: Link, means: Means) -> None:
+        self._link = link
+        self._means = means
+        self._stopped = threading.Event()
+        self._next_due_s: float | None = None
+
+    def stop(self) -> None:
+        """Do no more duties."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        """Do what is due until stopped."""
+        while not self._stopped.wait(self._pause()):
+            self._next_due_s = None
+            for duty in self._link.run(queries.duties(worker=self._means.worker, every=EVERY)):
+                try:
+                    self._do(duty.name, duty.cursor)
+                except psycopg.Error as error:
+                    # A duty that fails is somebody's again in a moment; the others must not wait
+                    # for it.
+                    said = " ".join(str(error).split())[:300]
+                    self._means.emit(
+                        [event.Troubled(self._means.worker, f"duty {duty.name}", said)]
+                    )
+
+    def _pause(self) -> float:
+        tick = TICK_S * (0.75 + 0.5 * self._means.chance())
+        # A run that becomes due before the next tick is promoted on time, not at the tick.
+        return tick if self._next_due_s is None else max(min(tick, self._next_due_s), 0.001)
+
+    def _do(self, duty: str, cursor: str | None) -> None:
+        match duty:
+            case "promote":
+                self._promote()
+            case "sweep":
+                self._sweep()
+            case "archive":
+                self._archive(cursor or START)
+            case "partition":
+                self._link.run(queries.partition())
+            case "prune":
+                self._link.run(queries.prune())
+
+    def _promote(self) -> None:
+        while True:
+            [promotion] = self._link.run(queries.promote(limit=PROMOTE_MAX))
+            if promotion.promoted:
+                self._means.emit([event.Promoted(promotion.promoted)])
+            if promotion.promoted < PROMOTE_MAX:
+                self._next_due_s = promotion.next_due_s
+                return
+
+    def _sweep(self) -> None:
+        swept = self._link.run(queries.sweep())
+        if swept:
+            self._means.emit(
+                [event.Swept(row.id, row.status, row.attempt, row.worker) for row in swept]
+            )
+
+    def _archive(self, cursor: str) -> None:
+        for _ in range(ARCHIVE_STEPS_MAX):
+            [step] = self._link.run(queries.archive(after=cursor))
+            # At the end of the table the walk begins again.
+            cursor = step.reached or START
+            if step.reached is None or not step.archived:
+                break
+        self._link.run(queries.bookmark(duty="archive", cursor=cursor))

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: MIT
+"""The supervisor: starts the parts, watches over them, and stops them in the right order."""
+
+import os
+import platform
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+import psycopg
+
+from byrote.core import event
+from byrote.core.errors import ByroteError, DatabaseUnreachable
+from byrote.core.outcome import Outcome
+from byrote.core.ports import Executor
+from byrote.core.run import Leased
+from byrote.store import migrate
+from byrote.store.connect import PLAN_GUARDS, Door
+from byrote.store.sync import Link, unreachable
+from byrote.worker.claimer import Claimer, ClaimOptions
+from byrote.worker.held import Held
+from byrote.worker.keeper import Keeper
+from byrote.worker.means import Means
+from byrote.worker.recorder import Recorder
+from byrote.worker.sweeper import Sweeper
+
+
+class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a worker works."""
+
+    worker: str
+    queues: Mapping[str, int]
+    """Queues and their weights."""
+    hands: int
+    concurrency: int
+    lease_for: timedelta = timedelta(seconds=30)
+    grace: timedelta = timedelta(seconds=25)
+    poll: timedelta = timedelta(seconds=1)
+    listen: bool = True
+    drain: bool = False
+    durable_claims: bool = True
+    """Whether a claim waits for the disk; if not, a server crash may hand a run out twice."""
+    version: str = ""
+
+
+class _Parts(NamedTuple):
+    recorder: Recorder
+    claimer: Claimer
+    keeper: Keeper
+    sweeper: Sweeper
+
+
+class Worker:
+    """One supervisor and its executor."""
+
+    def __init__(
+        self,
+        door: Callable[[], Door],
+        executor: Executor,
+        options: WorkerOptions,
+        means: Means,
+    ) -> None:
+        self._find_door = door
+        self._executor = executor
+        self._options = options
+        self._means = means
+        self._given_up = threading.Event()
+        self._wanted = threading.Event()
+        self._hurried = threading.Event()
+        self._troubled: set[str] = set()
+        self._reason = ""
+        self._failure: BaseException | None = None
+        self._held = Held()
+        self._parts: _Parts | None = None
+        self._threads: dict[str, threading.Thread] = {}
+
+    def stop(self, reason: str) -> None:
+        """Claim no more and finish what fits into the grace; asked again, give all back now."""
+        if self._wanted.is_set():
+            self._hurried.set()
+        self._reason = self._reason or reason
+        self._wanted.set()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the worker is claiming."""
+        return bool(self._threads) and not self._wanted.is_set()
+
+    def run(self) -> None:
+        """Work until stopped or, when draining, until nothing is left; raises what broke it."""
+        # The hands first: only they import the app, and it may be the app that names the database.
+        self._executor.start(self._report)
+        try:
+            self._door = self._find_door()
+            self._check()
+            self._parts = parts = self._build()
+            parts.keeper.register()
+            self._tell_start()
+            self._start("recorder", parts.recorder.run)
+            self._start("keeper", parts.keeper.run)
+            self._start("sweeper", parts.sweeper.run)
+            self._start("claimer", self._claim_until_dry)
+            self._wanted.wait()
+        finally:
+            self._leave()
+        if self._failure is not None:
+            raise self._failure
+
+    def _report(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
+        if self._parts is not None:
+            self._parts.recorder.report(ended)
+
+    def _check(self) -> None:
+        try:
+            with self._door.open("worker") as connection:
+                migrate.check(connection)
+        except psycopg.OperationalError as error:
+            raise unreachable(self._door, error) from error
+
+    def _build(self) -> _Parts:
+        options, means, held = self._options, self._means, self._held
+        recorder = Recorder(self._link("finish"), held, means)
+        keeper = Keeper(
+            self._link("renew"),
+            self._executor,
+            held=held,
+            lease_for=options.lease_for,
+            means=means,
+            description=self._describe,
+            load=self._load,
+        )
+        wanted = ClaimOptions(
+            weights=options.queues,
+            lease_for=options.lease_for,
+            poll_s=options.poll.total_seconds(),
+            listen=options.listen and not self._door.pooled,
+            drain=options.drain,
+        )
+        claimer = Claimer(
+            self._link("claim", *(() if options.durable_claims else ("synchronous_commit=off",))),
+            self._executor,
+            recorder=recorder,
+            held=held,
+            options=wanted,
+            means=means,
+            on_cancel=keeper.look,
+        )
+        return _Parts(recorder, claimer, keeper, Sweeper(self._link("duties"), means))
+
+    def _link(self, purpose: str, *settings: str) -> Link:
+        return Link(
+            self._door,
+            purpose,
+            *PLAN_GUARDS,
+            *settings,
+            chance=self._means.chance,
+            stopped=self._given_up,
+            notice=self._notice,
+        )
+
+    def _describe(self) -> dict[str, Any]:
+        options = self._options
+        return {
+            "worker": options.worker,
+            "pid": os.getpid(),
+            "hands": options.hands,
+            "concurrency": options.concurrency,
+            "host": platform.node(),
+            "version": options.version,
+            "python": platform.python_version(),
+            "queues": list(options.queues),
+            "tasks": list(self._executor.tasks),
+        }
+
+    def _load(self) -> dict[str, Any]:
+        return {
+            "idle": self._parts is not None and self._parts.claimer.idle,
+            "stopping": self._wanted.is_set(),
+            "running": len(self._held),
+            "finished": 0 if self._parts is None else self._parts.recorder.finished,
+        }
+
+    def _notice(self, what: str, error: str | None) -> None:
+        # One line when trouble begins and one when it ends, however often it was tried in between.
+        if error is None:
+            if what in self._troubled:
+                self._troubled.discard(what)
+                self._means.emit([event.Recovered(self._options.worker, what)])
+        elif what not in self._troubled:
+            self._troubled.add(what)
+            self._means.emit([event.Troubled(self._options.worker, what, error)])
+
+    def _tell_start(self) -> None:
+        options = self._options
+        self._means.emit(
+            [
+                event.WorkerStarted(
+                    options.worker, ",".join(options.queues), options.hands, options.concurrency
+                )
+            ]
+        )
+
+    def _start(self, name: str, part: Callable[[], None]) -> None:
+        thread = threading.Thread(
+            target=self._guard, args=(name, part), name=f"byrote-{name}", daemon=True
+        )
+        self._threads[name] = thread
+        thread.start()
+
+    def _guard(self, name: str, part: Callable[[], None]) -> None:
+        try:
+            part()
+        except DatabaseUnreachable:
+            if not self._given_up.is_set():
+                raise
+        except BaseException as error:  # noqa: BLE001 -- a part that ends unexpectedly ends the worker, loudly.
+            self._failure = self._failure or error
+            self.stop(f"{name} failed: {type(error).__name__}: {error}")
+
+    def _claim_until_dry(self) -> None:
+        assert self._parts is not None  # noqa: S101 -- threads start after the parts are built.
+        self._parts.claimer.run()
+        self.stop("nothing left to do")
+
+    # -- Leaving ---------------------------------------------------------------------------------
+
+    def _leave(self) -> None:
+        if self._parts is None:
+            self._executor.kill()
+            self._executor.stop()
+            return
+        recorder, claimer, keeper, sweeper = self._parts
+        self._means.emit(
+            [event.WorkerStopping(self._options.worker, self._reason or "failed to start")]
+        )
+        # Stop claiming before draining: a run claimed now would only be handed back at the
+        # deadline.
+        claimer.stop()
+        self._join("claimer", 5.0)
+        self._executor.give_back()
+        self._drain()
+        if self._held:
+            self._executor.kill()
+        self._executor.stop()
+        recorder.close()
+        self._join("recorder", 5.0)
+        sweeper.stop()
+        keeper.stop()
+        self._join("keeper", 2.0)
+        # Whoever still waits for the database now waits in vain; leases run out by themselves.
+        self._given_up.set()
+        for name in self._threads:
+            self._join(name, 1.0)
+        self._means.emit(
+            [event.WorkerStopped(self._options.worker, recorder.finished, recorder.released)]
+        )
+
+    def _drain(self) -> None:
+        """Wait for what is under way, as long as the grace lasts and nobody hurries us."""
+        deadline = self._means.clock() + self._options.grace.total_seconds()
+        if self._failure is not None and not isinstance(self._failure, ByroteError):
+            return
+        while self._held and self._means.clock() < deadline:
+            if self._hurried.wait(0.02):
+                return
+
+    def _join(self, name: str, seconds: float) -> None:
+        thread = self._threads.get(name)
+        if thread is not None:
+            thread.join(seconds)
