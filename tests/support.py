@@ -3,16 +3,20 @@
 
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import psycopg
+import pytest
 
+from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import new_id, new_token
 from byrote.core.run import Leased, Run
 from byrote.core.spec import Delivery, describe
 from byrote.store import queries
+from byrote.store.query import Query
 from byrote.store.sync import fetch
 
 type Db = psycopg.Connection[Any]
@@ -101,3 +105,37 @@ def register(db: psycopg.Connection[Any], worker: str, *queues: str) -> None:
     described = {"worker": worker, "pid": 1, "hands": 1, "concurrency": 1, "host": "h"}
     more = {"version": "0", "python": "3", "queues": list(queues), "tasks": ["t@1"]}
     fetch(db, queries.register(described | more))
+
+
+def finish(db: psycopg.Connection[Any], verdicts: Sequence[dict[str, Any]]) -> list[str]:
+    """Send verdicts; the ids that were accepted."""
+    return [run_id for run_id, _ in fetch(db, queries.finish(verdicts))]
+
+
+def wait_until(fact: Callable[[], object], *, within_s: float = 20.0) -> None:
+    """Look until something is true; fail when it takes too long."""
+    deadline = monotonic() + within_s
+    while not fact():
+        assert monotonic() < deadline, f"not so after {within_s:g} s"
+
+
+def waits_for_a_lock(db: psycopg.Connection[Any], other: psycopg.Connection[Any]) -> bool:
+    """Whether the other connection's statement is stuck behind somebody's lock."""
+    text = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
+    return db.execute(text, (other.info.backend_pid,)).fetchone() == (True,)
+
+
+def enqueue_beside(
+    db: psycopg.Connection[Any], duty: psycopg.Connection[Any], query: Query[Any]
+) -> None:
+    """Enqueue while a duty cannot get its locks: the duty must give up, not hold up the queue."""
+    db.execute("set statement_timeout = '4s'")
+    with ThreadPoolExecutor(1) as pool:
+        stuck = pool.submit(fetch, duty, query)
+        wait_until(lambda: stuck.done() or waits_for_a_lock(db, duty))
+        try:
+            enqueue(db)
+        finally:
+            wait_until(lambda: stuck.done() or duty.cancel_safe())
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            stuck.result()

@@ -4,7 +4,7 @@ from datetime import timedelta
 from byrote.store import queries
 from byrote.store.sync import fetch
 from byrote.testing import FakeClock
-from tests.support import Db, claim, enqueue, run_of, success
+from tests.support import Db, claim, enqueue, finish, run_of, success
 
 
 def test_a_lost_lease_cannot_finish_the_run(db: Db, clock: FakeClock) -> None:
@@ -15,9 +15,9 @@ def test_a_lost_lease_cannot_finish_the_run(db: Db, clock: FakeClock) -> None:
     fetch(db, queries.sweep())
     [current] = claim(db, worker="quick")
 
-    assert fetch(db, queries.finish([success(late, "1")])) == []
+    assert finish(db, [success(late, "1")]) == []
     assert run_of(db, run_id).leased_by == "quick"
-    assert fetch(db, queries.finish([success(current, "2")])) == [run_id]
+    assert finish(db, [success(current, "2")]) == [run_id]
     assert run_of(db, run_id).result == 2
 
 
@@ -28,7 +28,7 @@ def test_an_expired_lease_is_refused_even_when_nobody_else_has_the_run(
     [late] = claim(db)
     clock.advance(seconds=31)
 
-    assert fetch(db, queries.finish([success(late, "1")])) == []
+    assert finish(db, [success(late, "1")]) == []
     assert fetch(db, queries.renew([late], lease_for=timedelta(seconds=30))) == []
 
 
@@ -42,5 +42,5 @@ def test_the_same_worker_cannot_finish_a_new_attempt_with_an_old_token(
     fetch(db, queries.sweep())
     [second] = claim(db, worker="w")
 
-    assert fetch(db, queries.finish([success(first, '"old"')])) == []
-    assert fetch(db, queries.finish([success(second, '"new"')])) == [run_id]
+    assert finish(db, [success(first, '"old"')]) == []
+    assert finish(db, [success(second, '"new"')]) == [run_id]

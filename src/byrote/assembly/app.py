@@ -26,7 +26,7 @@ from byrote.store.aio import AsyncStore
 from byrote.store.connect import Door
 from byrote.store.migrate import migrate
 from byrote.store.query import Query
-from byrote.store.sync import Store, already_accepted
+from byrote.store.sync import Store
 
 
 class LargePayload(UserWarning):
@@ -138,14 +138,11 @@ class App:
         return handles
 
     def _enqueue_again(self, statements: Sequence[Query[int]]) -> None:
-        # Whether the first try was committed is unknown; the ids are the same, so the second one
-        # tells.
-        try:
-            with self.store.borrow() as borrowed:
-                bulk.enqueue_all(borrowed, statements)
-        except psycopg.Error as error:
-            if not already_accepted(statements[0], error):
-                raise
+        # Whether the first try was committed is unknown; the ids are the same, so they tell.
+        if self.store.knows(statements[0]):
+            return
+        with self.store.borrow() as borrowed:
+            bulk.enqueue_all(borrowed, statements)
 
     async def aenqueue_many(
         self, specs: Iterable[Spec], *, connection: psycopg.AsyncConnection[Any] | None = None

@@ -47,10 +47,10 @@ class Executor(Protocol):
     def submit(self, runs: Sequence[Leased]) -> None:
         """Execute these runs as soon as there is room."""
 
-    def cancel(self, ids: Collection[str]) -> None:
+    def cancel(self, runs: Collection[Leased]) -> None:
         """Stop these attempts; they are reported as cancelled."""
 
-    def forget(self, ids: Collection[str]) -> None:
+    def forget(self, runs: Collection[Leased]) -> None:
         """Stop these attempts, whose leases are lost; nothing is reported."""
 
     def give_back(self) -> None:

@@ -34,6 +34,8 @@ class Leased(msgspec.Struct, gc=False):
     """Monotonic time of this process after which the lease must not be believed."""
     claimed_at: float = 0.0
     """Monotonic time of this process at which the claim was sent."""
+    settling: bool = False
+    """Its verdict is on the way to the database; nobody else has anything to say about it."""
 
     @property
     def age(self) -> timedelta:

@@ -103,7 +103,7 @@ def fault_of(error: BaseException) -> dict[str, Any]:
     frames = traceback.format_exception(error)
     try:
         message = str(error)
-    except Exception as odd:  # noqa: BLE001 -- an exception whose str() raises must not take the hand down.
+    except BaseException as odd:  # noqa: BLE001 -- whatever str() raises must not take the hand down.
         message = f"(its str() raised {type(odd).__name__})"
     return {
         "kind": "raised",

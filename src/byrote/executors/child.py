@@ -41,6 +41,7 @@ class Child:
         self.link.setblocking(False)
         self.pidfd = os.pidfd_open(self.process.pid)
         self.jobs: dict[int, Leased] = {}
+        self.kinds: dict[int, bool] = {}
         self.sent_at: dict[int, float] = {}
         self.revoked: set[int] = set()
         self.free: deque[int] = deque(range(SLOTS))
@@ -48,6 +49,8 @@ class Child:
         self.ready = False
         self.retiring = False
         self.dismissed = False
+        self.deaf = False
+        """Its end of the socket is closed: it has gone, or a task closed it."""
         self.finished = 0
         self.stopping: dict[int, float] = {}
         self.fates: dict[int, Outcome | None] = {}
@@ -92,9 +95,12 @@ class Child:
         while True:
             try:
                 piece = self.link.recv(PIECE)
-            except OSError:
+            except BlockingIOError:
                 return messages
+            except OSError:
+                piece = b""
             if not piece:
+                self.deaf = True
                 return messages
             messages += self._frames.feed(piece)
             if len(piece) < PIECE:
@@ -106,14 +112,15 @@ class Child:
         self.board.assign(slot)
         self.jobs[slot] = run
         self.sent_at[slot] = now
+        self.kinds[slot] = is_async
         self.running[is_async] += 1
         return slot
 
-    def drop(self, slot: int, *, is_async: bool) -> Leased:
+    def drop(self, slot: int) -> Leased:
         """The run is no longer this hand's; its slot stays taken until the hand lets go of it."""
         del self.sent_at[slot]
         self.stopping.pop(slot, None)
-        self.running[is_async] -= 1
+        self.running[self.kinds.pop(slot)] -= 1
         return self.jobs.pop(slot)
 
     def unbegun(self, sent_before: float) -> list[int]:
@@ -127,6 +134,10 @@ class Child:
     def kill(self) -> None:
         """End the hand and everything in its process group."""
         self.killed = True
+        self.crash()
+
+    def crash(self) -> None:
+        """End a hand that is beyond hope, for reasons of its own."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 

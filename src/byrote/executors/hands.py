@@ -87,6 +87,7 @@ class Hands:
         self._refusal: str | None = None
         self._stopping = self._draining = False
         self._failures = 0
+        self._broken: BaseException | None = None
         self._respawn_at = 0.0
         self._ooms = oom_kills()
         self.url: str | None = None
@@ -98,7 +99,7 @@ class Hands:
         """Start the hands and wait for the first; BadOption when the app cannot be imported."""
         self._report = report
         self._selector.register(self._wake, selectors.EVENT_READ, None)
-        self._thread = threading.Thread(target=self._serve, name="byrote-hands", daemon=True)
+        self._thread = threading.Thread(target=self._guard, name="byrote-hands", daemon=True)
         self._thread.start()
         self._first.wait()
         if self._refusal is not None:
@@ -112,6 +113,8 @@ class Hands:
 
     def room(self) -> Room:
         """How much may be claimed now, of which tasks."""
+        if self._broken is not None:
+            raise self._broken
         return Room(0, ()) if self._draining else self._roster.room()
 
     def submit(self, runs: Sequence[Leased]) -> None:
@@ -121,13 +124,13 @@ class Hands:
             self._nudge()
         self._release(homeless)
 
-    def cancel(self, ids: Collection[str]) -> None:
+    def cancel(self, runs: Collection[Leased]) -> None:
         """Stop these attempts: ask async ones, take the hand down for sync ones."""
-        self._tell(self._roster.end(ids, Cancelled()))
+        self._tell(self._roster.end(runs, Cancelled()))
 
-    def forget(self, ids: Collection[str]) -> None:
+    def forget(self, runs: Collection[Leased]) -> None:
         """Stop these attempts and say nothing of them: their leases are lost."""
-        self._roster.end(ids, None)
+        self._roster.end(runs, None)
 
     def give_back(self) -> None:
         """Begin nothing more; what has not begun is reported as released."""
@@ -161,6 +164,15 @@ class Hands:
         os.eventfd_write(self._wake, 1)
 
     # -- The serving thread ----------------------------------------------------------------------
+
+    def _guard(self) -> None:
+        try:
+            self._serve()
+        except BaseException as error:
+            # Whoever asks for room next fails with it, and the worker stops loudly.
+            self._broken = error
+            self._report([])
+            raise
 
     def _serve(self) -> None:
         next_tick = self._clock()
@@ -224,9 +236,11 @@ class Hands:
                     self._welcome(child, told)
                 case ["refused", reason]:
                     self._refusal = reason
+        if child.deaf:
+            child.crash()
 
     def _welcome(self, child: Child, told: dict[str, Any]) -> None:
-        self._roster.kinds = told["tasks"]
+        self._roster.kinds = self._roster.kinds | told["tasks"]
         self.url = told["url"]
         self._failures = 0
         with self._roster.lock:
@@ -243,13 +257,14 @@ class Hands:
             begun = child.board.begun(slot)
             if begun is None:
                 continue
-            grace = STOP_GRACE_S if self._roster.kind(run) else 0.0
+            grace = STOP_GRACE_S if child.kinds[slot] else 0.0
             if run.timeout_ms is not None and now > begun + run.timeout_ms / 1000 + grace:
                 fault = call.timeout_fault(run.timeout_ms, run.attempt, self._worker)
                 child.fates.setdefault(slot, Failed(fault))
                 child.kill()
             elif now > run.deadline:
-                self._roster.end_begun(child, slot, None)
+                # The database may still take our word for it, if it hears it in time.
+                self._roster.end_begun(child, slot, Released())
             if now > child.stopping.get(slot, now):
                 child.kill()
 

@@ -128,17 +128,21 @@ class Inline:
         self._tempos.count(counts)
         self._report(reports)
 
-    def cancel(self, ids: Collection[str]) -> None:
+    def cancel(self, runs: Collection[Leased]) -> None:
         """Cancel async attempts; a sync one runs to its end and counts."""
         with self._lock:
-            slots = [slot for slot, run in self._jobs.items() if run.id in ids]
+            slots = self._slots(runs)
         self._loop.call_soon_threadsafe(self._engine.cancel, slots)
 
-    def forget(self, ids: Collection[str]) -> None:
+    def forget(self, runs: Collection[Leased]) -> None:
         """Cancel async attempts; nothing is reported of any of them."""
         with self._lock:
-            self._forgotten.update(slot for slot, run in self._jobs.items() if run.id in ids)
-        self.cancel(ids)
+            self._forgotten.update(self._slots(runs))
+        self.cancel(runs)
+
+    def _slots(self, runs: Collection[Leased]) -> list[int]:
+        wanted = {id(run) for run in runs}
+        return [slot for slot, run in self._jobs.items() if id(run) in wanted]
 
     def give_back(self) -> None:
         """Begin nothing more; what has not begun is reported as released."""

@@ -82,9 +82,8 @@ class Roster:
                 if result[1] == call.DECLINED:
                     again += self._declined(child, slot)
                     continue
-                run = child.jobs[slot]
-                kind = self.kind(run)
-                child.drop(slot, is_async=kind)
+                kind = child.kinds[slot]
+                run = child.drop(slot)
                 child.free.append(slot)
                 child.finished += 1
                 counts[kind] += 1
@@ -100,7 +99,7 @@ class Roster:
         if slot not in child.jobs:
             return []
         # Both sides saw each other: we left it to the hand and the hand left it to us.
-        return [child.drop(slot, is_async=self.kind(child.jobs[slot]))]
+        return [child.drop(slot)]
 
     def take_back(self, child: Child, slots: Iterable[int]) -> list[Leased]:
         """Runs of these slots that had not begun; they are the caller's again."""
@@ -108,7 +107,7 @@ class Roster:
         for slot in slots:
             if slot not in child.revoked and child.board.take_back(slot):
                 child.revoked.add(slot)
-                back.append(child.drop(slot, is_async=self.kind(child.jobs[slot])))
+                back.append(child.drop(slot))
         return back
 
     def take_back_all(self) -> list[Leased]:
@@ -118,12 +117,13 @@ class Roster:
                 run for child in self.children for run in self.take_back(child, list(child.jobs))
             ]
 
-    def end(self, ids: Collection[str], fate: Outcome | None) -> Reports:
+    def end(self, runs: Collection[Leased], fate: Outcome | None) -> Reports:
         """Stop these attempts; gives reports of those that had not even begun."""
         reports: Reports = []
+        wanted = {id(run) for run in runs}
         with self.lock:
             for child in self.children:
-                for slot in [slot for slot, run in child.jobs.items() if run.id in ids]:
+                for slot in [slot for slot, run in child.jobs.items() if id(run) in wanted]:
                     back = self.take_back(child, [slot])
                     if not back:
                         self.end_begun(child, slot, fate)
@@ -136,7 +136,7 @@ class Roster:
         if slot in child.stopping:
             return
         child.fates[slot] = fate
-        if self.kind(child.jobs[slot]):
+        if child.kinds[slot]:
             child.stopping[slot] = self._clock() + STOP_GRACE_S
             child.send(["cancel", [slot]])
         else:

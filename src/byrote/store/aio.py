@@ -9,9 +9,10 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 
+from byrote.store import queries
 from byrote.store.connect import Door
 from byrote.store.query import Query
-from byrote.store.sync import already_accepted, unreachable
+from byrote.store.sync import unreachable
 from byrote.store.trouble import Remedy, pause_before, remedy
 
 
@@ -46,8 +47,6 @@ class AsyncStore:
                 async with self.borrow() as borrowed:
                     return await afetch(borrowed, query)
             except psycopg.Error as error:
-                if tries > 1 and already_accepted(query, error):
-                    return []
                 tries += 1
                 pause = pause_before(tries, self._chance)
                 waited += pause
@@ -56,6 +55,12 @@ class AsyncStore:
                 if waited > self._patience_s:
                     raise unreachable(self.door, error) from error
                 await asyncio.sleep(pause)
+                if query.name == "enqueue" and await self.knows(query):
+                    return []
+
+    async def knows(self, enqueue: Query[Any]) -> bool:
+        """Whether an enqueue whose answer was lost had been accepted: it was all of it or none."""
+        return (await self.all(queries.known(enqueue.args["first"])))[0]
 
     async def first[Row](
         self, query: Query[Row], *, connection: psycopg.AsyncConnection[Any] | None = None

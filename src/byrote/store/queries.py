@@ -27,7 +27,14 @@ def enqueue(specs: Sequence[tuple[str, Spec]]) -> Query[int]:
     else:
         deliveries: dict[int, dict[str, Any]] = {}
         sent = [_sent(run_id, spec, deliveries) for run_id, spec in specs]
-    return Query("enqueue", {"runs": _encode(sent).decode()}, lambda row: int(row[0]))
+    # `first` is for asking whether the batch was accepted, when its answer was lost (known.sql).
+    args = {"runs": _encode(sent).decode(), "first": specs[0][0]}
+    return Query("enqueue", args, lambda row: int(row[0]))
+
+
+def known(run_id: str) -> Query[bool]:
+    """Whether a run has been accepted, wherever it lies."""
+    return Query("known", {"id": run_id}, lambda row: bool(row[0]))
 
 
 def _sent(run_id: str, spec: Spec, seen: dict[int, dict[str, Any]] | None = None) -> dict[str, Any]:
@@ -110,9 +117,9 @@ def renew(leases: Sequence[Leased], *, lease_for: timedelta) -> Query[rows.Renew
     return Query("renew", args, lambda row: rows.Renewal(*row))
 
 
-def finish(verdicts: Sequence[Mapping[str, Any]]) -> Query[str]:
-    """Settle attempts; gives the ids that were accepted, what is missing lost its lease."""
-    return Query("finish", {"verdicts": _encode(verdicts).decode()}, lambda row: str(row[0]))
+def finish(verdicts: Sequence[Mapping[str, Any]]) -> Query[tuple[str, str]]:
+    """Settle attempts; gives ids accepted and as what, what is missing lost its lease."""
+    return Query("finish", {"verdicts": _encode(verdicts).decode()}, lambda row: (row[0], row[1]))
 
 
 def settled(leases: Sequence[Leased]) -> Query[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 
 from byrote.core.errors import DatabaseUnreachable
+from byrote.store import queries
 from byrote.store.connect import Door
 from byrote.store.query import Query
 from byrote.store.trouble import Remedy, pause_before, remedy
@@ -98,6 +99,10 @@ class Link:
                     self._notice(self._purpose, None)
                 return rows
 
+    def once[Row](self, query: Query[Row]) -> list[Row]:
+        """Run a query and let whoever asked deal with what goes wrong."""
+        return fetch(self.connection, query)
+
     def run[Row](self, query: Query[Row]) -> list[Row]:
         """Run a query that may safely run twice, until it is answered."""
         while True:
@@ -152,8 +157,6 @@ class Store:
                 with self.borrow() as borrowed:
                     return fetch(borrowed, query)
             except psycopg.Error as error:
-                if tries > 1 and already_accepted(query, error):
-                    return []
                 tries += 1
                 pause = pause_before(tries, self._chance)
                 waited += pause
@@ -162,6 +165,12 @@ class Store:
                 if waited > self._patience_s:
                     raise unreachable(self.door, error) from error
                 threading.Event().wait(pause)
+                if query.name == "enqueue" and self.knows(query):
+                    return []
+
+    def knows(self, enqueue: Query[Any]) -> bool:
+        """Whether an enqueue whose answer was lost had been accepted: it was all of it or none."""
+        return self.all(queries.known(enqueue.args["first"]))[0]
 
     def first[Row](
         self, query: Query[Row], *, connection: psycopg.Connection[Any] | None = None
@@ -196,11 +205,6 @@ class Store:
         """Close every idle connection."""
         while self._shelf:
             self._shelf.pop().close()
-
-
-def already_accepted(query: Query[Any], error: psycopg.Error) -> bool:
-    """Whether a second try failed because the first, whose answer was lost, was accepted."""
-    return query.name == "enqueue" and isinstance(error, psycopg.errors.UniqueViolation)
 
 
 def unreachable(door: Door, error: psycopg.Error) -> DatabaseUnreachable:

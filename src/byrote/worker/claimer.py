@@ -82,6 +82,8 @@ class Claimer:
 
     def _listen(self, connection: psycopg.Connection[Any]) -> None:
         self.listening = False
+        # Notifications that arrive while a claim is under way come through the handler.
+        connection.add_notify_handler(self._notified)
         connection.execute("listen byrote_ready")
         connection.execute("listen byrote_cancel")
         self.listening = True
@@ -213,9 +215,8 @@ class Claimer:
     def _wait(self, seconds: float) -> None:
         """Sleep until nudged, notified, or for so long."""
         connection = self._link.connection
-        ready, _, _ = select.select(
-            [self._wake, connection], [], [], seconds if self._asleep else 0
-        )
+        sources, nobody = [self._wake, connection.fileno()], list[int]()
+        ready, _, _ = select.select(sources, nobody, nobody, seconds if self._asleep else 0)
         if self._wake in ready:
             os.eventfd_read(self._wake)
         if connection.fileno() in ready:
@@ -229,8 +230,14 @@ class Claimer:
             self._link.drop()
             return
         while notify := connection.pgconn.notifies():
-            if notify.relname == b"byrote_cancel" and notify.extra.decode() == self._means.worker:
-                self._on_cancel()
+            self._heard(notify.relname.decode(), notify.extra.decode())
+
+    def _notified(self, notify: psycopg.Notify) -> None:
+        self._heard(notify.channel, notify.payload)
+
+    def _heard(self, channel: str, payload: str) -> None:
+        if channel == "byrote_cancel" and payload == self._means.worker:
+            self._on_cancel()
 
 
 def _count(runs: Sequence[Leased], queue: str) -> int:

@@ -15,18 +15,21 @@ class Held:
     def __len__(self) -> int:
         return len(self._leases)
 
-    def __contains__(self, run_id: str) -> bool:
-        return run_id in self._leases
+    def __contains__(self, run: Leased) -> bool:
+        # This very lease: the same run may have been claimed again meanwhile.
+        return self._leases.get(run.id) is run
 
     def add(self, runs: Sequence[Leased]) -> None:
         """These were claimed."""
         self._leases.update([(run.id, run) for run in runs])
 
-    def drop(self, ids: Iterable[str]) -> None:
+    def drop(self, runs: Iterable[Leased]) -> None:
         """These are settled or lost."""
-        for run_id in ids:
-            self._leases.pop(run_id, None)
+        for run in runs:
+            if run in self:
+                del self._leases[run.id]
 
     def ageing(self, before: float) -> list[Leased]:
         """Leases that must not be believed after `before` unless they are renewed."""
-        return [run for run in list(self._leases.values()) if run.deadline < before]
+        held = list(self._leases.values())
+        return [run for run in held if run.deadline < before and not run.settling]

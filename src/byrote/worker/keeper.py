@@ -100,17 +100,18 @@ class Keeper:
             if run.id in answer:
                 run.deadline = before + self._lease_s * DEADLINE_MARGIN
         # What was settled while we asked is not lost: it is simply no longer held.
-        lost = [run for run in due if run.id not in answer and run.id in self._held]
+        lost = [
+            run for run in due if run.id not in answer and run in self._held and not run.settling
+        ]
         if lost:
             self._lose(lost)
-        unwanted = {run_id for run_id, cancel in answer.items() if cancel}
+        unwanted = [run for run in due if answer.get(run.id)]
         if unwanted:
             self._executor.cancel(unwanted)
 
     def _lose(self, lost: Sequence[Leased]) -> None:
-        ids = {run.id for run in lost}
-        self._held.drop(ids)
-        self._executor.forget(ids)
+        self._held.drop(lost)
+        self._executor.forget(lost)
         self._means.emit(
             [
                 event.LeaseLost(run.id, run.task, run.queue, run.attempt, self._means.worker)

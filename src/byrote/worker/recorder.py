@@ -9,7 +9,7 @@ dropped, and said so.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -96,28 +96,31 @@ class Recorder:
     def _write(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
         # A lease given up meanwhile (lost, forgotten) has nothing more to say.
         judged = [
-            (run, outcome, judge(run, outcome)) for run, outcome in ended if run.id in self._held
+            (run, outcome, judge(run, outcome)) for run, outcome in ended if run in self._held
         ]
         if not judged:
             return
+        for run, _, _ in judged:
+            run.settling = True
         try:
             accepted = self._send(judged)
         except psycopg.Error as error:
             self._write_apart(ended, error)
             return
-        self._held.drop([run.id for run, _, _ in judged])
+        self._held.drop([run for run, _, _ in judged])
         self._tell(judged, accepted)
 
-    def _send(self, judged: Sequence[Judged]) -> set[str]:
-        accepted: set[str] = set()
+    def _send(self, judged: Sequence[Judged]) -> dict[str, str]:
+        """The ids that were accepted, and as what."""
+        accepted: dict[str, str] = {}
         while True:
             left = [entry for entry in judged if entry[0].id not in accepted]
             try:
-                return accepted.union(
-                    self._link.ask(queries.finish([row_of(*entry) for entry in left]))
-                )
+                rows = self._link.ask(queries.finish([row_of(*entry) for entry in left]))
+                return accepted | dict(rows)
             except Interrupted:
-                accepted.update(self._link.run(queries.settled([run for run, _, _ in left])))
+                known = set(self._link.run(queries.settled([run for run, _, _ in left])))
+                accepted |= {run.id: LETTERS[type(v)] for run, _, v in left if run.id in known}
                 if len(accepted) == len(judged):
                     return accepted
 
@@ -128,7 +131,7 @@ class Recorder:
                 self._write([entry])
             return
         run = ended[0][0]
-        self._held.drop([run.id])
+        self._held.drop([run])
         self._means.emit(
             [
                 event.Troubled(
@@ -137,16 +140,11 @@ class Recorder:
             ]
         )
 
-    def _tell(self, judged: Sequence[Judged], accepted: set[str]) -> None:
-        now = self._means.clock()
+    def _tell(self, judged: Sequence[Judged], accepted: Mapping[str, str]) -> None:
+        now, worker = self._means.clock(), self._means.worker
         self.finished += len(accepted)
         self.released += sum(isinstance(verdict, Release) for _, _, verdict in judged)
-        self._means.emit(
-            [
-                told(entry, self._means.worker, now, heard=entry[0].id in accepted)
-                for entry in judged
-            ]
-        )
+        self._means.emit([told(entry, accepted.get(entry[0].id), worker, now) for entry in judged])
 
 
 def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
@@ -162,12 +160,16 @@ def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
     return row
 
 
-def told(judged: Judged, worker: str, now: float, *, heard: bool) -> event.Event:  # noqa: PLR0911 -- one fact per verdict.
+def told(  # noqa: PLR0911 -- one fact per verdict.
+    judged: Judged, heard: str | None, worker: str, now: float
+) -> event.Event:
     """The fact that a verdict became when it was written."""
     run, outcome, verdict = judged
     who = (run.id, run.task, run.queue, run.attempt, worker)
-    if not heard:
+    if heard is None:
         return event.LeaseLost(*who)
+    if heard == "C":
+        return event.Cancelled(*who)
     error = _error_of(outcome)
     match verdict:
         case Succeed():

@@ -66,9 +66,9 @@ class Sweeper:
             case "archive":
                 self._archive(cursor or START)
             case "partition":
-                self._link.run(queries.partition())
+                self._link.once(queries.partition())
             case "prune":
-                self._link.run(queries.prune())
+                self._link.once(queries.prune())
 
     def _promote(self) -> None:
         while True:

@@ -26,6 +26,8 @@ from byrote.worker.means import Means
 from byrote.worker.recorder import Recorder
 from byrote.worker.sweeper import Sweeper
 
+LAST_WORDS_S = 2.0
+
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a worker works."""
@@ -150,13 +152,15 @@ class Worker:
         return _Parts(recorder, claimer, keeper, Sweeper(self._link("duties"), means))
 
     def _link(self, purpose: str, *settings: str) -> Link:
+        # Claims and duties are given up at the first word of stopping; verdicts and leases not.
+        needed = purpose in {"finish", "renew"}
         return Link(
             self._door,
             purpose,
             *PLAN_GUARDS,
             *settings,
             chance=self._means.chance,
-            stopped=self._given_up,
+            stopped=self._given_up if needed else self._wanted,
             notice=self._notice,
         )
 
@@ -212,9 +216,10 @@ class Worker:
     def _guard(self, name: str, part: Callable[[], None]) -> None:
         try:
             part()
-        except DatabaseUnreachable:
-            if not self._given_up.is_set():
-                raise
+        except DatabaseUnreachable as error:
+            if not self._wanted.is_set():
+                self._failure = self._failure or error
+                self.stop(f"{name} failed: {error}")
         except BaseException as error:  # noqa: BLE001 -- a part that ends unexpectedly ends the worker, loudly.
             self._failure = self._failure or error
             self.stop(f"{name} failed: {type(error).__name__}: {error}")
@@ -232,41 +237,44 @@ class Worker:
             self._executor.stop()
             return
         recorder, claimer, keeper, sweeper = self._parts
-        self._means.emit(
-            [event.WorkerStopping(self._options.worker, self._reason or "failed to start")]
-        )
-        # Stop claiming before draining: a run claimed now would only be handed back at the
-        # deadline.
+        deadline = self._means.clock() + self._options.grace.total_seconds()
+        self._emit_stopping()
+        # Stop claiming before draining: a run claimed now would only be handed back at the end.
         claimer.stop()
-        self._join("claimer", 5.0)
+        sweeper.stop()
+        self._join("claimer", deadline)
         self._executor.give_back()
-        self._drain()
+        self._drain(deadline)
         if self._held:
             self._executor.kill()
         self._executor.stop()
         recorder.close()
-        self._join("recorder", 5.0)
-        sweeper.stop()
+        # What is left is only to write down what happened; that gets a moment even after the grace.
+        last = max(deadline, self._means.clock() + LAST_WORDS_S)
+        self._join("recorder", last)
         keeper.stop()
-        self._join("keeper", 2.0)
-        # Whoever still waits for the database now waits in vain; leases run out by themselves.
+        self._join("keeper", last)
+        # Whoever still waits for the database waits in vain; leases run out by themselves.
         self._given_up.set()
         for name in self._threads:
-            self._join(name, 1.0)
+            self._join(name, self._means.clock() + 1.0)
         self._means.emit(
             [event.WorkerStopped(self._options.worker, recorder.finished, recorder.released)]
         )
 
-    def _drain(self) -> None:
+    def _emit_stopping(self) -> None:
+        reason = self._reason or "failed to start"
+        self._means.emit([event.WorkerStopping(self._options.worker, reason)])
+
+    def _drain(self, deadline: float) -> None:
         """Wait for what is under way, as long as the grace lasts and nobody hurries us."""
-        deadline = self._means.clock() + self._options.grace.total_seconds()
         if self._failure is not None and not isinstance(self._failure, ByroteError):
             return
         while self._held and self._means.clock() < deadline:
             if self._hurried.wait(0.02):
                 return
 
-    def _join(self, name: str, seconds: float) -> None:
+    def _join(self, name: str, deadline: float) -> None:
         thread = self._threads.get(name)
         if thread is not None:
-            thread.join(seconds)
+            thread.join(max(deadline - self._means.clock(), 0.0))

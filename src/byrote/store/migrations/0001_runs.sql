@@ -7,8 +7,9 @@ create function byrote_now() returns timestamptz
 language sql volatile parallel safe
 as $$ select coalesce(nullif(current_setting('byrote.now', true), '')::timestamptz, clock_timestamp()) $$;
 
+-- Stable, as date_part is for timestamptz: declared immutable it could not be inlined.
 create function byrote_micros(moment timestamptz) returns bigint
-language sql immutable parallel safe
+language sql stable parallel safe
 as $$ select (date_part('epoch', moment) * 1000000)::bigint $$;
 
 create table byrote_task_runs (
@@ -188,10 +189,12 @@ values
   ('partition', '-infinity'),
   ('prune', '-infinity');
 
+-- A lock that is not to be had at once is not waited for: everybody else would queue behind us.
 -- Makes the daily partitions of the archive and of the events from yesterday to `days` ahead.
 -- A day whose rows already lie in the default partition stays there: nothing is moved under a lock.
 create function byrote_make_partitions(days integer) returns integer
 language plpgsql
+set lock_timeout = '200ms'
 as $$
 declare
   parent text;
@@ -228,6 +231,7 @@ $$;
 -- Drops the daily partitions of `parent` that end before `before`, and empties its default partition up to there.
 create function byrote_drop_partitions(parent text, stamp text, before timestamptz) returns integer
 language plpgsql
+set lock_timeout = '200ms'
 as $$
 declare
   old record;

@@ -1,7 +1,8 @@
 -- Settle attempts by their verdicts; only the holder of an unexpired lease is heard, by the database's clock.
 -- Verdicts: S succeeded, R retry later, F failed for good (moves to the dead letters), C cancelled,
 -- Z snoozed, L released unharmed, X gone down through no proven fault of its own.
--- The answer names what was accepted; what is missing lost its lease. The token stays in the row, so that a sender
+-- A run that somebody wants cancelled does not come back: R, Z, L and X become C.
+-- The answer names what was accepted and as what; what is missing lost its lease. The token stays in the row, so that a sender
 -- whose answer was lost can ask again (settled.sql).
 -- `status || ''` keeps the fence out of the partial lease index: with stale statistics the planner would walk every
 -- running row for each one sent (65 ms instead of 0.25 ms for ten rows).
@@ -16,16 +17,16 @@ sent as materialized (
 ),
 settled as (
   update byrote_task_runs as run
-  set status = case sent.verdict
-        when 'S' then 'SUCCESSFUL'
-        when 'C' then 'CANCELLED'
-        when 'L' then 'READY'
-        when 'X' then 'READY'
-        else case when sent.delay_us > 0 then 'WAITING' else 'READY' end
+  set status = case
+        when sent.verdict = 'S' then 'SUCCESSFUL'
+        when sent.verdict = 'C' or run.cancel_requested_at is not null then 'CANCELLED'
+        when sent.verdict in ('R', 'Z') and sent.delay_us > 0 then 'WAITING'
+        else 'READY'
       end,
       wait_reason = case
-        when sent.verdict = 'R' and sent.delay_us > 0 then 'retry'
-        when sent.verdict = 'Z' and sent.delay_us > 0 then 'snooze'
+        when run.cancel_requested_at is not null or sent.delay_us <= 0 then null
+        when sent.verdict = 'R' then 'retry'
+        when sent.verdict = 'Z' then 'snooze'
       end,
       run_after = case
         when sent.delay_us > 0 then (select now from clock) + sent.delay_us * interval '1 microsecond'
@@ -46,7 +47,9 @@ settled as (
         when jsonb_array_length(run.errors_json) >= 50 then run.errors_json - 1 || sent.error
         else coalesce(run.errors_json, '[]') || sent.error
       end,
-      finished_at = case when sent.verdict in ('S', 'C') then (select now from clock) end,
+      finished_at = case
+        when sent.verdict in ('S', 'C') or run.cancel_requested_at is not null then (select now from clock)
+      end,
       leased_until = null
   from sent
   where sent.verdict <> 'F'
@@ -54,7 +57,10 @@ settled as (
     and run.lease_token = sent.token
     and run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
-  returning run.result_id, run.attempts, run.moves, run.leased_by, sent.verdict, sent.delay_us, sent.error
+  returning
+    run.result_id, run.attempts, run.moves, run.leased_by,
+    case when run.status = 'CANCELLED' then 'C' else sent.verdict end as verdict,
+    sent.delay_us, sent.error
 ),
 gone as (
   delete from byrote_task_runs as run
@@ -110,5 +116,5 @@ told as (
   from heard
   group by verdict
 )
-select result_id::text
+select result_id::text, verdict::text
 from heard;

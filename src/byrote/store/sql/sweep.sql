@@ -53,7 +53,11 @@ died as (
     result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
     (select now from clock), cancel_requested_at, timeout_ms, task_version, attempts, charged, losses + 1,
     max_attempts, moves + 1, priority, 'FAILED', queue_name, task_path, leased_by, spec_hash, worker_ids, spec_json,
-    coalesce(errors_json, '[]') || error, retry_json, labels, traceparent
+    case
+      when jsonb_array_length(errors_json) >= 50 then errors_json - 1 || error
+      else coalesce(errors_json, '[]') || error
+    end,
+    retry_json, labels, traceparent
   from gone
   returning result_id, attempts, moves, leased_by, queue_name, status
 ),
