@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""The checks of `byrote doctor`: each looks at one thing and says what to do about it."""
+
+import platform
+import shutil
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import psycopg
+
+from byrote.assembly.settings import Resolved
+from byrote.cli.config import shown_settings
+from byrote.cli.main import installed_version
+from byrote.cli.probe import Health, hears
+from byrote.core.duration import spoken
+from byrote.core.errors import SchemaMismatch
+from byrote.embedded.binaries import MAJOR_MIN, tried
+from byrote.embedded.errors import WAYS_OUT
+from byrote.store import migrate, queries
+from byrote.store.connect import Door
+from byrote.store.sync import fetch
+
+type State = Literal["ok", "warn", "fail"]
+
+DISK_MIN = 1 << 30
+TRANSACTION_MAX_S = 600.0
+CLOCKS_APART_MAX_S = 5.0
+READY_MAX_S = 300.0
+
+
+class Check(msgspec.Struct, frozen=True):
+    """What was looked at, how it is, and what to do about it."""
+
+    name: str
+    state: State
+    said: str
+    advice: str = ""
+
+
+def judged(name: str, said: str, *, good: bool, advice: str, bad: State = "warn") -> Check:
+    """A check that is either fine, or bad with an advice."""
+    return Check(name, "ok", said) if good else Check(name, bad, said, advice)
+
+
+def of_machine(resolved: Resolved) -> Iterator[Check]:
+    """What can be told without any database."""
+    yield Check("python", "ok", f"{platform.python_version()} on {platform.system()}")
+    yield Check("byrote", "ok", installed_version())
+    shown = shown_settings(resolved)
+    changed = {k: origin for k, origin in resolved.origins.items() if origin != "default"}
+    words = ", ".join(f"{name} = {shown[name]} ({origin})" for name, origin in changed.items())
+    yield Check("settings", "ok", words or "all at their defaults")
+
+
+def of_provider(environ: Mapping[str, str], *, needed: bool) -> Check:
+    """Whose PostgreSQL the embedded server would run on, and why."""
+    answers = tried(environ)
+    chosen = answers[-1]
+    if chosen.binaries is None:
+        said = "; ".join(f"{answer.provider}: {answer.why}" for answer in answers)
+        return Check("embedded", "fail" if needed else "ok", said, WAYS_OUT if needed else "")
+    passed = "; ".join(f"{answer.provider}: {answer.why}" for answer in answers[:-1])
+    return Check(
+        "embedded", "ok", f"{chosen.provider}, {chosen.why}" + f" ({passed})" * bool(passed)
+    )
+
+
+def of_disk(home: Path) -> Check:
+    """Whether the embedded server has room to write."""
+    there = next(place for place in (home, *home.parents) if place.exists())
+    free = shutil.disk_usage(there).free
+    said = f"{free / (1 << 30):.1f} GiB free for {home}"
+    return judged("disk", said, good=free >= DISK_MIN, advice="Make room, or set BYROTE_PG_HOME.")
+
+
+def of_server(health: Health, *, before: datetime, after: datetime) -> Iterator[Check]:
+    """What the server says about itself."""
+    yield judged(
+        "version",
+        f"PostgreSQL {health.release}",
+        good=health.version >= MAJOR_MIN * 10_000,
+        advice=f"Byrote needs PostgreSQL {MAJOR_MIN} or newer.",
+        bad="fail",
+    )
+    yield judged(
+        "primary",
+        "a standby, read only" if health.standby else "the primary",
+        good=not health.standby,
+        advice="Point the URL at the primary, e.g. with target_session_attrs=read-write.",
+        bad="fail",
+    )
+    yield _durability(health)
+    yield judged(
+        "transactions",
+        f"the oldest is {health.oldest_transaction_s:.0f} s old",
+        good=health.oldest_transaction_s <= TRANSACTION_MAX_S,
+        advice="Old transactions keep vacuum from cleaning the queue: find them in "
+        "pg_stat_activity by xact_start and end them.",
+    )
+    apart = max((before - health.now).total_seconds(), (health.now - after).total_seconds(), 0.0)
+    yield judged(
+        "clocks",
+        f"{apart:.3f} s apart",
+        good=apart <= CLOCKS_APART_MAX_S,
+        advice="Only the database's clock decides anything, but logs will not line up: use NTP.",
+    )
+
+
+def _durability(health: Health) -> Check:
+    names = ("fsync", "synchronous_commit", "full_page_writes")
+    settings = {name: getattr(health, name) for name in names}
+    careless = [f"{name}={value}" for name, value in settings.items() if value == "off"]
+    return judged(
+        "durability",
+        ", ".join(f"{name}={value}" for name, value in settings.items()),
+        good=not careless,
+        advice=f"With {', '.join(careless)} a crash of the server may lose accepted runs.",
+    )
+
+
+def of_schema(connection: psycopg.Connection[Any]) -> Check:
+    """Whether the schema is the one this version needs."""
+    try:
+        migrate.check(connection)
+    except SchemaMismatch as error:
+        return Check("schema", "fail", "not the one this version needs", str(error))
+    return Check("schema", "ok", "up to date")
+
+
+def of_listen(door: Door) -> Check:
+    """Whether workers can be woken, or have to look by themselves."""
+    if door.pooled:
+        return Check("listen", "ok", "not used, as `pooled` is set; workers poll")
+    with door.open("doctor") as listener, door.open("doctor") as teller:
+        heard = hears(listener, teller)
+    return judged(
+        "listen",
+        "notifications arrive" if heard else "notifications do not arrive",
+        good=heard,
+        advice="A transaction pooler is in between: set pooled = true, and workers will poll.",
+    )
+
+
+def of_queue(connection: psycopg.Connection[Any]) -> Iterator[Check]:
+    """How the work goes."""
+    workers = fetch(connection, queries.workers())
+    queues = fetch(connection, queries.queues())
+    alive = sum(worker.alive for worker in workers)
+    yield judged(
+        "workers",
+        f"{alive} alive, {len(workers) - alive} gone silent",
+        good=alive > 0,
+        advice="Nobody executes runs: start one with `byrote worker module:app`.",
+    )
+    dead = sum(queue.dead for queue in queues)
+    yield judged(
+        "dead letters",
+        f"{dead:,}",
+        good=dead == 0,
+        advice="See `byrote runs list --status failed`; `byrote runs retry` brings them back.",
+    )
+    oldest = max((queue.oldest_ready_s or 0.0 for queue in queues), default=0.0)
+    yield judged(
+        "oldest ready",
+        spoken(timedelta(seconds=round(oldest))),
+        good=oldest <= READY_MAX_S,
+        advice="Runs wait long for a worker: start more, or see whether one knows their task.",
+    )

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""The way from a command to its database: as set, else the embedded server, which is left again."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from byrote.assembly.app import App
+from byrote.assembly.identity import chance
+from byrote.assembly.settings import resolve
+from byrote.core.errors import BadOption, UnknownRun
+from byrote.embedded.server import open_server
+from byrote.store import migrate, queries
+from byrote.store.connect import Door
+from byrote.store.sync import Store, unreachable
+
+HIDDEN = "***"
+_SECRET = frozenset({"password", "sslpassword"})
+
+
+@contextlib.contextmanager
+def open_url(url: str | None, *, ready: bool = True) -> Iterator[str]:
+    """The database's URL; an embedded server runs meanwhile, migrated if it is to be `ready`."""
+    given = resolve({"database_url": url}).settings.database_url
+    if given is not None:
+        yield given
+        return
+    with open_server(environ=os.environ) as server:
+        if ready:
+            migrate.migrate(Door(server.url), chance=chance)
+        yield server.url
+
+
+@contextlib.contextmanager
+def open_app(url: str | None) -> Iterator[App]:
+    """An app without tasks on a database that answers and has the right schema."""
+    with open_url(url) as found, contextlib.closing(App(found)) as app:
+        check(app.store)
+        yield app
+
+
+@contextlib.contextmanager
+def open_store(url: str | None) -> Iterator[Store]:
+    """A store on a database that answers and has the right schema."""
+    with open_app(url) as app:
+        yield app.store
+
+
+def check(store: Store) -> None:
+    """Knock once, without patience: a person waits for the answer."""
+    try:
+        with store.borrow() as connection:
+            migrate.check(connection)
+    except psycopg.OperationalError as error:
+        raise unreachable(store.door, error) from error
+
+
+def whole_id(store: Store, begun: str) -> str:
+    """The id that begins so; UnknownRun when there is none, BadOption when there are several."""
+    digits = begun.replace("-", "")
+    if len(digits) == 32:
+        return dashed(digits)
+    above = dashed(digits.ljust(32, "f"))
+    found = [run.id for run in store.all(queries.runs(before=above, limit=2))]
+    matching = [run_id for run_id in found if run_id.replace("-", "").startswith(digits)]
+    if not matching:
+        raise UnknownRun(begun)
+    if len(matching) > 1:
+        raise BadOption(f"Several runs begin with {begun}; give more of the id.")
+    return matching[0]
+
+
+def dashed(digits: str) -> str:
+    """Thirty-two hexadecimal digits in the form of a UUID."""
+    return "-".join([digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]])
+
+
+def masked(url: str) -> str:
+    """A database URL that may be shown: without its password."""
+    try:
+        fields = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return HIDDEN
+    if "://" not in url:
+        return make_conninfo(url, **{name: HIDDEN for name in fields if name in _SECRET})
+    parts = urlsplit(url)
+    user, _, place = parts.netloc.rpartition("@")
+    if ":" in user:
+        user = f"{user.partition(':')[0]}:{HIDDEN}"
+    asked = [(k, HIDDEN if k in _SECRET else v) for k, v in parse_qsl(parts.query)]
+    query = urlencode(asked, quote_via=quote, safe="/*")
+    netloc = f"{user}@{place}" if user else place
+    # urlunsplit would drop an empty host, which in these URLs means a socket.
+    rest = urlunsplit(("", "", parts.path, query, ""))
+    return f"{parts.scheme}://{netloc}{rest}"

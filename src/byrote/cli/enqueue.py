@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""`byrote enqueue`: accepts runs of a task by its name; no app is needed."""
+
+import itertools
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+import psycopg
+
+from byrote.assembly.app import App
+from byrote.assembly.identity import new_id
+from byrote.assembly.settings import resolve
+from byrote.cli.database import open_app
+from byrote.cli.options import Label, Length, Moment, database_options, wait_option
+from byrote.cli.show import print_json
+from byrote.cli.waiting import tell_result
+from byrote.core.codec import PAYLOAD_LARGE, check_text, digest_of
+from byrote.core.errors import BadPayload, PayloadTooLarge
+from byrote.core.policy import ONCE, Retry
+from byrote.core.spec import Delivery, Spec, check_name
+from byrote.store import bulk, queries
+from byrote.store.sync import unreachable
+
+TOLD_EVERY = 1_000
+
+
+@click.command(
+    epilog="""\b
+Examples: byrote enqueue send_email '{"to": "a@example.com"}' --queue mail --wait=10
+          byrote enqueue resize --args '["cat.png", 64]' --after 10m
+          byrote enqueue send_email --many - < addresses.jsonl"""
+)
+@click.argument("task")
+@click.argument("kwargs", metavar="[JSON]", required=False)
+@database_options
+@click.option("--args", "args", metavar="JSON", help="Positional arguments, as a JSON array.")
+@click.option("--many", metavar="FILE", type=click.File("rb"), help="One JSON object per line.")
+@click.option("--queue", default="default", show_default=True)
+@click.option("--priority", type=click.IntRange(-100, 100), default=0, help="Higher first.")
+@click.option("--after", "run_after", type=Moment(), help="Not before: 10m, or an ISO time.")
+@click.option("--timeout", type=Length(), help="Stop an attempt after this long.")
+@click.option("--attempts", type=click.IntRange(1, 1000), default=1, help="Tries in all.")
+@click.option("--label", "labels", type=Label(), multiple=True, help="May be given many times.")
+@click.option("--version", type=click.IntRange(min=1), default=1, help="The task's version.")
+@wait_option
+def enqueue(
+    task: str,
+    kwargs: str | None,
+    *,
+    url: str | None,
+    as_json: bool,
+    args: str | None,
+    many: Iterable[bytes] | None,
+    version: int,
+    attempts: int,
+    labels: tuple[tuple[str, str], ...],
+    wait: timedelta | None,
+    **options: Any,
+) -> None:
+    """Accept one run of TASK with these keyword arguments, and print its id.
+
+    JSON is an object of keyword arguments; it is stored byte for byte as you write it. The name is
+    not looked up: a run waits until some worker knows its task. The task's own queue, retries and
+    timeout are known only to its app, so say here what they should be.
+
+    With --many, FILE (- is standard input) has one JSON object per line; all of them are accepted
+    in one transaction, or none.
+    """
+    delivery = _delivery(attempts, dict(labels), **options)
+    limit = resolve().settings.payload_max
+    writer = _Writer(check_name("task", task), version, args or "[]", delivery, limit=limit)
+    if many is not None:
+        if kwargs is not None or wait is not None:
+            raise click.UsageError("--many takes its JSON from the file, and does not --wait.")
+        with open_app(url) as app:
+            _accept_all(app, writer.lines(many), as_json=as_json)
+        return
+    spec = writer.spec(kwargs or "{}")
+    if len(spec.text) > PAYLOAD_LARGE and not as_json:
+        size = f"{len(spec.text):,} characters"
+        click.echo(f"byrote: a spec of {size} slows the queue; send a reference instead.", err=True)
+    with open_app(url) as app:
+        run_id = new_id()
+        app.store.all(queries.enqueue([(run_id, spec)]))
+        tell_result(app, run_id, wait, as_json=as_json)
+
+
+def _delivery(
+    attempts: int,
+    labels: dict[str, str],
+    *,
+    queue: str,
+    priority: int,
+    run_after: datetime | timedelta | None,
+    timeout: timedelta | None,
+) -> Delivery:
+    return Delivery(
+        queue=queue,
+        priority=priority,
+        run_after=run_after,
+        timeout=timeout,
+        retry=ONCE if attempts == 1 else Retry(attempts=attempts),
+        labels=labels or None,
+    )
+
+
+class _Writer:
+    """Writes specs around JSON texts of the user's, which stay as they are."""
+
+    def __init__(
+        self, task: str, version: int, args: str, delivery: Delivery, *, limit: int
+    ) -> None:
+        _check("--args", args, opening="[", wanted='an array such as ["a", 1]')
+        self._task = task
+        self._version = version
+        self._delivery = delivery
+        self._limit = limit
+        self._head = f'{{"task":{json.dumps(task)},"version":{version},"args":{args},"kwargs":'
+
+    def spec(self, kwargs: str) -> Spec:
+        # Checked by itself first: only then can it not reach beyond its place in the whole.
+        _check("JSON", kwargs, opening="{", wanted='an object such as {"name": "value"}')
+        text = f"{self._head}{kwargs}}}"
+        size = len(text.encode())
+        if size > self._limit:
+            raise PayloadTooLarge(size, self._limit)
+        return Spec(self._task, self._version, text, digest_of(text), self._delivery)
+
+    def lines(self, source: Iterable[bytes]) -> Iterator[Spec]:
+        for number, line in enumerate(source, 1):
+            if not line.strip():
+                continue
+            try:
+                yield self.spec(_text(line))
+            except BadPayload as error:
+                raise BadPayload(f"line {number}, {error.path}", error.reason) from None
+
+
+def _text(line: bytes) -> str:
+    try:
+        return line.rstrip(b"\r\n").decode()
+    except UnicodeDecodeError:
+        raise BadPayload("$", "This is not valid UTF-8; send UTF-8.") from None
+
+
+def _check(what: str, text: str, *, opening: str, wanted: str) -> None:
+    if not text.lstrip(" \t\r\n").startswith(opening):
+        raise BadPayload("$", f"{what} must be {wanted}.")
+    check_text(text)
+
+
+def _accept_all(app: App, specs: Iterator[Spec], *, as_json: bool) -> None:
+    count = itertools.count()
+    numbered = ((new_id(), spec) for spec in _counted(specs, count))
+    try:
+        with app.store.borrow() as connection:
+            bulk.enqueue_all(connection, bulk.batches(numbered))
+    except psycopg.OperationalError as error:
+        raise unreachable(app.door, error) from error
+    accepted = next(count)
+    if as_json:
+        print_json({"accepted": accepted})
+    else:
+        click.echo(f"{accepted:,} runs accepted.")
+
+
+def _counted(specs: Iterable[Spec], count: "itertools.count[int]") -> Iterator[Spec]:
+    """Pass specs on and, on a terminal, tell how many there were so far."""
+    watched = sys.stderr.isatty()
+    for spec in specs:
+        yield spec
+        done = next(count) + 1
+        if watched and done % TOLD_EVERY == 0:
+            click.echo(f"\r{done:,} read", err=True, nl=False)
+    if watched:
+        click.echo("\r", err=True, nl=False)

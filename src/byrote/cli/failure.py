@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""What a user is told when a command fails, and the exit code that scripts go by."""
+
+import signal
+import sys
+
+import click
+import msgspec
+import psycopg
+
+from byrote.core import errors
+from byrote.embedded.errors import NoServer
+
+FAILED, USAGE, CHECK_FAILED, NOT_FOUND, UNREACHABLE = 1, 2, 3, 4, 75
+INTERRUPTED = 128 + signal.SIGINT
+
+EXPECTED: tuple[type[Exception], ...] = (
+    errors.ByroteError,
+    psycopg.Error,
+    click.ClickException,
+    click.Abort,
+)
+"""What may go wrong without being a bug."""
+
+_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (errors.BadOption, USAGE),
+    (errors.BadPayload, USAGE),
+    (errors.BadArguments, USAGE),
+    (errors.SchemaMismatch, CHECK_FAILED),
+    (errors.UnknownRun, NOT_FOUND),
+    (errors.UnknownQueue, NOT_FOUND),
+    (NoServer, NOT_FOUND),
+    (errors.DatabaseUnreachable, UNREACHABLE),
+    (psycopg.OperationalError, UNREACHABLE),
+    (psycopg.errors.UndefinedTable, CHECK_FAILED),
+    (errors.ByroteError, FAILED),
+    (psycopg.Error, FAILED),
+)
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """An error as both people and programs are told it."""
+
+    error: str
+    message: str
+
+
+def tell(error: Exception, *, as_json: bool) -> int:
+    """Say on standard error what went wrong, and give the exit code."""
+    if isinstance(error, click.Abort):
+        # Ctrl-C is a signal; anything else that aborts is a question answered with no.
+        return INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else FAILED
+    code = exit_code(error)
+    failure = describe(error)
+    if as_json:
+        click.echo(msgspec.json.encode(failure), err=True)
+        return code
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show(sys.stderr)
+        return code
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        click.echo(error.ctx.get_usage(), err=True)
+        click.echo(f"Try '{error.ctx.command_path} --help' for help.\n", err=True)
+    click.echo(f"byrote: {failure.message}", err=True)
+    return code
+
+
+def exit_code(error: Exception) -> int:
+    """The exit code an error stands for."""
+    if isinstance(error, click.ClickException):
+        return error.exit_code
+    return next((code for kind, code in _CODES if isinstance(error, kind)), FAILED)
+
+
+def describe(error: Exception) -> Failure:
+    """The stable code and the message of an error."""
+    match error:
+        case errors.ByroteError():
+            return Failure(error.code, str(error))
+        case click.ClickException():
+            cause = error.__cause__
+            known = cause.code if isinstance(cause, errors.ByroteError) else None
+            plain = "usage" if isinstance(error, click.UsageError) else "failed"
+            return Failure(known or plain, error.format_message())
+        case psycopg.errors.UndefinedTable():
+            said = "The database has no tables of Byrote, or other ones. Run `byrote migrate`."
+            return Failure(errors.SchemaMismatch.code, said)
+        case psycopg.OperationalError():
+            return Failure(errors.DatabaseUnreachable.code, f"PostgreSQL failed: {_said(error)}")
+        case _:
+            return Failure("database_error", f"PostgreSQL refused: {_said(error)}")
+
+
+def _said(error: Exception) -> str:
+    # The primary message only: what follows it may quote the row, and with it a payload.
+    diag = getattr(error, "diag", None)
+    primary = None if diag is None else diag.message_primary
+    return " ".join((primary or str(error)).split())

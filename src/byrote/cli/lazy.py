@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""Groups of commands: one that imports a command when it is asked for, one with a default."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import click
+
+HELP = frozenset({"-h", "--help"})
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in `byrote.cli.<name>` and are imported one at a time."""
+
+    def __init__(self, *args: Any, lazy: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands that are there, in the order a newcomer meets them."""
+        del ctx
+        return [name for name in self._lazy if find_spec(f"byrote.cli.{name}") is not None]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of one command, and no other."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        module = import_module(f"byrote.cli.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List every command with its one line, importing none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self._lazy[name]) for name in self.list_commands(ctx)])
+
+
+class ListingGroup(click.Group):
+    """A group that lists when no command is named: `byrote queues` is `byrote queues list`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `list` where no command was given."""
+        if not args or (args[0].startswith("-") and args[0] not in HELP):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)

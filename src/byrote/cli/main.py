@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""The command `byrote`. It answers `--version` before anything is imported that takes time."""
+
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+TERMINATED = 128 + signal.SIGTERM
+
+
+def main() -> None:
+    """Run the command line of this process, and end it with an exit code."""
+    if sys.argv[1:] == ["--version"]:
+        sys.stdout.write(f"byrote {installed_version()}\n")
+        return
+    # Told to end, we leave as from an error: an embedded server must see its users leave.
+    signal.signal(signal.SIGTERM, _leave)
+    from byrote.cli.root import root  # noqa: PLC0415 -- `--version` must not wait for it.
+
+    root.main(prog_name="byrote")
+
+
+def installed_version() -> str:
+    """The version that is installed, read from the name of its metadata folder.
+
+    Importing importlib.metadata would take longer than everything else that `--version` does.
+    """
+    for place in map(Path, sys.path):
+        for found in place.glob("byrote-*.dist-info") if place.is_dir() else ():
+            return found.name.removeprefix("byrote-").removesuffix(".dist-info")
+    from importlib.metadata import version  # noqa: PLC0415 -- the slow way, for unusual homes.
+
+    return version("byrote")
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(TERMINATED)
+
+
+if __name__ == "__main__":
+    main()

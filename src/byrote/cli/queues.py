@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""`byrote queues`: what waits where; pause and resume."""
+
+from datetime import timedelta
+
+import click
+import msgspec
+
+from byrote.cli.database import open_store
+from byrote.cli.lazy import ListingGroup
+from byrote.cli.options import database_options
+from byrote.cli.show import print_json, print_table
+from byrote.core.duration import spoken
+from byrote.core.errors import UnknownQueue
+from byrote.store import queries
+from byrote.store.rows import QueueRow
+from byrote.store.sync import Store
+
+HEADS = ("queue", "state", "ready", "waiting", "running", "dead", "oldest ready")
+
+
+@click.group(cls=ListingGroup, epilog="Example: byrote queues --json")
+def queues() -> None:
+    """List queues, pause and resume them. Without a command, list them."""
+
+
+@queues.command("list", epilog="Example: byrote queues list")
+@database_options
+def list_queues(*, url: str | None, as_json: bool) -> None:
+    """List every queue with what waits in it."""
+    with open_store(url) as store:
+        found = store.all(queries.queues())
+    if as_json:
+        for queue in found:
+            print_json(msgspec.structs.asdict(queue))
+    else:
+        print_table(HEADS, map(_row, found), empty="No queue has been used yet.")
+
+
+def _row(queue: QueueRow) -> tuple[object, ...]:
+    state = "open" if queue.paused_at is None else "paused"
+    age = queue.oldest_ready_s
+    oldest = "" if age is None else spoken(timedelta(seconds=max(round(age), 0)))
+    return queue.queue, state, queue.ready, queue.waiting, queue.running, queue.dead, oldest
+
+
+@queues.command(epilog="Example: byrote queues pause mail")
+@click.argument("name")
+@database_options
+def pause(name: str, *, url: str | None, as_json: bool) -> None:
+    """Stop claims from a queue; what is under way goes on."""
+    with open_store(url) as store:
+        _known(store, name)
+        store.all(queries.pause(name))
+    _tell(name, paused=True, as_json=as_json)
+
+
+@queues.command(epilog="Example: byrote queues resume mail")
+@click.argument("name")
+@database_options
+def resume(name: str, *, url: str | None, as_json: bool) -> None:
+    """Allow claims from a queue again."""
+    with open_store(url) as store:
+        _known(store, name)
+        store.all(queries.resume(name))
+    _tell(name, paused=False, as_json=as_json)
+
+
+def _known(store: Store, name: str) -> None:
+    # Pausing a queue that nobody knows would pause nothing: most likely a typing mistake.
+    known = [queue.queue for queue in store.all(queries.queues())]
+    if name not in known:
+        raise UnknownQueue(name, known)
+
+
+def _tell(name: str, *, paused: bool, as_json: bool) -> None:
+    if as_json:
+        print_json({"queue": name, "paused": paused})
+    else:
+        click.echo(f"{name} is {'paused' if paused else 'open'}.")

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""`byrote runs`: look at runs, cancel them, give them another chance."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from byrote.cli.database import open_store, whole_id
+from byrote.cli.failure import FAILED
+from byrote.cli.options import Label, RunId, SpecHash, database_options
+from byrote.cli.picture import fields_of, row_of, show_run
+from byrote.cli.show import print_json, print_table
+from byrote.core.errors import UnknownRun
+from byrote.core.state import Status
+from byrote.store import queries
+from byrote.store.sync import Store
+
+HEADS = ("id", "status", "task", "queue", "attempts", "enqueued", "finished", "error")
+IDS = click.argument("ids", metavar="ID...", nargs=-1, required=True, type=RunId())
+
+
+@click.group()
+def runs() -> None:
+    """List, show, cancel and retry runs.
+
+    An id may be shortened to a beginning of it that no other run shares.
+    """
+
+
+@runs.command("list", epilog="Example: byrote runs list --status failed --queue mail --json")
+@database_options
+@click.option("--status", type=click.Choice(list(Status), case_sensitive=False))
+@click.option("--queue")
+@click.option("--task", help="The task's name.")
+@click.option("--hash", "spec_hash", type=SpecHash(), help="Runs of this very spec.")
+@click.option("--label", "labels", type=Label(), multiple=True, help="May be given many times.")
+@click.option("--before", type=RunId(), help="Only runs older than this one: the next page.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+def list_runs(
+    *,
+    url: str | None,
+    as_json: bool,
+    labels: tuple[tuple[str, str], ...],
+    before: str | None,
+    **filters: Any,
+) -> None:
+    """List the newest runs that match, newest first.
+
+    Arguments and results are left out; `byrote runs show` has them.
+    """
+    with open_store(url) as store:
+        older = None if before is None else whole_id(store, before)
+        query = queries.runs(labels=dict(labels) or None, before=older, **filters)
+        found = store.all(query)
+    if as_json:
+        for run in found:
+            print_json(fields_of(run))
+    else:
+        print_table(HEADS, map(row_of, found), empty="No runs match.")
+
+
+@runs.command(epilog="Example: byrote runs show 01932c4e-8d5b-7a90-b1c2-3d4e5f607182")
+@click.argument("begun", metavar="ID", type=RunId())
+@database_options
+def show(begun: str, *, url: str | None, as_json: bool) -> None:
+    """Show everything about one run: its arguments, its result, the error of every attempt."""
+    with open_store(url) as store:
+        run = store.first(queries.run(whole_id(store, begun)))
+    if run is None:
+        raise UnknownRun(begun)
+    if as_json:
+        print_json(fields_of(run, whole=True))
+    else:
+        show_run(run)
+
+
+@runs.command(epilog="Example: byrote runs cancel 01932c4e-8d5b-7a90-b1c2-3d4e5f607182")
+@IDS
+@database_options
+def cancel(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
+    """Cancel runs: at once if nobody executes them, else by asking their worker.
+
+    Exits with 4 if there is no such run, with 1 if one had finished already.
+    """
+    with open_store(url) as store:
+        whole = [whole_id(store, begun) for begun in ids]
+        done = {moved.id: moved.status for moved in store.all(queries.cancel(whole))}
+        said = {Status.RUNNING: "its worker was asked to stop"}
+        told = {run_id: said.get(Status(status), "cancelled") for run_id, status in done.items()}
+        _tell(store, whole, told, refused="it had finished already", as_json=as_json)
+
+
+@runs.command(epilog="Example: byrote runs retry 01932c4e-8d5b-7a90-b1c2-3d4e5f607182")
+@IDS
+@database_options
+def retry(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
+    """Give runs another chance now, with a fresh budget of attempts.
+
+    Dead letters come back, waiting runs stop waiting. A run that succeeded is repeated with
+    `byrote replay`. Exits with 4 if there is no such run, with 1 if one cannot be retried.
+    """
+    with open_store(url) as store:
+        whole = [whole_id(store, begun) for begun in ids]
+        told = dict.fromkeys(store.all(queries.retry(whole)), "ready again")
+        refused = "only failed and waiting runs are retried"
+        _tell(store, whole, told, refused=refused, as_json=as_json)
+
+
+def _tell(
+    store: Store, ids: Sequence[str], told: dict[str, str], *, refused: str, as_json: bool
+) -> None:
+    """Say of each run what was done; then fail if anything was not."""
+    unknown = []
+    for run_id in ids:
+        run = store.first(queries.run(run_id))
+        if run is None:
+            unknown.append(run_id)
+            continue
+        said = told.get(run_id, f"unchanged: {refused}")
+        if as_json:
+            print_json({"id": run_id, "done": run_id in told, "status": run.status, "said": said})
+        else:
+            click.echo(f"{run_id}  {run.status}  {said}")
+    if unknown:
+        raise UnknownRun(unknown[0])
+    if any(run_id not in told for run_id in ids):
+        click.get_current_context().exit(FAILED)

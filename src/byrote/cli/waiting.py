@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""What is printed of a run that was just accepted, at once or when it has ended."""
+
+from datetime import timedelta
+from typing import Any
+
+import click
+import msgspec
+
+from byrote.assembly.app import App
+from byrote.cli.options import FOREVER
+from byrote.cli.show import print_json
+from byrote.core.errors import ResultTimeout, RunFailed
+from byrote.core.run import Run
+
+
+def tell_result(app: App, run_id: str, wait: timedelta | None, *, as_json: bool) -> None:
+    """Print a run's id; with patience also its result, or raise what became of it instead."""
+    if not as_json:
+        click.echo(run_id)
+    elif wait is None:
+        print_json({"id": run_id})
+    if wait is None:
+        return
+    handle = app.run(run_id)
+    try:
+        handle.result(None if wait == FOREVER else wait)
+    except (RunFailed, ResultTimeout):
+        if as_json:
+            print_json(_fields(handle.refresh()))
+        raise
+    run = handle.refresh()
+    if as_json:
+        print_json(_fields(run))
+    else:
+        click.echo(run.result_json)
+
+
+def _fields(run: Run) -> dict[str, Any]:
+    result = None if run.result_json is None else msgspec.Raw(run.result_json.encode())
+    return {"id": run.id, "status": run.status, "result": result}

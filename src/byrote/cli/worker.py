@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""`byrote worker`: executes runs for an app until it is told to stop."""
+
+import contextlib
+import faulthandler
+import functools
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from queue import SimpleQueue
+from types import FrameType
+from typing import Any
+
+import click
+import psycopg
+
+from byrote.assembly.build import build_worker
+from byrote.assembly.clock import now
+from byrote.assembly.identity import chance
+from byrote.assembly.settings import Settings, resolve
+from byrote.cli.options import url_option
+from byrote.cli.probe import new_queues
+from byrote.embedded.server import open_server
+from byrote.observe.logs import Format, LogWriter, set_up_logging
+from byrote.store.connect import Door
+from byrote.store.migrate import migrate
+from byrote.store.sync import unreachable
+from byrote.worker.worker import Worker
+
+_log = logging.getLogger("byrote.worker")
+
+COUNT = click.IntRange(min=1)
+
+
+@click.command(
+    epilog="Example: byrote worker shop.tasks:app --queues mail=3,default --hands 4",
+)
+@click.argument("app", metavar="MODULE:APP")
+@url_option
+@click.option("-Q", "--queues", metavar="A,B=3", help="Queues to serve, with weights.")
+@click.option("-c", "--concurrency", type=COUNT, help="Async tasks at once, over all hands.")
+@click.option("--hands", type=COUNT, help="Child processes; one per core if absent.")
+@click.option("--threads", type=COUNT, help="Sync tasks at once in each hand.")
+@click.option("--drain", is_flag=True, help="Stop when nothing is left to do.")
+@click.option("--max-tasks", type=COUNT, help="Replace a hand after so many runs.")
+@click.option("--max-rss", metavar="SIZE", help="Replace a hand that grows beyond, e.g. 512MB.")
+@click.option("--lease", metavar="DURATION", help="How long a claim holds unless renewed.")
+@click.option("--grace", metavar="DURATION", help="How long a stop waits for what is under way.")
+@click.option("--poll", "poll_interval", metavar="DURATION", help="How often to look unasked.")
+@click.option("--executor", type=click.Choice(["hand", "inline", "command", "container"]), help="Where tasks execute.")
+@click.option("--claims", type=click.Choice(["durable", "fast"]), help="Fast skips the disk wait.")
+@click.option("--no-listen", is_flag=True, help="Only poll; for poolers that cannot LISTEN.")
+@click.option("--worker-id", metavar="ID", help="A name of your own; unique per start if absent.")
+@click.option("--log-format", type=click.Choice(["auto", "text", "json"]), help="Form of the log.")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
+def worker(app: str, *, url: str | None, drain: bool, no_listen: bool, **flags: Any) -> None:
+    """Execute runs for the app at MODULE:APP until told to stop.
+
+    SIGTERM or Ctrl-C stops claiming, waits for what is under way as long as --grace lasts, and
+    gives the rest back uncharged. A second one gives everything back at once. SIGUSR1 prints the
+    stack of every thread. The log goes to standard error: text on a terminal, JSON otherwise.
+
+    What is not given here comes from BYROTE_* variables, byrote.toml or pyproject.toml; see
+    `byrote config show --origin`.
+    """
+    flags |= {"database_url": url, "listen": False if no_listen else None}
+    settings = resolve(flags).settings
+    form = log_form(settings)
+    set_up_logging(form, settings.log_level)
+    emit = LogWriter(sys.stderr, form=form, level=settings.log_level, now=now)
+    if flags["queues"] is not None and settings.database_url is not None:
+        _mention_new_queues(Door(settings.database_url, pooled=settings.pooled), settings)
+    with contextlib.ExitStack() as opened:
+        fallback = functools.partial(_embedded, opened)
+        built = build_worker(app, settings, emit=emit, drain=drain, fallback=fallback)
+        with _signals_to(built):
+            built.run()
+
+
+def log_form(settings: Settings) -> Format:
+    """Text for people, JSON for machines, unless one was chosen."""
+    if settings.log_format != "auto":
+        return settings.log_format
+    return "text" if sys.stderr.isatty() else "json"
+
+
+def _embedded(opened: contextlib.ExitStack) -> str:
+    """Start or join the embedded server, to be left when the worker has stopped."""
+    server = opened.enter_context(open_server(environ=os.environ))
+    migrate(Door(server.url), chance=chance)
+    return server.url
+
+
+def _mention_new_queues(door: Door, settings: Settings) -> None:
+    """A queue that nobody used yet is no mistake, but a typing mistake looks just like it."""
+    try:
+        with door.open("worker") as connection:
+            unheard = new_queues(connection, settings.queues)
+    except psycopg.errors.UndefinedTable:
+        return  # The worker looks at the schema next, and says what to do about it.
+    except psycopg.OperationalError as error:
+        raise unreachable(door, error) from error
+    for name in unheard:
+        _log.info("queue %s is new to this database", name)
+
+
+@contextlib.contextmanager
+def _signals_to(built: Worker) -> Iterator[None]:
+    """Pass signals on to the worker while it runs.
+
+    A handler interrupts the main thread anywhere, also inside the lock of the very event that a
+    stop would set; so it only drops the name into a queue, which is safe, and a thread does the
+    rest.
+    """
+    told: SimpleQueue[str | None] = SimpleQueue()
+
+    def pass_on() -> None:
+        while (name := told.get()) is not None:
+            built.stop(name)
+
+    def hear(number: int, _frame: FrameType | None) -> None:
+        told.put(signal.Signals(number).name)
+
+    threading.Thread(target=pass_on, name="byrote-signals", daemon=True).start()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    before = {number: signal.signal(number, hear) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        faulthandler.unregister(signal.SIGUSR1)
+        told.put(None)

