@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One PostgreSQL for the whole session, started by the suite; one clean database per test."""
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ import pytest
 
 from byrote import App
 from byrote.assembly.identity import chance
+from byrote.embedded.control import destroy
+from byrote.embedded.errors import NoServer, ServerInUse
 from byrote.embedded.server import open_server
 from byrote.store.connect import Door
 from byrote.store.migrate import migrate
@@ -19,24 +22,28 @@ from byrote.store.sync import Store
 from byrote.testing import FakeClock
 
 EMPTY = """
-truncate byrote_task_runs, byrote_archive, byrote_dead, byrote_events, byrote_workers, byrote_queues;
+truncate byrote_task_runs, byrote_archive, byrote_dead, byrote_events, byrote_workers,
+  byrote_queues, byrote_outputs;
 update byrote_duties set next_at = '-infinity', holder = null, cursor = null;
 """
 
 
 @pytest.fixture(scope="session")
 def server_url(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[str]:
-    """A server that all xdist workers share and the last one stops; data that nobody needs tomorrow."""
+    """A server that all xdist workers share and the last one stops."""
     given = os.environ.get("BYROTE_TEST_DATABASE_URL")
     if given:
         yield given
         return
-    # Not below pytest's own folder: that one is closed to the user a root session runs the server as.
+    # Not below pytest's own folder: it is closed to the user a root session runs the server as.
     session = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))[:12]
     home = Path(tempfile.gettempdir()) / f"byrote-test-{os.getuid()}-{session}"
     settings = {"shared_buffers": "256MB", "max_connections": "300"}
     with open_server(home, environ=os.environ, settings=settings, durable=False) as server:
         yield server.url
+    # The last xdist worker out finds nobody else there; the others leave it to that one.
+    with contextlib.suppress(ServerInUse, NoServer):
+        destroy(home)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from byrote.assembly.app import App, LargePayload
     from byrote.assembly.handles import RunHandle, TaskHandle
+    from byrote.core.command import Command, Container, Limits
     from byrote.core.errors import (
         ByroteError,
         Fatal,
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
 __all__ = [
     "App",
     "ByroteError",
+    "Command",
+    "Container",
     "Context",
     "Fatal",
     "LargePayload",
+    "Limits",
     "ResultTimeout",
     "Retry",
     "RetryLater",
@@ -42,9 +46,12 @@ __all__ = [
 _HOME = {
     "App": "byrote.assembly.app",
     "ByroteError": "byrote.core.errors",
+    "Command": "byrote.core.command",
+    "Container": "byrote.core.command",
     "Context": "byrote.executors.context",
     "Fatal": "byrote.core.errors",
     "LargePayload": "byrote.assembly.app",
+    "Limits": "byrote.core.command",
     "ResultTimeout": "byrote.core.errors",
     "Retry": "byrote.core.policy",
     "RetryLater": "byrote.core.errors",

@@ -22,11 +22,16 @@ def byrote(*words: str, folder: Path, url: str) -> "subprocess.Popen[str]":
     environment = os.environ | {"BYROTE_DATABASE_URL": url}
     command = [sys.executable, "-m", "byrote.cli.main", *words]
     return subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
-def test_the_readme_example_prints_its_result(url, tmp_path):
+def test_the_readme_example_prints_its_result(url: str, tmp_path: Path) -> None:
     [example] = blocks("README.md", "python")
     (tmp_path / "shop.py").write_text(example, encoding="utf-8")
     worker = byrote("worker", "shop:app", "--queues", "mail", folder=tmp_path, url=url)
@@ -34,7 +39,13 @@ def test_the_readme_example_prints_its_result(url, tmp_path):
         environment = os.environ | {"BYROTE_DATABASE_URL": url}
         script = [sys.executable, "shop.py"]
         printed = subprocess.run(
-            script, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=60
+            script,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
         )
     finally:
         worker.terminate()
@@ -45,7 +56,7 @@ def test_the_readme_example_prints_its_result(url, tmp_path):
     assert '"message":"sending"' in log
 
 
-def test_the_readme_stays_short_enough_to_be_read():
+def test_the_readme_stays_short_enough_to_be_read() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     [example] = blocks("README.md", "python")
 
@@ -55,7 +66,7 @@ def test_the_readme_stays_short_enough_to_be_read():
     assert len([line for line in example.splitlines() if line.strip()]) <= 12
 
 
-def test_the_tutorial_ends_with_a_result(url, tmp_path):
+def test_the_tutorial_ends_with_a_result(url: str, tmp_path: Path) -> None:
     definition, _caller = blocks("docs/tutorial/first-task.md", "python")
     (tmp_path / "shop.py").write_text(definition, encoding="utf-8")
     sent = byrote("enqueue", "charge", '{"order": 42, "cents": 1999}', folder=tmp_path, url=url)

@@ -15,10 +15,11 @@ from byrote.assembly.handles import RunHandle, TaskHandle, TaskMaker
 from byrote.assembly.identity import chance, new_id, new_ids
 from byrote.assembly.settings import Settings, resolve
 from byrote.core.codec import PAYLOAD_LARGE
-from byrote.core.errors import UnknownQueue
+from byrote.core.command import Command, Container, Limits, Payload, command_of
+from byrote.core.errors import BadOption, UnknownQueue
 from byrote.core.policy import ONCE, Retry
 from byrote.core.spec import Delivery, Spec
-from byrote.core.task import Registry, make_task
+from byrote.core.task import Registry, make_task, stand_in
 from byrote.embedded.server import open_server
 from byrote.executors.context import Context
 from byrote.store import bulk, queries
@@ -73,6 +74,7 @@ class App:
         timeout: timedelta | str | float | None = None,
         retry: Retry | None = None,
         labels: Mapping[str, str] | None = None,
+        executor: str | Command | None = None,
     ) -> TaskMaker: ...
 
     def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -88,13 +90,40 @@ class App:
         name: str | None = None,
         version: int = 1,
         retry: Retry | None = None,
+        executor: str | Command | None = None,
         **delivery: Any,
     ) -> TaskHandle[..., Any]:
         policy = Delivery(retry=retry or ONCE, **delivery)
         self._check_queue(policy.queue)
-        task = make_task(function, name=name, version=version, delivery=policy)
+        command = command_of(executor)
+        task = make_task(function, name=name, version=version, delivery=policy, command=command)
         self.registry.add(task)
         return TaskHandle(self, task, policy)
+
+    def command(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        payload: Payload = "stdin",
+        env: Sequence[str] = (),
+        cwd: str | None = None,
+        limits: Limits | None = None,
+        container: Container | None = None,
+        **options: Any,
+    ) -> TaskHandle[..., Any]:
+        """Make a program of any language a task; further options are those of `task`."""
+        if isinstance(argv, str) or not argv:
+            raise BadOption(f"A command is a list: a program and its arguments, not {argv!r}.")
+        command = Command(
+            argv=argv,
+            payload=payload,
+            env=env,
+            cwd=cwd,
+            limits=limits or Limits(),
+            container=container,
+        )
+        return self._make(stand_in(name, command), name=name, executor=command, **options)
 
     def _check_queue(self, queue: str) -> None:
         if self._queues is not None and queue not in self._queues:
@@ -108,7 +137,7 @@ class App:
         """Accept one spec; on a connection of yours, as part of its transaction."""
         self._check(spec)
         run_id = new_id()
-        self.store.all(queries.enqueue([(run_id, spec)]), connection=connection)
+        self.store.all(queries.enqueue_one(run_id, spec), connection=connection)
         return RunHandle(self, run_id)
 
     async def aenqueue(
@@ -117,7 +146,7 @@ class App:
         """Accept one spec; on a connection of yours, as part of its transaction."""
         self._check(spec)
         run_id = new_id()
-        await self.astore.all(queries.enqueue([(run_id, spec)]), connection=connection)
+        await self.astore.all(queries.enqueue_one(run_id, spec), connection=connection)
         return RunHandle(self, run_id)
 
     def enqueue_many(
@@ -152,9 +181,15 @@ class App:
         statements = list(bulk.batches(self._numbered(specs, handles)))
         if connection is not None:
             await bulk.aenqueue_all(connection, statements)
-        else:
+            return handles
+        try:
             async with self.astore.borrow() as borrowed:
                 await bulk.aenqueue_all(borrowed, statements)
+        except psycopg.OperationalError:
+            # Whether it was committed is unknown; the ids are the same, so they tell.
+            if not await self.astore.knows(statements[0]):
+                async with self.astore.borrow() as borrowed:
+                    await bulk.aenqueue_all(borrowed, statements)
         return handles
 
     def _numbered(

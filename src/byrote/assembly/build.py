@@ -10,11 +10,15 @@ from typing import Any
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import chance, new_token, worker_id
 from byrote.assembly.settings import Settings
+from byrote.core.command import Container
 from byrote.core.errors import BadOption
-from byrote.core.ports import Emit
+from byrote.core.ports import Emit, Executor
+from byrote.executors.alone import Alone
+from byrote.executors.command import CommandOptions, Commands
 from byrote.executors.hands import HandOptions, Hands
 from byrote.executors.inline import Inline
 from byrote.executors.loading import load_app
+from byrote.executors.switch import Switch
 from byrote.observe.logs import Format
 from byrote.store.connect import Door
 from byrote.worker.means import Means
@@ -32,11 +36,7 @@ def build_worker(
     """A worker for the app at `module:name`; `fallback` gives a database when nobody names one."""
     name = settings.worker_id or worker_id()
     hands = 0 if settings.executor == "inline" else settings.hands or os.cpu_count() or 1
-    executor: Hands | Inline
-    if settings.executor == "inline":
-        executor = _inline(load_app(app), settings, name)
-    else:
-        executor = _hands(app, settings, name, emit=emit, hands=hands)
+    executor, url = _executor(app, settings, name, emit=emit, hands=hands)
     options = WorkerOptions(
         worker=name,
         queues=settings.queues,
@@ -52,12 +52,35 @@ def build_worker(
     )
 
     def door() -> Door:
-        found = settings.database_url or executor.url or (fallback and fallback())
+        found = settings.database_url or url() or (fallback and fallback())
         if not found:
             raise BadOption("No database is set; give --url or set BYROTE_DATABASE_URL.")
         return Door(found, name=f"byrote {name}", pooled=settings.pooled)
 
     return Worker(door, executor, options, Means(name, monotonic, chance, new_token, emit))
+
+
+def _executor(
+    app: str, settings: Settings, name: str, *, emit: Emit, hands: int
+) -> tuple[Executor, Callable[[], str | None]]:
+    """What executes, and who can say, once it has started, which database the app names."""
+    options = CommandOptions(
+        concurrency=hands or os.cpu_count() or 1,
+        python=settings.python_path or sys.executable,
+        app=app,
+    )
+    commands = Commands(options, worker=name, clock=monotonic)
+    match settings.executor:
+        case "hand":
+            pool = _hands(app, settings, name, emit=emit, hands=hands)
+            return Switch(pool, commands, lambda: pool.commands), lambda: pool.url
+        case "inline":
+            loaded = load_app(app)
+            inline = _inline(loaded, settings, name)
+            return Switch(inline, commands, lambda: loaded.registry.commands), lambda: inline.url
+        case chosen:
+            alone = Alone(commands, options, Container() if chosen == "container" else None)
+            return alone, lambda: alone.url
 
 
 def _inline(app: Any, settings: Settings, name: str) -> Inline:

@@ -12,6 +12,7 @@ import sys
 from byrote.core.errors import ByroteError
 from byrote.executors.hand import Hand, die_with_parent, refuse
 from byrote.executors.loading import load_app
+from byrote.executors.output import capture_streams
 from byrote.observe.logs import set_up_logging
 
 
@@ -24,6 +25,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     faulthandler.enable()
     sys.setswitchinterval(0.001)
+    # Before logging, which holds on to stderr: a task's log lines are its output too.
+    capture_streams()
     set_up_logging(settings["log_format"], settings["log_level"])
     link = socket.socket(fileno=settings["link"])
     try:

@@ -68,7 +68,7 @@ class TaskHandle[**P, R]:
     def spec(self, *args: P.args, **kwargs: P.kwargs) -> Spec:
         """Describe a call without sending it."""
         self._task.check(args, kwargs)
-        limit = self._app.settings.payload_max
+        limit = self._app.settings.payload_limit(self._delivery.queue)
         return describe(
             self._task.name,
             self._task.version,

@@ -54,4 +54,4 @@ def worker_id() -> str:
     host = (
         "".join(c if c.isalnum() else "-" for c in socket.gethostname())[:40].strip("-") or "host"
     )
-    return f"{host}-{os.getpid()}-{os.urandom(3).hex()}"
+    return f"{host}-{os.getpid()}-{os.urandom(6).hex()}"

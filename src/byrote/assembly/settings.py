@@ -43,24 +43,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Runs after which a hand is replaced."""
     max_rss: int | None = None
     """Bytes of memory above which a hand is replaced."""
-    executor: Literal["hand", "inline"] = "hand"
+    executor: Literal["hand", "inline", "command", "container"] = "hand"
+    """Where tasks execute that do not say so themselves."""
     python_path: str | None = None
     """The interpreter hands run on; absent: this one."""
     log_format: Literal["auto", "text", "json"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    payload_max: int = PAYLOAD_MAX
+    payload_max: Mapping[str, int] = msgspec.field(default_factory=lambda: {"*": PAYLOAD_MAX})
+    """Bytes of JSON a spec may have, by queue; `*` is every other one: `4MB,media=16MB`."""
 
-    def __post_init__(self) -> None:
-        for name in ("hands", "concurrency", "threads", "max_tasks", "max_rss", "payload_max"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise BadOption(f"{name} must be at least 1, not {value}.")
-        if self.lease < timedelta(seconds=1):
-            raise BadOption(
-                f"A lease shorter than a second cannot be kept alive; not {self.lease}."
-            )
-        if self.threads > 64:
-            raise BadOption("At most 64 threads a hand; use more hands.")
+    def payload_limit(self, queue: str) -> int:
+        """How large a spec for this queue may be."""
+        return self.payload_max.get(queue, self.payload_max["*"])
 
 
 ALIASES: Mapping[str, str] = {
@@ -180,7 +174,46 @@ def read_size(raw: Any) -> int:
     digits = text[:-1] if factor > 1 else text
     if not digits.isdigit():
         raise ValueError(f"write a size like 512MB or 2GB, not {raw!r}")
+    if int(digits) < 1:
+        raise ValueError(f"a size is at least 1 byte, not {raw!r}")
     return int(digits) * factor
+
+
+def read_payload_max(raw: Any) -> dict[str, int]:
+    """Sizes by queue from `4MB,media=16MB`, a single size, or a table."""
+    if isinstance(raw, Mapping):
+        pairs = [(name, size) for name, size in raw.items()]
+    else:
+        parts = [part.strip() for part in str(raw).split(",") if part.strip()]
+        pairs = [_pair(part) for part in parts]
+    sizes = {
+        name if name == "*" else check_name("queue", name): read_size(size) for name, size in pairs
+    }
+    return {"*": PAYLOAD_MAX, **sizes}
+
+
+def _pair(part: str) -> tuple[str, str]:
+    name, given, size = part.partition("=")
+    return (name.strip(), size) if given else ("*", name)
+
+
+def _count(least: int, most: int) -> Callable[[Any], int]:
+    def read(raw: Any) -> int:
+        whole = isinstance(raw, int) and not isinstance(raw, bool)
+        if not (whole or (isinstance(raw, str) and raw.strip().isdecimal())):
+            raise ValueError(f"write a whole number, not {raw!r}")
+        if not least <= int(raw) <= most:
+            raise ValueError(f"choose a number from {least} to {most}, not {raw}")
+        return int(raw)
+
+    return read
+
+
+def _lease(raw: Any) -> timedelta:
+    lease = duration(raw)
+    if lease < timedelta(seconds=1):
+        raise ValueError(f"a lease shorter than a second cannot be kept alive; not {raw}")
+    return lease
 
 
 def _yes(raw: Any) -> bool:
@@ -205,18 +238,18 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "pooled": _yes,
     "queues": read_queues,
     "worker_id": lambda raw: check_name("worker", raw),
-    "hands": int,
-    "concurrency": int,
-    "threads": int,
-    "lease": duration,
+    "hands": _count(1, 1_000),
+    "concurrency": _count(1, 100_000),
+    "threads": _count(1, 64),
+    "lease": _lease,
     "grace": duration,
     "poll_interval": duration,
     "listen": _yes,
     "claims": _one_of("durable", "fast"),
-    "max_tasks": int,
+    "max_tasks": _count(1, 1_000_000_000),
     "max_rss": read_size,
-    "executor": _one_of("hand", "inline"),
+    "executor": _one_of("hand", "inline", "command", "container"),
     "log_format": _one_of("auto", "text", "json"),
     "log_level": _one_of("debug", "info", "warning", "error"),
-    "payload_max": read_size,
+    "payload_max": read_payload_max,
 }

@@ -71,7 +71,7 @@ def enqueue(
     in one transaction, or none.
     """
     delivery = _delivery(attempts, dict(labels), **options)
-    limit = resolve().settings.payload_max
+    limit = resolve().settings.payload_limit(delivery.queue)
     writer = _Writer(check_name("task", task), version, args or "[]", delivery, limit=limit)
     if many is not None:
         if kwargs is not None or wait is not None:
@@ -85,7 +85,7 @@ def enqueue(
         click.echo(f"byrote: a spec of {size} slows the queue; send a reference instead.", err=True)
     with open_app(url) as app:
         run_id = new_id()
-        app.store.all(queries.enqueue([(run_id, spec)]))
+        app.store.all(queries.enqueue_one(run_id, spec))
         tell_result(app, run_id, wait, as_json=as_json)
 
 

@@ -168,11 +168,10 @@ def _socket_url(*, start: bool) -> str:
 
 
 def _tcp_url(*, start: bool) -> str:
-    import secrets  # noqa: PLC0415 - `byrote --help` stays fast
-
+    from byrote.assembly.identity import new_token  # noqa: PLC0415 - `byrote --help` stays fast
     from byrote.embedded import control  # noqa: PLC0415 - the same
 
-    password = secrets.token_urlsafe(24)
+    password = new_token()
     return control.tcp_url(_home(), environ=os.environ, password=password, start=start)
 
 

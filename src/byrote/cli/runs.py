@@ -8,6 +8,7 @@ import click
 
 from byrote.cli.database import open_store, whole_id
 from byrote.cli.failure import FAILED
+from byrote.cli.logs import logs
 from byrote.cli.options import Label, RunId, SpecHash, database_options
 from byrote.cli.picture import fields_of, row_of, show_run
 from byrote.cli.show import print_json, print_table
@@ -26,6 +27,9 @@ def runs() -> None:
 
     An id may be shortened to a beginning of it that no other run shares.
     """
+
+
+runs.add_command(logs)
 
 
 @runs.command("list", epilog="Example: byrote runs list --status failed --queue mail --json")

@@ -50,7 +50,11 @@ COUNT = click.IntRange(min=1)
 @click.option("--lease", metavar="DURATION", help="How long a claim holds unless renewed.")
 @click.option("--grace", metavar="DURATION", help="How long a stop waits for what is under way.")
 @click.option("--poll", "poll_interval", metavar="DURATION", help="How often to look unasked.")
-@click.option("--executor", type=click.Choice(["hand", "inline", "command", "container"]), help="Where tasks execute.")
+@click.option(
+    "--executor",
+    type=click.Choice(["hand", "inline", "command", "container"]),
+    help="Where tasks execute.",
+)
 @click.option("--claims", type=click.Choice(["durable", "fast"]), help="Fast skips the disk wait.")
 @click.option("--no-listen", is_flag=True, help="Only poll; for poolers that cannot LISTEN.")
 @click.option("--worker-id", metavar="ID", help="A name of your own; unique per start if absent.")

@@ -29,14 +29,21 @@ def duration(value: timedelta | str | float) -> timedelta:
         case int() | float():
             length = _seconds(value)
         case str() if _WHOLE.fullmatch(value):
-            length = sum((float(n) * UNITS[u] for n, u in _PART.findall(value)), timedelta())
-        case str() if value.replace(".", "", 1).isdigit():
+            length = _parts(value)
+        case str() if value.isascii() and value.replace(".", "", 1).isdecimal():
             length = _seconds(float(value))
         case _:
             raise ValueError(_advice(value))
     if not timedelta() <= length <= DURATION_MAX:
         raise ValueError(f"A duration lies between 0 and 100 years, not {value!r}.")
     return length
+
+
+def _parts(text: str) -> timedelta:
+    try:
+        return sum((float(n) * UNITS[u] for n, u in _PART.findall(text)), timedelta())
+    except OverflowError:
+        raise ValueError(_advice(text)) from None
 
 
 def _seconds(value: float) -> timedelta:

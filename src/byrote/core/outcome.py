@@ -7,13 +7,16 @@ import msgspec
 
 TEXT_MAX = 4_000
 TRACEBACK_MAX = 16_000
+OUTPUT_MAX = 1024 * 1024
+"""Bytes of stdout, and of stderr, that are kept of one attempt."""
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why an attempt ended without a result, safe to store and to show."""
 
     kind: str
-    """`raised`, `timeout`, `crashed`, `lost`, `bad_result`, `bad_arguments` or `unknown_task`."""
+    """`raised`, `timeout`, `crashed`, `lost`, `bad_result`, `bad_arguments` or `unknown_task`;
+    of a command also what `executors/envelope.py` lists."""
     type: str
     """The exception's class path, or the name of what happened."""
     message: str = ""
@@ -22,6 +25,17 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     exit_code: int | None = None
     attempt: int = 0
     worker: str = ""
+    stderr: str | None = None
+    """The end of what a command wrote there."""
+
+
+class Output(msgspec.Struct, frozen=True):
+    """What an attempt printed: the end of each stream, and how many bytes came before it."""
+
+    stdout: str = ""
+    stderr: str = ""
+    stdout_dropped: int = 0
+    stderr_dropped: int = 0
 
 
 class Succeeded(msgspec.Struct, frozen=True, tag=True):
@@ -30,6 +44,7 @@ class Succeeded(msgspec.Struct, frozen=True, tag=True):
     text: str
     digest: str
     """SHA-256 of the result's canonical form, in hexadecimal."""
+    output: Output | None = None
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
@@ -40,26 +55,33 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     """When the task itself asked for a delay."""
     final: bool = False
     """The task said that no retry will help."""
+    output: Output | None = None
 
 
 class Snoozed(msgspec.Struct, frozen=True, tag=True):
     """The task stepped aside."""
 
     after: timedelta
+    output: Output | None = None
 
 
 class Cancelled(msgspec.Struct, frozen=True, tag=True):
     """Somebody asked for the run to stop, and it did."""
 
+    output: Output | None = None
+
 
 class Released(msgspec.Struct, frozen=True, tag=True):
     """The attempt was given back before it came to anything; nobody is to blame."""
+
+    output: Output | None = None
 
 
 class Disrupted(msgspec.Struct, frozen=True, tag=True):
     """The attempt's process went down, and nothing shows that this task was the cause."""
 
     fault: Fault
+    output: Output | None = None
 
 
 type Outcome = Succeeded | Failed | Snoozed | Cancelled | Released | Disrupted

@@ -36,7 +36,7 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Never retry a run that would then be older than this."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.attempts <= ATTEMPTS_MAX:
+        if type(self.attempts) is not int or not 1 <= self.attempts <= ATTEMPTS_MAX:
             raise BadOption(
                 f"Retry attempts lie between 1 and {ATTEMPTS_MAX}, not {self.attempts!r}."
             )
@@ -48,7 +48,7 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True):
             )
         for name in ("delay_first", "delay_max", "age_max"):
             value = getattr(self, name)
-            if isinstance(value, str | int | float):
+            if value is not None:
                 msgspec.structs.force_setattr(self, name, duration(value))
 
     def delay_before(self, attempt: int, digest: bytes) -> timedelta:

@@ -24,6 +24,8 @@ TIMEOUT_MAX = timedelta(days=30)
 
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.:/-]*[A-Za-z0-9_])?")
 
+_TRACE = re.compile(r"[!-~]{1,100}")
+
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """When, where and how often a spec is tried; not part of its hash."""
@@ -44,7 +46,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
             raise BadOption(
                 f"A priority is a whole number from -100 to 100, not {self.priority!r}."
             )
-        if isinstance(self.run_after, str | int | float):
+        if isinstance(self.run_after, str | int | float | timedelta):
             msgspec.structs.force_setattr(self, "run_after", duration(self.run_after))
         if isinstance(self.run_after, datetime) and self.run_after.tzinfo is None:
             raise BadOption(
@@ -54,6 +56,10 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "timeout", _timeout(self.timeout))
         if self.labels is not None:
             _check_labels(self.labels)
+        if self.traceparent is not None and not _TRACE.fullmatch(self.traceparent):
+            raise BadOption(
+                "traceparent is up to 100 printable ASCII characters, as in W3C headers."
+            )
 
 
 class Spec(msgspec.Struct, frozen=True):

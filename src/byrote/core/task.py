@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from byrote.core.command import Command
 from byrote.core.errors import BadArguments, BadOption, DuplicateTask, UnknownTask
 from byrote.core.spec import Delivery, check_name
 
@@ -26,6 +27,8 @@ class Task(msgspec.Struct, frozen=True):
     required: frozenset[str]
     open_ended: bool
     """Whether the function takes `*args` or `**kwargs`, so that only calling can tell."""
+    command: Command | None = None
+    """How it runs as a program of its own, if it does."""
 
     @property
     def key(self) -> str:
@@ -43,7 +46,12 @@ class Task(msgspec.Struct, frozen=True):
 
 
 def make_task(
-    function: Callable[..., Any], *, name: str | None, version: int, delivery: Delivery
+    function: Callable[..., Any],
+    *,
+    name: str | None,
+    version: int,
+    delivery: Delivery,
+    command: Command | None = None,
 ) -> Task:
     """Describe a function as a task; a first parameter named `ctx` receives the context."""
     if type(version) is not int or not 1 <= version <= 2**31 - 1:
@@ -64,7 +72,23 @@ def make_task(
         names=frozenset(p.name for p in named),
         required=frozenset(p.name for p in named if p.default is p.empty),
         open_ended=len(named) != len(parameters),
+        command=command,
     )
+
+
+def stand_in(name: str, command: Command) -> Callable[..., Any]:
+    """The function of a task that only a command can execute; it takes anything and refuses."""
+
+    def only_a_command(*_args: Any, **_kwargs: Any) -> Any:
+        raise BadOption(
+            f"{name} is the program {' '.join(command.argv)!r}; only a worker can execute it."
+        )
+
+    # What a registry tells definitions apart by.
+    only_a_command.__module__ = "command"
+    only_a_command.__qualname__ = repr(command.argv)
+    only_a_command.__doc__ = None
+    return only_a_command
 
 
 class Registry:
@@ -82,7 +106,7 @@ class Registry:
     def add(self, task: Task) -> None:
         """Make a task known; two different functions under one name and version are refused."""
         known = self._tasks.setdefault(task.key, task)
-        if _origin(known.function) != _origin(task.function):
+        if not _same(known.function, task.function):
             raise DuplicateTask(
                 f"The task {task.key} is defined twice, in {_origin(known.function)} and in "
                 f"{_origin(task.function)}. Give one another name or version."
@@ -104,9 +128,21 @@ class Registry:
         return max(versions, key=lambda task: task.version)
 
     @property
+    def commands(self) -> dict[str, Command]:
+        """The tasks that run as programs of their own, by name and version."""
+        return {task.key: task.command for task in self if task.command is not None}
+
+    @property
     def keys(self) -> list[str]:
         """Every task's name and version."""
         return sorted(self._tasks)
+
+
+def _same(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
+    # A module imported twice makes its functions twice; what a factory makes twice are two.
+    if "<locals>" in _origin(one):
+        return one is other
+    return _origin(one) == _origin(other)
 
 
 def _origin(function: Callable[..., Any]) -> str:

@@ -43,10 +43,17 @@ class Board:
         self._cells[slot] = 0
         self._cells[_REVOKED + slot] = 0
 
-    def begin(self, slot: int, place: int) -> bool:
-        """Hand: about to call the task, at the loop (0) or in thread n; False when taken back."""
+    def begin(self, slot: int, place: int, deadline: float) -> bool:
+        """Hand: about to call the task, at the loop (0) or in thread n; False when taken back.
+
+        Nor is a run begun whose lease must not be believed any more: the supervisor may have been
+        frozen while this hand was not.
+        """
+        now = time.monotonic_ns()
+        if now > deadline * 1e9:
+            return False
         self._cells[_CURRENT + place] = slot + 1
-        self._cells[slot] = time.monotonic_ns()
+        self._cells[slot] = now
         with self._barrier:
             pass
         if self._cells[_REVOKED + slot]:

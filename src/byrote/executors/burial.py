@@ -61,7 +61,8 @@ def bury(
             outcomes[slot] = Released()
         elif suspects == {slot}:
             outcomes[slot] = Failed(crash_fault(death, run, worker))
-        elif len(suspects) == 1:
+        elif suspects and slot not in suspects:
+            # It was only waiting for something when another one's code ran.
             outcomes[slot] = Released()
         else:
             outcomes[slot] = Disrupted(crash_fault(death, run, worker))

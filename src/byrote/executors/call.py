@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """One attempt: find the task, read its arguments, call it, and turn whatever happens into a result.
 
-A result is a flat array for the wire: `[slot, code, …]`; `outcome_of` reads it on the supervisor's
-side.
+A result is a flat array for the wire: `[slot, code, …]`, with what the attempt printed as a map at
+the end if it printed anything; `outcome_of` reads it on the supervisor's side.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from byrote.core.outcome import (
     Failed,
     Fault,
     Outcome,
+    Output,
     Snoozed,
     Succeeded,
     safe_text,
@@ -32,7 +33,7 @@ from byrote.executors.context import Context
 RETURNED, RAISED, SNOOZED, CANCELLED, DECLINED = range(5)
 
 type Job = Sequence[Any]
-"""`[slot, id, task, version, spec, attempt, timeout_ms, queue, labels, traceparent]`."""
+"""`[slot, id, task, version, spec, attempt, timeout_ms, queue, labels, trace, deadline]`."""
 
 type Result = list[Any]
 
@@ -127,14 +128,15 @@ def timeout_fault(limit_ms: int, attempt: int, worker: str) -> Fault:
 
 def outcome_of(result: Result, attempt: int, worker: str) -> Outcome:
     """Read a result on the supervisor's side."""
+    output = Output(**result[-1]) if type(result[-1]) is dict else None
     match result[1]:
         case 0:  # RETURNED
-            return Succeeded(result[2], result[3])
+            return Succeeded(result[2], result[3], output)
         case 1:  # RAISED
             fault = Fault(**(result[2] | {"attempt": attempt, "worker": worker}))
             after = None if result[3] is None else timedelta(microseconds=result[3])
-            return Failed(fault, after=after, final=result[4])
+            return Failed(fault, after=after, final=result[4], output=output)
         case 2:  # SNOOZED
-            return Snoozed(timedelta(microseconds=result[2]))
+            return Snoozed(timedelta(microseconds=result[2]), output)
         case _:
-            return Cancelled()
+            return Cancelled(output)

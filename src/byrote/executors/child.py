@@ -2,6 +2,7 @@
 """The supervisor's side of one hand: process, socket, board, and the runs it was given."""
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -14,8 +15,10 @@ from byrote.core.outcome import Outcome
 from byrote.core.run import Leased
 from byrote.executors.board import SLOTS, Board
 from byrote.executors.frames import Frames, frame
+from byrote.executors.orphans import MARK
 
 PIECE = 1 << 18
+_numbers = itertools.count()
 BACKLOG_MAX = 64 * 1024 * 1024
 
 
@@ -25,12 +28,13 @@ class Child:
     def __init__(self, python: str, settings: dict[str, Any], environment: dict[str, str]) -> None:
         ours, theirs = socket.socketpair()
         board_fd = Board.make()
+        self.mark = f"{os.getpid()}-{board_fd}-{theirs.fileno()}-{next(_numbers)}"
         passed = {"supervisor": os.getpid(), "link": theirs.fileno(), "board": board_fd}
         self.process = subprocess.Popen(  # noqa: S603 -- our own module, our own arguments.
             [python, "-m", "byrote.assembly.hand", json.dumps(settings | passed)],
             pass_fds=(theirs.fileno(), board_fd),
             stdin=subprocess.DEVNULL,
-            env=environment,
+            env=environment | {MARK: self.mark},
             # A session of its own: killing its group takes along whatever a task has started.
             start_new_session=True,
         )
@@ -49,6 +53,8 @@ class Child:
         self.ready = False
         self.retiring = False
         self.dismissed = False
+        self.reserved = False
+        """It is kept empty for a run that must be alone, or runs it."""
         self.deaf = False
         """Its end of the socket is closed: it has gone, or a task closed it."""
         self.finished = 0
@@ -67,7 +73,7 @@ class Child:
     @property
     def able(self) -> bool:
         """Whether it takes more work."""
-        return self.ready and not self.retiring and not self.killed
+        return self.ready and not (self.retiring or self.killed or self.reserved)
 
     @property
     def unsent(self) -> bool:
@@ -173,4 +179,5 @@ def job_of(slot: int, run: Leased) -> list[Any]:
         run.queue,
         run.labels_json,
         run.traceparent,
+        run.deadline,
     ]

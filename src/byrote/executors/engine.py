@@ -17,6 +17,7 @@ from byrote.core.task import Registry
 from byrote.executors import call
 from byrote.executors.board import Board
 from byrote.executors.call import Job, Result
+from byrote.executors.output import Tray, open_tray
 
 
 class Engine:
@@ -70,7 +71,7 @@ class Engine:
         while self._waiting and len(self._running) < self._concurrency:
             job = self._waiting.popleft()
             slot = job[0]
-            if not self._board.begin(slot, 0):
+            if not self._board.begin(slot, 0, job[10]):
                 self._done.append([slot, call.DECLINED])
                 continue
             task = asyncio.Task(self._attempt(job), loop=self._loop, eager_start=True)
@@ -83,6 +84,8 @@ class Engine:
     async def _attempt(self, job: Job) -> None:
         slot = job[0]
         alarm = None
+        tray = Tray()
+        open_tray(tray)
         if job[6] is not None:
             alarm = self._loop.call_later(job[6] / 1000, self._strike, slot)
         try:
@@ -101,7 +104,7 @@ class Engine:
             alarm.cancel()
         self._stopping.pop(slot, None)
         self._running.pop(slot, None)
-        self._done.append(result)
+        self._done.append(tray.close_with(result))
         self._flush_soon()
 
     def _strike(self, slot: int) -> None:
@@ -117,8 +120,10 @@ class Engine:
     def _work(self, place: int) -> None:
         board, done, registry, get = self._board, self._done, self._registry, self._sync.get
         while (job := get()) is not None:
-            if board.begin(job[0], place):
-                done.append(call.call_sync(registry, job))
+            if board.begin(job[0], place, job[10]):
+                tray = Tray()
+                open_tray(tray)
+                done.append(tray.close_with(call.call_sync(registry, job)))
                 board.leave(place)
             else:
                 done.append([job[0], call.DECLINED])

@@ -35,6 +35,10 @@ class Frames:
         messages, start = [], 0
         while len(self._buffer) - start >= HEADER:
             length = int.from_bytes(self._buffer[start : start + HEADER], "big")
+            if length > FRAME_MAX:
+                raise ValueError(
+                    f"A frame of {length:,} bytes is announced; {FRAME_MAX:,} is the most."
+                )
             end = start + HEADER + length
             if len(self._buffer) < end:
                 break

@@ -18,6 +18,7 @@ from typing import Any
 from byrote.executors.board import Board
 from byrote.executors.engine import Engine
 from byrote.executors.frames import Frames, frame
+from byrote.executors.loading import introduction
 
 EXIT_CANNOT_START = 3
 PIECE = 1 << 18
@@ -61,8 +62,7 @@ class Hand:
             concurrency=self._settings["concurrency"],
             threads=self._settings["threads"],
         )
-        tasks = {task.key: task.is_async for task in self._app.registry}
-        self._send(frame(["ready", {"tasks": tasks, "url": getattr(self._app, "url", None)}]))
+        self._send(frame(["ready", introduction(self._app)]))
         loop.add_reader(self._link.fileno(), self._receive)
         await self._stopped.wait()
         loop.remove_reader(self._link.fileno())

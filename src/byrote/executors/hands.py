@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from byrote.core.command import Command
 from byrote.core.errors import BadOption
 from byrote.core.event import HandEnded, HandStarted
 from byrote.core.outcome import Cancelled, Failed, Released
@@ -28,6 +29,7 @@ from byrote.core.run import Leased
 from byrote.executors import call
 from byrote.executors.burial import Death, bury, oom_kills
 from byrote.executors.child import Child
+from byrote.executors.orphans import adopt_orphans, end_orphans
 from byrote.executors.roster import STOP_GRACE_S, Reports, Roster
 
 TICK_S = 0.05
@@ -80,7 +82,9 @@ class Hands:
             "log_format": options.log_format,
             "log_level": options.log_level,
         }
-        self._roster = Roster(limits=limits, worker=worker, clock=clock)
+        self._roster = Roster(
+            limits=limits, max_tasks=options.max_tasks, worker=worker, clock=clock
+        )
         self._selector = selectors.DefaultSelector()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._first = threading.Event()
@@ -92,12 +96,15 @@ class Hands:
         self._ooms = oom_kills()
         self.url: str | None = None
         """The database the app itself names, if it does."""
+        self.commands: dict[str, Command] = {}
+        """Tasks that are not for hands, and how they run."""
 
     # -- The executor's face ---------------------------------------------------------------------
 
     def start(self, report: Report) -> None:
         """Start the hands and wait for the first; BadOption when the app cannot be imported."""
         self._report = report
+        adopt_orphans()
         self._selector.register(self._wake, selectors.EVENT_READ, None)
         self._thread = threading.Thread(target=self._guard, name="byrote-hands", daemon=True)
         self._thread.start()
@@ -105,6 +112,11 @@ class Hands:
         if self._refusal is not None:
             self.stop()
             raise BadOption(self._refusal)
+        if not self._roster.kinds and not self.commands:
+            self.stop()
+            raise BadOption(
+                f"{self._options.app} has no tasks; import the modules that define them."
+            )
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -152,6 +164,7 @@ class Hands:
                 child.send(["stop"])
         self._nudge()
         self._thread.join()
+        os.close(self._wake)
 
     def _tell(self, reports: Reports) -> None:
         if reports:
@@ -189,10 +202,10 @@ class Hands:
                 else:
                     self._converse(key.data, events)
         self._selector.close()
-        os.close(self._wake)
 
     def _tick(self) -> None:
         now = self._clock()
+        self._roster.attend()
         with self._roster.lock:
             missing = self._options.hands - sum(not c.retiring for c in self._roster.children)
         if not self._stopping and now >= self._respawn_at:
@@ -211,6 +224,9 @@ class Hands:
         child = Child(self._options.python, self._settings, self._environment)
         with self._roster.lock:
             self._roster.children.append(child)
+            if self._stopping:
+                # Whoever told all hands to stop or killed them did not see this one.
+                child.kill()
         self._selector.register(child.link, selectors.EVENT_READ, child)
         self._selector.register(child.pidfd, selectors.EVENT_READ, child)
 
@@ -231,7 +247,9 @@ class Hands:
                 case ["done", results]:
                     reports, again = self._roster.settle(child, results)
                     self._tell(reports)
-                    self.submit(again)
+                    self._elsewhere(again)
+                    if child.reserved:
+                        self._roster.attend()
                 case ["ready", told]:
                     self._welcome(child, told)
                 case ["refused", reason]:
@@ -242,6 +260,7 @@ class Hands:
     def _welcome(self, child: Child, told: dict[str, Any]) -> None:
         self._roster.kinds = self._roster.kinds | told["tasks"]
         self.url = told["url"]
+        self.commands = msgspec.convert(told["commands"], dict[str, Command])
         self._failures = 0
         with self._roster.lock:
             child.ready = True
@@ -290,10 +309,9 @@ class Hands:
 
     def _recycle(self, child: Child) -> None:
         """Retire a hand that has done enough or grown too large; stop it once it is idle."""
-        options = self._options
+        most = self._options.max_rss
         if child.able and not self._stopping:
-            spent = options.max_tasks is not None and child.finished >= options.max_tasks
-            child.retiring = spent or (options.max_rss is not None and child.rss > options.max_rss)
+            child.retiring = most is not None and child.rss > most
         if child.retiring and not child.jobs and not child.dismissed:
             child.dismissed = True
             child.send(["stop"])
@@ -319,14 +337,18 @@ class Hands:
                 worker=self._worker,
             )
         child.close()
+        end_orphans(child.mark)
         self._emit([HandEnded(self._worker, child.pid, death.reason)])
         self._mourn(child)
         self._tell([(child.jobs[slot], outcome) for slot, outcome in verdict.outcomes.items()])
-        again = [child.jobs[slot] for slot in verdict.elsewhere]
-        if self._draining:
-            self._release(again)
-        else:
-            self.submit(again)
+        self._elsewhere([child.jobs[slot] for slot in verdict.elsewhere])
+
+    def _elsewhere(self, runs: Sequence[Leased]) -> None:
+        """Have other hands execute these, if their leases still hold and we are not leaving."""
+        now = self._clock()
+        live = [] if self._draining else [run for run in runs if run.deadline > now]
+        self.submit(live)
+        self._release([run for run in runs if run not in live])
 
     def _mourn(self, child: Child) -> None:
         if child.ready:

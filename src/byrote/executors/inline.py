@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Collection, Sequence
 
+from byrote.core.errors import BadOption
 from byrote.core.outcome import Outcome, Released
 from byrote.core.ports import Clock, Report, Room
 from byrote.core.run import Leased
@@ -40,13 +41,13 @@ class Inline:
         self._registry = registry
         self._limits = {False: threads, True: concurrency}
         self._worker = worker
-        self._kinds = {task.key: task.is_async for task in registry}
+        self._kinds = {task.key: task.is_async for task in registry if task.command is None}
         self._jobs: dict[int, Leased] = {}
         self._running = {False: 0, True: 0}
         self._revoked: set[int] = set()
         self._forgotten: set[int] = set()
         self._free: deque[int] = deque(range(SLOTS))
-        self._tempos = Tempos(clock)
+        self._tempos = Tempos(clock, self._limits)
         self._lock = threading.RLock()
         self._draining = False
         board = Board.make()
@@ -55,6 +56,8 @@ class Inline:
 
     def start(self, report: Report) -> None:
         """Start the loop's thread."""
+        if not len(self._registry):
+            raise BadOption("The app has no tasks; import the modules that define them.")
         self._report = report
         started = threading.Event()
         self._thread = threading.Thread(
@@ -86,22 +89,24 @@ class Inline:
         """How much may be claimed now, of which tasks."""
         if self._draining:
             return Room(0, ())
-        free = {
-            kind: self._limits[kind] + self._tempos.buffer(kind) - self._running[kind]
-            for kind in set(self._kinds.values())
-        }
-        return self._tempos.room(self._kinds, free, len(self._free))
+        room = self._tempos.room(self._kinds, self._running, 1)
+        slots = len(self._free)
+        return room if room.limit <= slots else Room(slots, room.tasks, min(room.worth, slots))
 
     def submit(self, runs: Sequence[Leased]) -> None:
         """Hand runs to the loop in one go."""
         jobs = []
+        counts = {False: 0, True: 0}
         with self._lock:
             for run in runs:
                 slot = self._free.popleft()
                 self._board.assign(slot)
                 self._jobs[slot] = run
-                self._running[self._kind(run)] += 1
+                counts[self._kind(run)] += 1
                 jobs.append(job_of(slot, run))
+            for kind, count in counts.items():
+                self._running[kind] += count
+        self._tempos.note(counts)
         self._loop.call_soon_threadsafe(self._engine.put, jobs)
 
     def _kind(self, run: Leased) -> bool:
@@ -116,6 +121,11 @@ class Inline:
                 self._free.append(slot)
                 if result[1] == call.DECLINED:
                     self._revoked.discard(slot)
+                    if slot in self._jobs:
+                        # Its lease ran out before it could begin.
+                        run = self._jobs.pop(slot)
+                        self._running[self._kind(run)] -= 1
+                        reports.append((run, Released()))
                     continue
                 run = self._jobs.pop(slot)
                 kind = self._kind(run)

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from byrote.core.errors import BadOption
 
 
@@ -31,3 +33,12 @@ def load_app(path: str) -> Any:
             f"{module_name}:{name or 'app'} is no Byrote app; define one with `app = byrote.App()`."
         )
     return app
+
+
+def introduction(app: Any) -> dict[str, Any]:
+    """What a supervisor must know of an app: tasks for hands, tasks that are commands, database."""
+    return {
+        "tasks": {task.key: task.is_async for task in app.registry if task.command is None},
+        "commands": msgspec.to_builtins(app.registry.commands),
+        "url": getattr(app, "url", None),
+    }

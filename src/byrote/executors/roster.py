@@ -14,6 +14,7 @@ from byrote.core.ports import Clock, Room
 from byrote.core.run import Leased
 from byrote.executors import call
 from byrote.executors.child import Child, job_of
+from byrote.executors.suspects import Suspects
 from byrote.executors.tempo import Tempos
 
 STOP_GRACE_S = 1.0
@@ -25,11 +26,14 @@ type Reports = list[tuple[Leased, Outcome]]
 class Roster:
     """The hands of a pool and the runs they were given."""
 
-    def __init__(self, *, limits: dict[bool, int], worker: str, clock: Clock) -> None:
-        self._limits = limits
+    def __init__(
+        self, *, limits: dict[bool, int], max_tasks: int | None, worker: str, clock: Clock
+    ) -> None:
+        self._max_tasks = max_tasks
         self._worker = worker
         self._clock = clock
-        self._tempos = Tempos(clock)
+        self._tempos = Tempos(clock, limits)
+        self._suspects = Suspects()
         self.lock = threading.RLock()
         self.children: list[Child] = []
         self.kinds: dict[str, bool] = {}
@@ -44,29 +48,33 @@ class Roster:
         with self.lock:
             live = [child for child in self.children if child.able]
             slots = sum(len(child.free) for child in live)
-            free = {kind: self._free(live, kind) for kind in set(self.kinds.values())}
-        return self._tempos.room(self.kinds, free, slots)
-
-    def _free(self, live: Sequence[Child], kind: bool) -> int:
-        each = self._limits[kind] + self._tempos.buffer(kind) // max(len(live), 1)
-        return sum(max(each - child.running[kind], 0) for child in live)
+            running = {k: sum(child.running[k] for child in live) for k in (False, True)}
+            room = self._tempos.room(self.kinds, running, len(live))
+        return room if room.limit <= slots else Room(slots, room.tasks, min(room.worth, slots))
 
     def place(self, runs: Sequence[Leased]) -> tuple[list[Leased], bool]:
         """Give runs to the least busy hands; what none could take, and whether a socket is full."""
         now = self._clock()
         batches: dict[Child, list[list[Any]]] = {}
+        counts = {False: 0, True: 0}
         with self.lock:
             able = [child for child in self.children if child.able]
             for place, run in enumerate(runs):
+                if run.losses:
+                    self._suspects.add(run, now)
+                    continue
                 kind = self.kind(run)
                 child = min(able, key=lambda c: c.running[kind], default=None)
                 if child is None or not child.free:
                     homeless = list(runs[place:])
                     break
+                counts[kind] += 1
                 slot = child.take(run, is_async=kind, now=now)
                 batches.setdefault(child, []).append(job_of(slot, run))
             else:
                 homeless = []
+            self._tempos.note(counts)
+            self._suspects.settle(self.children, now, self._give)
             for child, jobs in batches.items():
                 child.send(["work", jobs])
             return homeless, any(child.unsent for child in batches)
@@ -87,11 +95,29 @@ class Roster:
                 child.free.append(slot)
                 child.finished += 1
                 counts[kind] += 1
-                if child.fates and child.fates.pop(slot, ...) is None:
-                    continue
-                reports.append((run, call.outcome_of(result, run.attempt, self._worker)))
+                outcome = call.outcome_of(result, run.attempt, self._worker)
+                if child.fates:
+                    # An attempt that was stopped ends as we meant it to; one that came to its own
+                    # end just before is heard, unless nobody is to hear of it.
+                    fate = child.fates.pop(slot, outcome)
+                    if fate is None:
+                        continue
+                    if result[1] == call.CANCELLED:
+                        outcome = fate
+                reports.append((run, outcome))
+            if self._max_tasks is not None and child.finished >= self._max_tasks:
+                child.retiring = True
         self._tempos.count(counts)
         return reports, again
+
+    def attend(self) -> None:
+        """See whether a hand has become free for a run that must be alone."""
+        with self.lock:
+            self._suspects.settle(self.children, self._clock(), self._give)
+
+    def _give(self, child: Child, run: Leased) -> None:
+        slot = child.take(run, is_async=self.kind(run), now=self._clock())
+        child.send(["work", [job_of(slot, run)]])
 
     def _declined(self, child: Child, slot: int) -> list[Leased]:
         child.free.append(slot)
@@ -113,15 +139,18 @@ class Roster:
     def take_back_all(self) -> list[Leased]:
         """Every run that has not begun."""
         with self.lock:
-            return [
+            back = [
                 run for child in self.children for run in self.take_back(child, list(child.jobs))
             ]
+            return back + self._suspects.take()
 
     def end(self, runs: Collection[Leased], fate: Outcome | None) -> Reports:
         """Stop these attempts; gives reports of those that had not even begun."""
         reports: Reports = []
         wanted = {id(run) for run in runs}
         with self.lock:
+            unbegun = self._suspects.take(wanted)
+            reports += [(run, fate) for run in unbegun if fate is not None]
             for child in self.children:
                 for slot in [slot for slot, run in child.jobs.items() if id(run) in wanted]:
                     back = self.take_back(child, [slot])

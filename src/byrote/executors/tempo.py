@@ -12,9 +12,12 @@ from byrote.core.ports import Clock, Room
 
 BUFFER_S = 0.05
 WINDOW_S = 0.02
+STALE_S = 0.1
+"""A rate that nothing has confirmed for this long fades."""
 BUFFER_MAX = 1_500
 WORTH_MAX = 250
 """Room for this many runs is always worth a claim; batches gain nothing beyond."""
+SHARE_MIN = 0.002
 
 
 class Tempo:
@@ -33,18 +36,20 @@ class Tempo:
             self._rate = (self._rate + self._count / elapsed) / 2
             self._since, self._count = now, 0
 
-    @property
-    def buffer(self) -> int:
+    def buffer(self, now: float) -> int:
         """How many runs beyond those executing are worth holding."""
-        return min(int(self._rate * BUFFER_S), BUFFER_MAX)
+        faded = min(STALE_S / max(now - self._since, STALE_S), 1.0)
+        return min(int(self._rate * faded * BUFFER_S), BUFFER_MAX)
 
 
 class Tempos:
     """The tempo of sync tasks and of async ones, and the room they leave."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, limits: Mapping[bool, int]) -> None:
         self._clock = clock
+        self._limits = limits
         self._of = {False: Tempo(clock()), True: Tempo(clock())}
+        self._share = {False: 0.5, True: 0.5}
 
     def count(self, done: Mapping[bool, int]) -> None:
         """Note how many of each kind were done."""
@@ -52,16 +57,27 @@ class Tempos:
         for kind, count in done.items():
             self._of[kind].count(count, now)
 
-    def buffer(self, kind: bool) -> int:
-        """How many runs of a kind beyond those executing are worth holding."""
-        return self._of[kind].buffer
+    def note(self, claimed: Mapping[bool, int]) -> None:
+        """Learn from a claim what the queues hold: the next one will be much like it."""
+        total = sum(claimed.values())
+        weight = min(total * 0.05, 0.5)
+        for kind, count in claimed.items():
+            self._share[kind] += (count / max(total, 1) - self._share[kind]) * weight
 
-    def room(self, kinds: Mapping[str, bool], free: Mapping[bool, int], slots: int) -> Room:
-        """What may be claimed: of all tasks when both kinds have room, else of those that have."""
-        open_kinds = [kind for kind in free if free[kind] > 0]
-        if not open_kinds or slots < 1:
+    def room(self, kinds: Mapping[str, bool], running: Mapping[bool, int], hands: int) -> Room:
+        """What may be claimed: of all tasks if both kinds have room, else of those that have."""
+        now = self._clock()
+        buffer = {kind: self._of[kind].buffer(now) for kind in set(kinds.values())}
+        whole = {kind: self._limits[kind] * hands + buffer[kind] for kind in buffer}
+        free = {kind: whole[kind] - running[kind] for kind in buffer if whole[kind] > running[kind]}
+        if not free or hands < 1:
             return Room(0, ())
-        tasks = [task for task, kind in kinds.items() if kind in open_kinds]
-        limit = min(slots, *(free[kind] for kind in open_kinds))
-        worth = min(self.buffer(kind) for kind in open_kinds) // 4
-        return Room(limit, tasks, max(min(worth, WORTH_MAX), 1))
+        tasks = [task for task, kind in kinds.items() if kind in free]
+        worth = min(max(buffer[kind] for kind in free) // 4, WORTH_MAX, self._fit(whole) // 4)
+        return Room(self._fit(free), tasks, max(worth, 1))
+
+    def _fit(self, free: Mapping[bool, int]) -> int:
+        # Room for two sync runs must not keep a hundred async ones out, if that is what comes.
+        # A claim that turns out otherwise is put right: what cannot begin is given back.
+        each = [count / max(self._share[kind], SHARE_MIN) for kind, count in free.items()]
+        return max(int(min(sum(free.values()), *each)), 1)

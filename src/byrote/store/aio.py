@@ -55,7 +55,7 @@ class AsyncStore:
                 if waited > self._patience_s:
                     raise unreachable(self.door, error) from error
                 await asyncio.sleep(pause)
-                if query.name == "enqueue" and await self.knows(query):
+                if query.name in queries.ENQUEUES and await self.knows(query):
                     return []
 
     async def knows(self, enqueue: Query[Any]) -> bool:

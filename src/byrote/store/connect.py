@@ -45,6 +45,9 @@ class Door:
             raise BadOption(
                 "The database URL must begin with postgresql://; Byrote runs on PostgreSQL only."
             )
+        for port in str(given.get("port") or "").split(","):
+            if port and not (port.isdigit() and 0 < int(port) < 65_536):
+                raise BadOption(f"The database URL names port {port!r}; a port is a number.")
         self.pooled = pooled
         self._name = name
         self._given = {**NOTICES_DEATH, **given}

@@ -21,15 +21,34 @@ _encode = msgspec.json.Encoder().encode
 
 
 def enqueue(specs: Sequence[tuple[str, Spec]]) -> Query[int]:
-    """Accept specs under ids their sender chose; gives how many were accepted: all."""
-    if len(specs) == 1:
-        sent = [_sent(*specs[0])]
-    else:
-        deliveries: dict[int, dict[str, Any]] = {}
-        sent = [_sent(run_id, spec, deliveries) for run_id, spec in specs]
+    """Accept specs under ids their sender chose: all of them or none."""
+    deliveries: dict[int, dict[str, Any]] = {}
+    sent = []
+    for run_id, spec in specs:
+        # Thousands of specs usually share one Delivery object; describe it once per batch.
+        delivery = deliveries.get(id(spec.delivery))
+        if delivery is None:
+            delivery = deliveries[id(spec.delivery)] = _delivery(spec.delivery)
+        sent.append(_identity(run_id, spec) | delivery)
     # `first` is for asking whether the batch was accepted, when its answer was lost (known.sql).
-    args = {"runs": _encode(sent).decode(), "first": specs[0][0]}
+    args = {"runs": _encode(sent).decode(), "first": specs[0][0] if specs else None}
     return Query("enqueue", args, lambda row: int(row[0]))
+
+
+def enqueue_one(run_id: str, spec: Spec) -> Query[int]:
+    """Accept one spec under an id its sender chose, as cheaply as one can be."""
+    args = {**_NOTHING_SPECIAL, **_identity(run_id, spec), **_delivery(spec.delivery)}
+    if args["labels"] is not None:
+        args["labels"] = _encode(args["labels"]).decode()
+    args |= {"hash": spec.digest, "first": run_id}
+    return Query("enqueue_one", args, lambda row: int(row[0]))
+
+
+ENQUEUES = frozenset({"enqueue", "enqueue_one"})
+_NOTHING_SPECIAL: Mapping[str, Any] = {
+    "priority": 0, "due": None, "delay_us": None, "timeout_ms": None, "retry": None, "labels": None,
+    "trace": None,
+}  # fmt: skip
 
 
 def known(run_id: str) -> Query[bool]:
@@ -37,20 +56,13 @@ def known(run_id: str) -> Query[bool]:
     return Query("known", {"id": run_id}, lambda row: bool(row[0]))
 
 
-def _sent(run_id: str, spec: Spec, seen: dict[int, dict[str, Any]] | None = None) -> dict[str, Any]:
-    # Thousands of specs usually share one Delivery object; describe it once per batch.
-    delivery = None if seen is None else seen.get(id(spec.delivery))
-    if delivery is None:
-        delivery = _delivery(spec.delivery)
-        if seen is not None:
-            seen[id(spec.delivery)] = delivery
+def _identity(run_id: str, spec: Spec) -> dict[str, Any]:
     return {
         "id": run_id,
         "task": spec.task,
         "version": spec.version,
         "spec": spec.text,
         "hash": spec.digest.hex(),
-        **delivery,
     }
 
 
@@ -68,7 +80,7 @@ def _delivery(delivery: Delivery) -> dict[str, Any]:
     if delivery.retry != ONCE:
         sent["retry"] = _encode(delivery.retry).decode()
     if delivery.labels:
-        sent["labels"] = delivery.labels
+        sent["labels"] = dict(delivery.labels)
     if delivery.traceparent is not None:
         sent["trace"] = delivery.traceparent
     return sent
@@ -267,6 +279,11 @@ def runs(
 def outcome(run_id: str) -> Query[rows.Ended]:
     """What a waiting caller needs to know of a run."""
     return Query("outcome", {"id": run_id}, rows.ended_from)
+
+
+def outputs(run_id: str, *, attempt: int | None = None) -> Query[rows.Printed]:
+    """What the attempts of a run printed, in order."""
+    return Query("outputs", {"id": run_id, "attempt": attempt}, lambda row: rows.Printed(*row))
 
 
 def queues() -> Query[rows.QueueRow]:

@@ -110,6 +110,18 @@ class Pruned(msgspec.Struct, frozen=True):
     events: int
     dead: int
     workers: int
+    outputs: int
+
+
+class Printed(msgspec.Struct, frozen=True):
+    """What one attempt printed: the end of each stream, and how many bytes came before it."""
+
+    attempt: int
+    at: datetime
+    stdout: str
+    stderr: str
+    stdout_dropped: int
+    stderr_dropped: int
 
 
 class Duty(msgspec.Struct, frozen=True):

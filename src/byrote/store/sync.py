@@ -51,6 +51,7 @@ class Link:
         self._stopped = stopped
         self._notice = notice
         self._connection: psycopg.Connection[Any] | None = None
+        self._troubled = False
         self.on_open: Callable[[psycopg.Connection[Any]], None] = lambda _connection: None
 
     @property
@@ -63,8 +64,6 @@ class Link:
             except psycopg.Error as error:
                 tries += 1
                 self._wait_for_better(error, tries)
-        if tries > 1:
-            self._notice(self._purpose, None)
         return self._connection
 
     def _open(self) -> psycopg.Connection[Any]:
@@ -89,13 +88,14 @@ class Link:
                         raise
                     case Remedy.RECONNECT:
                         self.drop()
-                        self._notice(self._purpose, _said(error))
+                        self._trouble(error)
                         raise Interrupted from error
                     case Remedy.RETRY:
                         tries += 1
                         self._wait_for_better(error, tries)
             else:
-                if tries > 1:
+                if self._troubled:
+                    self._troubled = False
                     self._notice(self._purpose, None)
                 return rows
 
@@ -111,8 +111,12 @@ class Link:
             except Interrupted:
                 continue
 
-    def _wait_for_better(self, error: psycopg.Error, tries: int) -> None:
+    def _trouble(self, error: psycopg.Error) -> None:
+        self._troubled = True
         self._notice(self._purpose, _said(error))
+
+    def _wait_for_better(self, error: psycopg.Error, tries: int) -> None:
+        self._trouble(error)
         if self._stopped.wait(pause_before(tries, self._chance)):
             raise unreachable(self._door, error) from error
 
@@ -165,7 +169,7 @@ class Store:
                 if waited > self._patience_s:
                     raise unreachable(self.door, error) from error
                 threading.Event().wait(pause)
-                if query.name == "enqueue" and self.knows(query):
+                if query.name in queries.ENQUEUES and self.knows(query):
                     return []
 
     def knows(self, enqueue: Query[Any]) -> bool:

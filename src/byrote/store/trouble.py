@@ -27,11 +27,11 @@ RETRIED = frozenset(
         "53100",  # disk full: heals when somebody makes room
         "53200",  # out of memory
         "53400",  # configuration limit exceeded
-        "25006",  # read-only: a failover in progress, or an operator's hand
     }
 )
 RECONNECTED = frozenset(
     {
+        "25006",  # read-only: a failover in progress, or an operator's hand
         "57P01",  # admin shutdown
         "57P02",  # crash shutdown
         "57P03",  # cannot connect now: starting up, in recovery
@@ -57,7 +57,7 @@ def remedy(error: psycopg.Error) -> Remedy:
 
 
 BACKOFF_FIRST = 0.05
-BACKOFF_MAX = 10.0
+BACKOFF_MAX = 3.0
 
 
 def pause_before(attempt: int, chance: Callable[[], float]) -> float:

@@ -20,6 +20,7 @@ import msgspec
 import psycopg
 
 from byrote.core import event
+from byrote.core.outcome import Released
 from byrote.core.ports import Executor, Room
 from byrote.core.run import Leased
 from byrote.store import queries
@@ -136,16 +137,20 @@ class Claimer:
 
     def _claim(self, room: Room) -> bool:
         """Claim what there is room for; whether there may be more."""
-        quotas = self._shares.split(room.limit)
-        found = self._lease(quotas, room.tasks)
-        if len(found) == room.limit:
+        left, unasked = room.limit, self._shares.queues
+        while left > 0 and unasked:
+            quotas = self._shares.split(left, unasked)
+            found = self._lease(quotas, room.tasks)
+            left -= len(found)
+            # A queue that gave its whole share may have more; one that got no share was not asked.
+            unasked = [
+                queue
+                for queue in unasked
+                if queue not in quotas or _count(found, queue) == quotas[queue]
+            ]
+        if left == 0:
             self._say_idle(idle=False)
-            return True
-        full = [queue for queue, quota in quotas.items() if _count(found, queue) == quota]
-        if full and len(quotas) > 1:
-            # Others had nothing for their share: let the queues that do have it.
-            return bool(self._lease(self._shares.split(room.limit - len(found), full), room.tasks))
-        return bool(found) and self._watermark.raised
+        return left == 0 or (left < room.limit and self._watermark.raised)
 
     def _lease(self, quotas: Mapping[str, int], tasks: Sequence[str]) -> list[Leased]:
         token, before = self._means.token(), self._means.clock()
@@ -164,10 +169,14 @@ class Claimer:
         try:
             found = self._link.ask(query)
         except Interrupted:
-            again = queries.claimed(
-                worker=self._means.worker, token=token, deadline=deadline, claimed_at=before
+            found = self._link.run(
+                queries.claimed(
+                    worker=self._means.worker, token=token, deadline=deadline, claimed_at=before
+                )
             )
-            found = self._link.run(again)
+            if not found:
+                # Nothing came of it, and whatever was notified meanwhile was lost with the line.
+                return self._lease(quotas, tasks)
         if len(found) > sum(quotas.values()):
             raise RuntimeError(
                 f"The claim gave {len(found)} runs where {sum(quotas.values())} were asked for."
@@ -186,7 +195,11 @@ class Claimer:
         if not found:
             return
         self._held.add(found)
-        self._executor.submit(found)
+        if self._means.clock() < found[0].deadline:
+            self._executor.submit(found)
+        else:
+            # We were frozen: the answer is older than the lease. Somebody else may have them now.
+            self._recorder.report([(run, Released()) for run in found])
         self._means.emit(
             [
                 event.Claimed(

@@ -36,6 +36,8 @@ from byrote.worker.held import Held
 from byrote.worker.means import Means
 
 BATCH_MAX = 500
+CHARS_MAX = 8 * 1024 * 1024
+"""Characters of output after which a batch is full."""
 
 type Judged = tuple[Leased, Outcome, Verdict]
 
@@ -48,6 +50,9 @@ LETTERS: dict[type, str] = {
     Release: "L",
     Salvage: "X",
 }
+
+COMES_BACK = frozenset({RetryIn, SnoozeFor, Release, Salvage})
+"""Verdicts after which the run may be claimed again at once."""
 
 
 class Recorder:
@@ -82,11 +87,21 @@ class Recorder:
             self._news.wait()
             self._news.clear()
             while self._ended:
-                self._write(
-                    [self._ended.popleft() for _ in range(min(len(self._ended), BATCH_MAX))]
-                )
+                self._write(self._batch())
             if self._closing and not self._ended:
                 return
+
+    def _batch(self) -> list[tuple[Leased, Outcome]]:
+        """What is written in one go: many small ones, or a few that have much to say."""
+        batch: list[tuple[Leased, Outcome]] = []
+        size = 0
+        while self._ended and len(batch) < BATCH_MAX and size < CHARS_MAX:
+            ended = self._ended.popleft()
+            batch.append(ended)
+            output = ended[1].output
+            if output is not None:
+                size += len(output.stdout) + len(output.stderr)
+        return batch
 
     def close(self) -> None:
         """Write what is left and end."""
@@ -145,6 +160,8 @@ class Recorder:
         self.finished += len(accepted)
         self.released += sum(isinstance(verdict, Release) for _, _, verdict in judged)
         self._means.emit([told(entry, accepted.get(entry[0].id), worker, now) for entry in judged])
+        if not accepted.keys().isdisjoint(run.id for run, _, v in judged if type(v) in COMES_BACK):
+            self.on_report()
 
 
 def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
@@ -155,6 +172,8 @@ def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
             row["result"], row["hash"] = text, digest
         case Failed(fault=fault) | Disrupted(fault=fault):
             row["error"] = msgspec.to_builtins(fault)
+    if outcome.output is not None:
+        row["output"] = msgspec.to_builtins(outcome.output)
     if isinstance(verdict, RetryIn | SnoozeFor):
         row["delay_us"] = micros(verdict.delay)
     return row

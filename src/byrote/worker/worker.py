@@ -26,7 +26,8 @@ from byrote.worker.means import Means
 from byrote.worker.recorder import Recorder
 from byrote.worker.sweeper import Sweeper
 
-LAST_WORDS_S = 2.0
+LAST_WORDS_S = 1.0
+"""The end of the grace is for writing down what happened, not for finishing more."""
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,11 +78,15 @@ class Worker:
         self._held = Held()
         self._parts: _Parts | None = None
         self._threads: dict[str, threading.Thread] = {}
+        self._links: dict[str, Link] = {}
 
     def stop(self, reason: str) -> None:
         """Claim no more and finish what fits into the grace; asked again, give all back now."""
         if self._wanted.is_set():
             self._hurried.set()
+        self._end(reason)
+
+    def _end(self, reason: str) -> None:
         self._reason = self._reason or reason
         self._wanted.set()
 
@@ -100,10 +105,10 @@ class Worker:
             self._parts = parts = self._build()
             parts.keeper.register()
             self._tell_start()
-            self._start("recorder", parts.recorder.run)
-            self._start("keeper", parts.keeper.run)
-            self._start("sweeper", parts.sweeper.run)
-            self._start("claimer", self._claim_until_dry)
+            self._start("recorder", "finish", parts.recorder.run)
+            self._start("keeper", "renew", parts.keeper.run)
+            self._start("sweeper", "duties", parts.sweeper.run)
+            self._start("claimer", "claim", self._claim_until_dry)
             self._wanted.wait()
         finally:
             self._leave()
@@ -149,12 +154,13 @@ class Worker:
             means=means,
             on_cancel=keeper.look,
         )
-        return _Parts(recorder, claimer, keeper, Sweeper(self._link("duties"), means))
+        sweeper = Sweeper(self._link("duties"), means, idle=lambda: claimer.idle)
+        return _Parts(recorder, claimer, keeper, sweeper)
 
     def _link(self, purpose: str, *settings: str) -> Link:
         # Claims and duties are given up at the first word of stopping; verdicts and leases not.
         needed = purpose in {"finish", "renew"}
-        return Link(
+        link = Link(
             self._door,
             purpose,
             *PLAN_GUARDS,
@@ -163,6 +169,8 @@ class Worker:
             stopped=self._given_up if needed else self._wanted,
             notice=self._notice,
         )
+        self._links[purpose] = link
+        return link
 
     def _describe(self) -> dict[str, Any]:
         options = self._options
@@ -206,28 +214,30 @@ class Worker:
             ]
         )
 
-    def _start(self, name: str, part: Callable[[], None]) -> None:
+    def _start(self, name: str, line: str, part: Callable[[], None]) -> None:
         thread = threading.Thread(
-            target=self._guard, args=(name, part), name=f"byrote-{name}", daemon=True
+            target=self._guard, args=(name, line, part), name=f"byrote-{name}", daemon=True
         )
         self._threads[name] = thread
         thread.start()
 
-    def _guard(self, name: str, part: Callable[[], None]) -> None:
+    def _guard(self, name: str, line: str, part: Callable[[], None]) -> None:
         try:
             part()
         except DatabaseUnreachable as error:
             if not self._wanted.is_set():
                 self._failure = self._failure or error
-                self.stop(f"{name} failed: {error}")
+                self._end(f"{name} failed: {error}")
         except BaseException as error:  # noqa: BLE001 -- a part that ends unexpectedly ends the worker, loudly.
             self._failure = self._failure or error
-            self.stop(f"{name} failed: {type(error).__name__}: {error}")
+            self._end(f"{name} failed: {type(error).__name__}: {error}")
+        finally:
+            self._links[line].drop()
 
     def _claim_until_dry(self) -> None:
         assert self._parts is not None  # noqa: S101 -- threads start after the parts are built.
         self._parts.claimer.run()
-        self.stop("nothing left to do")
+        self._end("nothing left to do")
 
     # -- Leaving ---------------------------------------------------------------------------------
 
@@ -237,7 +247,9 @@ class Worker:
             self._executor.stop()
             return
         recorder, claimer, keeper, sweeper = self._parts
-        deadline = self._means.clock() + self._options.grace.total_seconds()
+        grace = self._options.grace.total_seconds()
+        last = self._means.clock() + max(grace, 0.5)
+        deadline = last - min(LAST_WORDS_S, grace / 4)
         self._emit_stopping()
         # Stop claiming before draining: a run claimed now would only be handed back at the end.
         claimer.stop()
@@ -249,15 +261,13 @@ class Worker:
             self._executor.kill()
         self._executor.stop()
         recorder.close()
-        # What is left is only to write down what happened; that gets a moment even after the grace.
-        last = max(deadline, self._means.clock() + LAST_WORDS_S)
         self._join("recorder", last)
         keeper.stop()
         self._join("keeper", last)
         # Whoever still waits for the database waits in vain; leases run out by themselves.
         self._given_up.set()
         for name in self._threads:
-            self._join(name, self._means.clock() + 1.0)
+            self._join(name, self._means.clock() + 0.2)
         self._means.emit(
             [event.WorkerStopped(self._options.worker, recorder.finished, recorder.released)]
         )

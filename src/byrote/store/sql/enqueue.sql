@@ -11,10 +11,15 @@ asked as materialized (
     coalesce(sent.due, clock.now + sent.delay_us * interval '1 microsecond', clock.now) as run_after,
     coalesce(byrote_micros(clock.now + queue.ageing) - byrote_micros(clock.now), 10000000000000) as ageing_us
   from clock
-  cross join jsonb_to_recordset(%(runs)s::jsonb) as sent (
-    id uuid, queue text, task text, version integer, spec text, hash text, priority smallint,
-    due timestamptz, delay_us bigint, max_attempts integer, timeout_ms bigint, retry text,
-    labels jsonb, trace text, replay_of uuid
+  cross join rows from (
+    jsonb_to_recordset(%(runs)s::jsonb) as (
+      id uuid, queue text, task text, version integer, spec text, hash text, priority smallint,
+      due timestamptz, delay_us bigint, max_attempts integer, timeout_ms bigint, retry text,
+      labels jsonb, trace text, replay_of uuid
+    )
+  ) with ordinality as sent (
+    id, queue, task, version, spec, hash, priority, due, delay_us, max_attempts, timeout_ms, retry,
+    labels, trace, replay_of, place
   )
   left join byrote_queues as queue on queue.queue_name = sent.queue
 ),
@@ -25,7 +30,8 @@ accepted as (
   )
   select
     id, queue, task, version, spec, decode(hash, 'hex'), coalesce(priority, 0), run_after,
-    byrote_micros(run_after) - coalesce(priority, 0) * ageing_us,
+    -- The place keeps the order in which a batch was sent, a microsecond apart.
+    byrote_micros(run_after) + place - coalesce(priority, 0) * ageing_us,
     case when run_after > now then 'WAITING' else 'READY' end,
     case when run_after > now then 'due' end,
     now, coalesce(max_attempts, 1), timeout_ms, retry, labels, trace, replay_of

@@ -10,9 +10,9 @@ with clock as materialized (
   select byrote_now() as now
 ),
 sent as materialized (
-  select id, token, verdict, result, hash, delay_us, error || jsonb_build_object('at', (select now from clock)) as error
+  select id, token, verdict, result, hash, delay_us, error || jsonb_build_object('at', (select now from clock)) as error, output
   from jsonb_to_recordset(%(verdicts)s::jsonb) as sent (
-    id uuid, token uuid, verdict "char", result text, hash text, error jsonb, delay_us bigint
+    id uuid, token uuid, verdict "char", result text, hash text, error jsonb, delay_us bigint, output jsonb
   )
 ),
 settled as (
@@ -24,7 +24,7 @@ settled as (
         else 'READY'
       end,
       wait_reason = case
-        when run.cancel_requested_at is not null or sent.delay_us <= 0 then null
+        when run.cancel_requested_at is not null or coalesce(sent.delay_us, 0) <= 0 then null
         when sent.verdict = 'R' then 'retry'
         when sent.verdict = 'Z' then 'snooze'
       end,
@@ -58,9 +58,9 @@ settled as (
     and run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
   returning
-    run.result_id, run.attempts, run.moves, run.leased_by,
+    run.result_id, run.attempts, run.moves, run.leased_by, run.queue_name, run.status,
     case when run.status = 'CANCELLED' then 'C' else sent.verdict end as verdict,
-    sent.delay_us, sent.error
+    sent.delay_us, sent.error, sent.output
 ),
 gone as (
   delete from byrote_task_runs as run
@@ -70,7 +70,7 @@ gone as (
     and run.lease_token = sent.token
     and run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
-  returning run.*, sent.error
+  returning run.*, sent.error, sent.output
 ),
 died as (
   insert into byrote_dead (
@@ -89,13 +89,19 @@ died as (
     end,
     retry_json, labels, traceparent
   from gone
-  returning result_id, attempts, moves, leased_by
 ),
 heard as (
-  select result_id, attempts, moves, leased_by, verdict, delay_us, error from settled
+  select result_id, attempts, moves, leased_by, verdict, delay_us, error, output from settled
   union all
-  select died.result_id, died.attempts, died.moves, died.leased_by, 'F', null, gone.error
-  from died join gone using (result_id)
+  select result_id, attempts, moves + 1, leased_by, 'F', null, error, output from gone
+),
+printed as (
+  insert into byrote_outputs (at, result_id, attempt, stdout, stderr, stdout_dropped, stderr_dropped)
+  select
+    (select now from clock), result_id, attempts, output ->> 'stdout', output ->> 'stderr',
+    (output ->> 'stdout_dropped')::bigint, (output ->> 'stderr_dropped')::bigint
+  from heard
+  where output is not null
 ),
 told as (
   insert into byrote_events (at, kind, worker, runs, attempts, moves, data)
@@ -115,6 +121,11 @@ told as (
       filter (where verdict not in ('S', 'L'))
   from heard
   group by verdict
+),
+woken as (
+  select pg_notify('byrote_ready', queue_name)
+  from (select distinct queue_name from settled where status = 'READY') as fresh
+  where exists (select 1 from byrote_workers as worker where worker.idle and fresh.queue_name = any (worker.queues))
 )
-select result_id::text, verdict::text
+select heard.result_id::text, heard.verdict::text, (select count(*) from woken) as woken
 from heard;

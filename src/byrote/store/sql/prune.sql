@@ -1,26 +1,27 @@
--- Forget what has been kept long enough: archive and event partitions, dead letters, silent workers.
+-- Forget what has been kept long enough: archive, event and output partitions, dead letters, silent workers.
 with clock as materialized (
   select byrote_now() as now
 ),
 longest as materialized (
   select
-    greatest(max(keep_done), %(keep_done)s) as keep_done
+    greatest(max(keep_done), %(keep_done)s::interval) as keep_done
   from byrote_queues
 ),
 forgotten as (
   delete from byrote_dead as dead
   where dead.finished_at < (select now from clock) - coalesce(
-    (select queue.keep_dead from byrote_queues as queue where queue.queue_name = dead.queue_name), %(keep_dead)s
+    (select queue.keep_dead from byrote_queues as queue where queue.queue_name = dead.queue_name), %(keep_dead)s::interval
   )
   returning 1
 ),
 silent as (
   delete from byrote_workers as worker
-  where worker.seen_at < (select now from clock) - %(keep_worker)s
+  where worker.seen_at < (select now from clock) - %(keep_worker)s::interval
   returning 1
 )
 select
   byrote_drop_partitions('byrote_archive', 'finished_at', (select now from clock) - (select keep_done from longest)) as archives,
-  byrote_drop_partitions('byrote_events', 'at', (select now from clock) - %(keep_events)s) as events,
+  byrote_drop_partitions('byrote_events', 'at', (select now from clock) - %(keep_events)s::interval) as events,
   (select count(*) from forgotten) as dead,
-  (select count(*) from silent) as workers;
+  (select count(*) from silent) as workers,
+  byrote_drop_partitions('byrote_outputs', 'at', (select now from clock) - %(keep_events)s::interval) as outputs;

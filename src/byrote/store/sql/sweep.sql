@@ -5,7 +5,10 @@ with clock as materialized (
   select byrote_now() as now
 ),
 expired as materialized (
-  select run.ctid as place, run.result_id, run.losses + 1 >= %(losses_max)s as hopeless, run.cancel_requested_at is not null as unwanted,
+  select
+    run.ctid as place,
+    run.losses + 1 >= %(losses_max)s as hopeless,
+    run.cancel_requested_at is not null as unwanted,
     jsonb_build_object(
       'kind', 'lost', 'type', 'LeaseLost', 'attempt', run.attempts, 'worker', run.leased_by,
       'at', (select now from clock),

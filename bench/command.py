@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""What the command executor costs beyond starting a process: `python -m bench.command`.
+
+The same script is started by `subprocess.run`, which is process start and nothing else, and by
+Byrote, from the submit to the report; both one at a time, taking turns. The difference of the
+medians is what we add: pipes, a warden, limits, and a tree that is certainly gone afterwards. On a
+busy machine most of that is waiting for a core; the difference of the fastest shows the work alone.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from byrote.assembly.clock import monotonic
+from byrote.assembly.identity import new_id, new_token
+from byrote.core.command import Command
+from byrote.core.outcome import Outcome, Succeeded
+from byrote.core.run import Leased
+from byrote.core.spec import Delivery, describe
+from byrote.executors.command import CommandOptions, Commands
+
+SCRIPT = """cat > /dev/null; echo '{"ok": true, "result": 1}'"""
+SPEC = describe("x", 1, [], {}, delivery=Delivery())
+
+
+def lease() -> Leased:
+    return Leased(
+        id=new_id(), queue="default", task="x", version=1, spec_json=SPEC.text, attempt=1,
+        charged=0, losses=0, max_attempts=1, timeout_ms=None, retry_json=None, labels_json=None,
+        traceparent=None, spec_hash=SPEC.digest, rank=0, age_us=0, token=new_token(),
+        deadline=monotonic() + 600,
+    )  # fmt: skip
+
+
+class Ours:
+    """The executor, one attempt at a time or many."""
+
+    def __init__(self, argv: Sequence[str], concurrency: int) -> None:
+        options = CommandOptions(concurrency=concurrency, python=sys.executable, app="nobody:app")
+        self._commands = Commands(options, worker="bench", clock=monotonic)
+        self._commands.learn({"x@1": Command(argv=tuple(argv))})
+        self._left = 0
+        self._over = threading.Event()
+        self._commands.start(self._take)
+
+    def _take(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
+        assert all(isinstance(outcome, Succeeded) for _, outcome in ended), ended
+        self._left -= len(ended)
+        if not self._left:
+            self._over.set()
+
+    def run(self, count: int = 1) -> None:
+        self._left = count
+        self._over.clear()
+        self._commands.submit([lease() for _ in range(count)])
+        self._over.wait()
+
+    def close(self) -> None:
+        self._commands.stop()
+
+
+def plain(argv: Sequence[str]) -> None:
+    subprocess.run(argv, input=SPEC.text.encode(), stdout=subprocess.PIPE, check=True)
+
+
+def timed(act: Callable[[], None]) -> float:
+    before = time.perf_counter()
+    act()
+    return (time.perf_counter() - before) * 1e3
+
+
+def measure(argv: Sequence[str], rounds: int) -> dict[str, float]:
+    ours = Ours(argv, 1)
+    plain(argv)
+    ours.run()
+    times = [(timed(lambda: plain(argv)), timed(ours.run)) for _ in range(rounds)]
+    ours.close()
+    start, whole = (statistics.median(column) for column in zip(*times, strict=True))
+    start_best, whole_best = (min(column) for column in zip(*times, strict=True))
+    many = Ours(argv, os.cpu_count() or 1)
+    rate = rounds / (timed(lambda: many.run(rounds)) / 1e3)
+    many.close()
+    return {
+        "process_start_ms": round(start, 2),
+        "attempt_ms": round(whole, 2),
+        "overhead_ms": round(whole - start, 2),
+        "overhead_at_best_ms": round(whole_best - start_best, 2),
+        "attempts_per_s": round(rate, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=200)
+    rounds = parser.parse_args().rounds
+    print(json.dumps({"script": "sh", **measure(["/bin/sh", "-c", SCRIPT], rounds)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""How a task runs as a program of its own: what is started, how it is fed, what it may use."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from byrote.core.errors import BadOption
+
+type Payload = Literal["stdin", "file", "argv", "argv-payload"]
+"""`stdin` and `file` (`--payload-file PATH`) carry the document with spec and context;
+`argv` is `--task-path NAME --payload-json SPEC`, `argv-payload` is `--payload SPEC`."""
+
+PAYLOADS = ("stdin", "file", "argv", "argv-payload")
+LAUNCHERS = ("bwrap", "podman", "docker", "systemd-run")
+IMAGES = frozenset({"podman", "docker"})
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the kernel lets one attempt's process use; `None` is what the worker itself may."""
+
+    cpu: int | None = None
+    """Seconds of processor time; then SIGXCPU, and SIGKILL a second later."""
+    memory: int | None = None
+    """Bytes of address space."""
+    files: int | None = None
+    """Files open at once."""
+    processes: int | None = None
+    """Processes and threads of the same user at once; the kernel does not apply it to root."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < 1):
+                raise BadOption(f"The limit {name} is a whole number from 1, not {value!r}.")
+
+
+class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A launcher in front of a command: no network and nothing to write to, unless asked for."""
+
+    launcher: str | Sequence[str] = "bwrap"
+    """`bwrap`, `podman`, `docker`, `systemd-run`, or the beginning of a command line."""
+    image: str | None = None
+    """What podman and docker run."""
+    network: bool = False
+    read_only: bool = True
+    """Whether the root file system is; `/tmp` is private and writable either way."""
+    mounts: Sequence[str] = ()
+    """`/host`, `/host:/inside` or `/host:/inside:rw`; read-only unless `rw` is said."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.launcher, str) and self.launcher not in LAUNCHERS:
+            known = ", ".join(LAUNCHERS)
+            raise BadOption(
+                f"{self.launcher!r} is no launcher; choose one of {known}, or give its "
+                "command line as a tuple."
+            )
+        if self.launcher in IMAGES and not self.image:
+            raise BadOption(f"{self.launcher} needs an image.")
+        _as_tuple(self, "mounts")
+        if not isinstance(self.launcher, str):
+            _as_tuple(self, "launcher")
+        for mount in self.mounts:
+            if not mount.startswith("/") or mount.count(":") > 2:
+                raise BadOption(f"{mount!r} is no mount; write /host, /host:/in or /host:/in:rw.")
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A program that executes one attempt and says on descriptor 3, or stdout, how it went."""
+
+    argv: Sequence[str] = ()
+    """The program and its arguments; empty: `python -m byrote.executor` for the worker's app."""
+    payload: Payload = "stdin"
+    env: Sequence[str] = ()
+    """Names of the worker's environment variables that it may see."""
+    cwd: str | None = None
+    """The folder it starts in; absent: the worker's."""
+    limits: Limits = Limits()
+    container: Container | None = None
+
+    def __post_init__(self) -> None:
+        if self.payload not in PAYLOADS:
+            raise BadOption(f"A payload goes by {', '.join(PAYLOADS)}, not by {self.payload!r}.")
+        _as_tuple(self, "argv")
+        _as_tuple(self, "env")
+        for text in (*self.argv, *self.env, self.cwd or ""):
+            if not isinstance(text, str) or "\x00" in text:
+                raise BadOption(f"A command is made of texts without NUL, not of {text!r}.")
+        if any("=" in name or not name for name in self.env):
+            raise BadOption("env names variables that are allowed through; it does not set them.")
+
+
+def _as_tuple(record: msgspec.Struct, name: str) -> None:
+    """Lists are welcome, but a record that never changes holds tuples; a text is one mistake."""
+    value = getattr(record, name)
+    if isinstance(value, str):
+        raise BadOption(f"{name} is a list of texts, not the text {value!r}.")
+    msgspec.structs.force_setattr(record, name, tuple(value))
+
+
+def command_of(executor: "str | Command | None") -> Command | None:
+    """What `executor=` of a task means: a command, or None for whatever the worker uses."""
+    match executor:
+        case None | "hand":
+            return None
+        case "command":
+            return Command()
+        case "container":
+            return Command(container=Container())
+        case Command():
+            return executor
+        case _:
+            raise BadOption(
+                f"A task's executor is 'hand', 'command', 'container' or a Command, "
+                f"not {executor!r}."
+            )

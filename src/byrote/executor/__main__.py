@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""`python -m byrote.executor --app module:app`: reads one document, executes it, answers, ends.
+
+The protocol is described in docs/reference/executor-protocol.md. Exit codes: 0 when the answer was
+given, whatever it says; 2 when the command line or the document makes no sense, or the app cannot
+be imported.
+"""
+
+import argparse
+import asyncio
+import importlib
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from byrote.core.errors import ByroteError
+from byrote.executors import call
+from byrote.executors.loading import introduction, load_app
+
+BAD_CALL = 2
+
+
+class _Spec(msgspec.Struct):
+    task: str
+    version: int = 1
+
+
+class _Context(msgspec.Struct):
+    run: str = ""
+    attempt: int = 1
+    queue: str = "default"
+    labels: dict[str, str] = {}
+    timeout_s: float | None = None
+    traceparent: str | None = None
+
+
+class _Document(msgspec.Struct):
+    spec: msgspec.Raw
+    context: _Context = msgspec.field(default_factory=_Context)
+
+
+def main() -> None:
+    """Execute one attempt, or describe the app."""
+    wanted = _arguments()
+    try:
+        # Before the app is imported: whatever that prints must not end up in the answer.
+        answer = _answer_fd()
+        job = None if wanted.describe else _job(_document(wanted))
+        _set_up_django()
+        app = load_app(wanted.app)
+    except (ByroteError, msgspec.DecodeError, OSError, UnicodeError) as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(BAD_CALL)
+    if job is None:
+        _write(answer, msgspec.json.encode(introduction(app)))
+    else:
+        _write(answer, envelope_of(execute(app, job)))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m byrote.executor", description=__doc__)
+    parser.add_argument("--app", required=True, metavar="MODULE:APP")
+    parser.add_argument("--describe", action="store_true", help="print the app's tasks as JSON")
+    parser.add_argument("--payload-file", metavar="PATH", help="the document, in a file")
+    parser.add_argument("--payload-json", "--payload", metavar="JSON", help="the spec itself")
+    parser.add_argument("--task-path", metavar="NAME", help="said with --payload-json; not needed")
+    return parser.parse_args()
+
+
+def _document(wanted: argparse.Namespace) -> _Document:
+    if wanted.payload_json is not None:
+        said = os.environ
+        context = _Context(
+            run=said.get("BYROTE_RUN_ID", ""),
+            attempt=int(said.get("BYROTE_ATTEMPT", "1")),
+            queue=said.get("BYROTE_QUEUE", "default"),
+            traceparent=said.get("TRACEPARENT"),
+        )
+        return _Document(msgspec.Raw(wanted.payload_json.encode()), context)
+    if wanted.payload_file is not None:
+        return msgspec.json.decode(Path(wanted.payload_file).read_bytes(), type=_Document)
+    return msgspec.json.decode(sys.stdin.buffer.read(), type=_Document)
+
+
+def _set_up_django() -> None:
+    if os.environ.get("DJANGO_SETTINGS_MODULE"):
+        importlib.import_module("django").setup()
+
+
+def _job(document: _Document) -> call.Job:
+    spec = msgspec.json.decode(document.spec, type=_Spec)
+    context = document.context
+    return [
+        0,
+        context.run,
+        spec.task,
+        spec.version,
+        bytes(document.spec).decode(),
+        context.attempt,
+        None if context.timeout_s is None else int(context.timeout_s * 1000),
+        context.queue,
+        msgspec.json.encode(context.labels).decode(),
+        context.traceparent,
+        float("inf"),  # Whether the lease still holds is the worker's business.
+    ]
+
+
+def execute(app: Any, job: call.Job) -> call.Result:
+    """Run one attempt."""
+    wanted = f"{job[2]}@{job[3]}"
+    if any(task.is_async for task in app.registry if task.key == wanted):
+        return asyncio.run(_attempt(app, job))
+    return call.call_sync(app.registry, job)
+
+
+async def _attempt(app: Any, job: call.Job) -> call.Result:
+    try:
+        return await call.call_async(app.registry, job)
+    except asyncio.CancelledError as error:
+        # Nobody here asks for it: the task cancelled itself, which is a failure like any other.
+        return call.raised(job[0], error)
+
+
+def envelope_of(result: call.Result) -> bytes:
+    """A result as the envelope that answers for it."""
+    match result:
+        case [_, call.RETURNED, str(text), *_]:
+            return f'{{"ok":true,"result":{text}}}'.encode()
+        case [_, call.RAISED, fault, after, final, *_]:
+            answer: dict[str, Any] = {"ok": False, "error": fault, "fatal": final}
+            answer["retry_after"] = None if after is None else after / 1e6
+        case [_, call.SNOOZED, after, *_]:
+            answer = {"snooze": after / 1e6}
+        case _:
+            raise ValueError(f"An attempt by itself does not end like this: {result!r}")
+    return msgspec.json.encode(answer)
+
+
+def _answer_fd() -> int:
+    """The descriptor offered for the answer, else stdout, which then is stderr for all others."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Whatever was printed before a signal strikes has been printed.
+        sys.stdout.reconfigure(line_buffering=True)
+    offered = os.environ.pop("BYROTE_RESULT_FD", None)
+    if offered is not None and offered.isdigit():
+        fd = int(offered)
+        os.set_inheritable(fd, False)
+        return fd
+    fd = os.dup(1)
+    os.dup2(2, 1)
+    return fd
+
+
+def _write(fd: int, answer: bytes) -> None:
+    sys.stdout.flush()
+    view = memoryview(answer + b"\n")
+    while view:
+        view = view[os.write(fd, view) :]
+    sys.stderr.flush()
+    # Threads and exit handlers of the task's own must not hold back what has been answered.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""Every task as a command: no hands at all, the worker never imports the app."""
+
+import subprocess
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+
+from byrote.core.command import Command, Container
+from byrote.core.errors import BadOption
+from byrote.core.ports import Report, Room
+from byrote.core.run import Leased
+from byrote.executors.command import CommandOptions, Commands
+
+PATIENCE_S = 60.0
+
+
+class Alone:
+    """Commands that learn from `python -m byrote.executor --describe` which tasks there are."""
+
+    def __init__(
+        self, commands: Commands, options: CommandOptions, container: Container | None = None
+    ) -> None:
+        self._commands = commands
+        self._options = options
+        self._plain = Command(container=container)
+        self.url: str | None = None
+        """The database the app itself names, if it does."""
+
+    def start(self, report: Report) -> None:
+        """Ask for the tasks; BadOption when the app cannot be imported."""
+        told = describe(self._options.python, self._options.app)
+        named = msgspec.convert(told["commands"], dict[str, Command])
+        self._commands.learn(dict.fromkeys(told["tasks"], self._plain) | named)
+        self.url = told["url"]
+        self._commands.start(report)
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """Every task of the app."""
+        return self._commands.tasks
+
+    def room(self) -> Room:
+        """How much may be claimed now, of which tasks."""
+        return self._commands.room()
+
+    def submit(self, runs: Sequence[Leased]) -> None:
+        """Start a command for each, as soon as there is room."""
+        self._commands.submit(runs)
+
+    def cancel(self, runs: Collection[Leased]) -> None:
+        """Stop these attempts; they are reported as cancelled."""
+        self._commands.cancel(runs)
+
+    def forget(self, runs: Collection[Leased]) -> None:
+        """Stop these attempts, whose leases are lost; nothing is reported."""
+        self._commands.forget(runs)
+
+    def give_back(self) -> None:
+        """Report what has not begun as released, and begin nothing more."""
+        self._commands.give_back()
+
+    def kill(self) -> None:
+        """Stop everything now; what was under way is reported as released."""
+        self._commands.kill()
+
+    def stop(self) -> None:
+        """Leave; nothing may be under way any more."""
+        self._commands.stop()
+
+
+def describe(python: str, app: str) -> dict[str, Any]:
+    """What an app says of itself, asked in a process of its own."""
+    argv = [python, "-m", "byrote.executor", "--app", app, "--describe"]
+    try:
+        asked = subprocess.run(argv, capture_output=True, check=False, timeout=PATIENCE_S)  # noqa: S603 -- our own module.
+    except OSError as error:
+        raise BadOption(f"{python} cannot be started: {error.strerror}.") from None
+    except subprocess.TimeoutExpired:
+        raise BadOption(f"Importing {app} took longer than {PATIENCE_S:g} s.") from None
+    if asked.returncode != 0:
+        said = asked.stderr.decode("utf-8", "backslashreplace").strip()
+        raise BadOption(said.splitlines()[-1] if said else f"{app} cannot be imported.")
+    told: dict[str, Any] = msgspec.json.decode(asked.stdout.splitlines()[-1])
+    return told

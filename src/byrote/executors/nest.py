@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: MIT
+"""Starts commands for a supervisor, and leaves nothing of them behind. A program of its own.
+
+The supervisor has threads and must not fork; this process has none and is small. It forks
+*wardens*, one for each command that may run at once, and a warden forks one command after the
+other. A warden is the subreaper of its command: whatever that starts, double forks and new sessions
+included, becomes the warden's child when its parent ends, and is killed before the warden says how
+the command ended.
+
+Who dies with whom: a warden that reads the end of its socket (the supervisor has gone) kills
+everything below it. A command dies with its warden (PDEATHSIG). What a killed warden leaves behind
+becomes this process's child, which kills it.
+
+From the supervisor, over the socket named on the command line: one byte and one end of a new
+warden's own socket, a sequence of packets. To a warden: `R` with descriptors (a request as JSON,
+then stdin, stdout, stderr, result, and perhaps one more, which become 0 to 4), `T` for SIGTERM, `K`
+for SIGKILL. From it: `P<pid>` when the command has started, `E<errno>` when it could not be,
+`X<code>` when it has ended.
+
+Only the standard library, and no import of Byrote: it must start fast and stay small.
+"""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+from typing import Any, Never
+
+FDS_MAX = 8
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_LIMITS = {
+    "cpu": resource.RLIMIT_CPU,
+    "files": resource.RLIMIT_NOFILE,
+    "processes": resource.RLIMIT_NPROC,
+    # Last: from here on nothing large may be allocated before the program takes over.
+    "memory": resource.RLIMIT_AS,
+}
+_prctl = ctypes.CDLL(None).prctl
+
+
+def main() -> None:
+    """Serve one supervisor until it closes its end."""
+    link = socket.socket(fileno=int(sys.argv[1]))
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    gc.disable()
+    gc.freeze()
+    wardens: set[int] = set()
+    while True:
+        sources, nobody = [link.fileno(), wake], list[int]()
+        ready, _, _ = select.select(sources, nobody, nobody)
+        if wake in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(wake, 4096)
+            reap(wardens)
+        if link.fileno() in ready and not serve(link, wardens):
+            return
+
+
+def serve(link: socket.socket, wardens: set[int]) -> bool:
+    """Fork a warden for the socket that comes next; False at the end of the conversation."""
+    word, fds = receive(link)
+    if not word:
+        return False
+    try:
+        pid = os.fork()
+    except OSError:
+        # The warden's socket closes without a word: the supervisor gives the run back.
+        pid = -1
+    if pid == 0:
+        code = 1
+        try:
+            link.close()
+            guard(socket.socket(fileno=fds[0]))
+            code = 0
+        finally:
+            os._exit(code)
+    if pid > 0:
+        wardens.add(pid)
+    for fd in fds:
+        os.close(fd)
+    return True
+
+
+def receive(link: socket.socket) -> tuple[bytes, list[int]]:
+    """A word and the descriptors that came with it; empty when the other side has gone."""
+    try:
+        word, fds, _, _ = socket.recv_fds(link, 1, FDS_MAX)
+    except OSError:
+        return b"", []
+    for fd in fds:
+        # recv_fds passes no flags on, so they arrive open to every program.
+        os.set_inheritable(fd, False)
+    return word, fds
+
+
+def reap(wardens: set[int]) -> None:
+    """Bury wardens; one that did not end by itself has left its wards to us."""
+    strays = False
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            wardens.discard(ended[0])
+            strays = strays or ended[1] != 0
+    if strays:
+        for pid in children() - wardens:
+            _kill(pid)
+
+
+def guard(control: socket.socket) -> None:
+    """Be a warden: see one command after the other through, until the supervisor goes."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    while True:
+        word, fds = receive(control)
+        if not word:
+            return
+        # A word for a command that has ended meanwhile comes without descriptors.
+        if fds:
+            ward(control, fds)
+
+
+def ward(control: socket.socket, fds: list[int]) -> None:
+    """Start the command, pass signals on, and say how it ended once nothing of it is left."""
+    request = json.loads(_content(fds.pop(0)))
+    read, write = os.pipe()
+    warden = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        become(request, fds, write, warden)
+    for fd in (write, *fds):
+        os.close(fd)
+    refusal = os.read(read, 16)
+    os.close(read)
+    if refusal:
+        os.waitpid(pid, 0)
+        _say(control, b"E" + refusal)
+        return
+    _say(control, b"P%d" % pid)
+    watch(pid, control)
+    _, status = os.waitpid(pid, 0)
+    clear(pid)
+    _say(control, b"X%d" % os.waitstatus_to_exitcode(status))
+
+
+def _content(fd: int) -> bytes:
+    with open(fd, "rb") as file:
+        return file.read()
+
+
+def watch(pid: int, control: socket.socket) -> None:
+    """Do what the supervisor asks for until the command ends."""
+    pidfd = os.pidfd_open(pid)
+    poller = select.poll()
+    poller.register(pidfd, select.POLLIN)
+    poller.register(control.fileno(), select.POLLIN)
+    while True:
+        ready = {fd for fd, _ in poller.poll()}
+        if pidfd in ready:
+            os.close(pidfd)
+            return
+        try:
+            word = control.recv(1)
+        except OSError:
+            word = b""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGTERM if word == b"T" else signal.SIGKILL)
+        if not word:
+            poller.unregister(control.fileno())
+
+
+def clear(group: int) -> None:
+    """Kill what the command left running: its group, and whatever slipped out of it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            if os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+            for pid in children():
+                _kill(pid)
+            os.waitpid(-1, 0)
+
+
+def children() -> set[int]:
+    """Processes whose parent is this one."""
+    me, found = os.getpid(), set()
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError), open(f"{entry.path}/stat", "rb") as stat:  # noqa: PTH123 -- no pathlib in here: it would double the start.
+                # The name in parentheses may hold anything, parentheses and spaces included.
+                if int(stat.read().rpartition(b")")[2].split()[1]) == me:
+                    found.add(int(entry.name))
+    return found
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _say(control: socket.socket, words: bytes) -> None:
+    with contextlib.suppress(OSError):
+        control.send(words)
+
+
+def become(request: dict[str, Any], fds: list[int], report: int, warden: int) -> Never:
+    """Turn into the command, or report the number of the error that prevents it."""
+    try:
+        os.setsid()
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != warden:
+            os._exit(1)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        report = fcntl.fcntl(report, fcntl.F_DUPFD_CLOEXEC, 64)
+        _arrange(fds)
+        if request["cwd"] is not None:
+            os.chdir(request["cwd"])
+        paths = _candidates(request["argv"][0], request["env"].get("PATH", os.defpath))
+        argv, env, failure = request["argv"], request["env"], errno.ENOENT
+        _limit(request["limits"])
+        for path in paths:
+            try:
+                os.execve(path, argv, env)  # noqa: S606 -- starting the operator's program is the point.
+            except OSError as error:
+                # As a shell does it: what could not be run is worth more than what is not there.
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                    failure = error.errno or failure
+    except OSError as error:
+        failure = error.errno or errno.EINVAL
+    except MemoryError:
+        failure = errno.ENOMEM
+    os.write(report, b"%d" % failure)
+    os._exit(127)
+
+
+def _arrange(fds: list[int]) -> None:
+    # First out of the way, then into place: the numbers may overlap.
+    moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in fds]
+    for place, fd in enumerate(moved):
+        os.dup2(fd, place)
+
+
+def _candidates(program: str, path: str) -> list[str]:
+    if "/" in program:
+        return [program]
+    return [f"{folder or '.'}/{program}" for folder in path.split(":")]
+
+
+def _limit(limits: dict[str, int]) -> None:
+    for name, which in _LIMITS.items():
+        if name in limits:
+            _, hard = resource.getrlimit(which)
+            most = limits[name] + (name == "cpu")
+            most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(which, (min(limits[name], most), most))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""What an attempt prints: kept up to a limit, the end of it rather than the beginning.
+
+In a hand, `sys.stdout` and `sys.stderr` are streams that write through to the real ones and also
+keep a copy for the attempt whose code is printing. An attempt is found by a context variable, which
+follows coroutines and `asyncio.to_thread`; threads that a task starts by itself, and programs it
+starts, print to the worker's own output only.
+"""
+
+import contextlib
+import io
+import sys
+from collections import deque
+from contextvars import ContextVar
+from typing import Any, TextIO
+
+import msgspec
+
+from byrote.core.outcome import OUTPUT_MAX, Output
+
+
+class Tail:
+    """The end of a stream of bytes, and how much was dropped before it."""
+
+    __slots__ = ("_chunks", "_limit", "_size", "dropped")
+
+    def __init__(self, limit: int = OUTPUT_MAX) -> None:
+        self._limit = limit
+        self._chunks: deque[bytes] = deque()
+        self._size = 0
+        self.dropped = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Take what was written next."""
+        self._chunks.append(chunk)
+        self._size += len(chunk)
+        # Whole chunks only, so that this stays cheap; `kept` cuts to the byte.
+        while self._size - len(self._chunks[0]) >= self._limit:
+            gone = len(self._chunks.popleft())
+            self._size -= gone
+            self.dropped += gone
+
+    @property
+    def kept(self) -> bytes:
+        """At most `limit` bytes from the end."""
+        whole = b"".join(self._chunks)
+        over = max(len(whole) - self._limit, 0)
+        self.dropped += over
+        self._chunks = deque((whole[over:],))
+        self._size = len(whole) - over
+        return self._chunks[0]
+
+
+def readable(raw: bytes, *, cut: bool) -> str:
+    """Bytes as text that any database takes; what is no UTF-8 is shown as escapes."""
+    if cut:
+        # The cut may have split a character; its rest would only look like rubbish.
+        start = next((i for i, byte in enumerate(raw[:4]) if byte & 0xC0 != 0x80), 0)
+        raw = raw[start:]
+    return raw.decode("utf-8", "backslashreplace").replace("\x00", "\\x00")[-OUTPUT_MAX:]
+
+
+def output_of(stdout: Tail, stderr: Tail) -> Output | None:
+    """Both streams as they are stored; None when nothing was printed."""
+    out, err = stdout.kept, stderr.kept
+    if not out and not err:
+        return None
+    return Output(
+        readable(out, cut=stdout.dropped > 0),
+        readable(err, cut=stderr.dropped > 0),
+        stdout.dropped,
+        stderr.dropped,
+    )
+
+
+class Tray:
+    """What one attempt in a hand has printed so far; closed, it takes nothing more."""
+
+    __slots__ = ("closed", "tails")
+
+    def __init__(self) -> None:
+        self.closed = False
+        self.tails: tuple[Tail, Tail] | None = None
+
+    def add(self, place: int, chunk: bytes) -> None:
+        """Keep a copy of what was printed to stdout (0) or stderr (1)."""
+        if self.closed:
+            return
+        if self.tails is None:
+            self.tails = (Tail(), Tail())
+        self.tails[place].add(chunk)
+
+    def close_with(self, result: list[Any]) -> list[Any]:
+        """End the attempt; what it printed, if anything, goes last into its result."""
+        self.closed = True
+        if self.tails is not None:
+            result.append(msgspec.to_builtins(output_of(*self.tails)))
+        return result
+
+
+_tray: ContextVar[Tray | None] = ContextVar("byrote_tray", default=None)
+open_tray = _tray.set
+"""Names the tray that catches what this thread or coroutine prints from now on."""
+
+
+class Tee(io.TextIOBase):
+    """A text stream that writes through, and keeps a copy for the attempt that prints."""
+
+    def __init__(self, real: TextIO, place: int) -> None:
+        self._real = real
+        self._place = place
+        self.buffer = _Bytes(real, place)
+
+    def write(self, text: str) -> int:
+        """Write through, and keep the copy."""
+        tray = _tray.get()
+        if tray is not None:
+            tray.add(self._place, text[-OUTPUT_MAX:].encode("utf-8", "backslashreplace"))
+        return self._real.write(text)
+
+    def flush(self) -> None:
+        """Flush the real stream."""
+        self._real.flush()
+
+    def fileno(self) -> int:
+        """The real stream's descriptor; what is written to it directly is not kept."""
+        return self._real.fileno()
+
+    def isatty(self) -> bool:
+        """Whether the real stream is a terminal."""
+        return self._real.isatty()
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    def close(self) -> None:
+        """Do nothing: the streams are the hand's, not the task's."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+class _Bytes:
+    """The binary side of a Tee."""
+
+    def __init__(self, real: TextIO, place: int) -> None:
+        self._real = real
+        self._place = place
+
+    def write(self, data: Any) -> int:
+        tray = _tray.get()
+        if tray is not None:
+            tray.add(self._place, bytes(memoryview(data).cast("B")[-OUTPUT_MAX:]))
+        self._real.flush()
+        return self._real.buffer.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real.buffer, name)
+
+
+def capture_streams() -> None:
+    """Put Tees in the place of this process's stdout and stderr."""
+    for place, name in enumerate(("stdout", "stderr")):
+        stream = getattr(sys, name)
+        if stream is not None and not isinstance(stream, Tee):
+            with contextlib.suppress(AttributeError):
+                stream.reconfigure(errors="backslashreplace")
+            setattr(sys, name, Tee(stream, place))

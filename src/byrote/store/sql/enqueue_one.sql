@@ -1,0 +1,44 @@
+-- Accept one run: READY when due, WAITING when not. The same as enqueue.sql, in the form that costs least for one.
+-- A run's id is chosen by the sender, so sending it again after a lost answer is refused by the primary key.
+with accepted as (
+  insert into byrote_task_runs (
+    result_id, queue_name, task_path, task_version, spec_json, spec_hash, priority, run_after, rank,
+    status, wait_reason, enqueued_at, max_attempts, timeout_ms, retry_json, labels, traceparent
+  )
+  select
+    %(id)s::uuid, %(queue)s::text, %(task)s::text, %(version)s::integer, %(spec)s::text, %(hash)s::bytea,
+    %(priority)s::smallint, moment.run_after,
+    byrote_micros(moment.run_after) - %(priority)s::bigint * coalesce(
+      (
+        select byrote_micros(moment.now + queue.ageing) - byrote_micros(moment.now)
+        from byrote_queues as queue
+        where queue.queue_name = %(queue)s
+      ),
+      10000000000000
+    ),
+    case when moment.run_after > moment.now then 'WAITING' else 'READY' end,
+    case when moment.run_after > moment.now then 'due' end,
+    moment.now, %(max_attempts)s::integer, %(timeout_ms)s::bigint, %(retry)s::text, %(labels)s::jsonb, %(trace)s::text
+  from (
+    select
+      clock.now,
+      coalesce(%(due)s::timestamptz, clock.now + %(delay_us)s::bigint * interval '1 microsecond', clock.now) as run_after
+    from (select byrote_now() as now offset 0) as clock
+  ) as moment
+  returning result_id, queue_name, status, enqueued_at
+),
+told as (
+  insert into byrote_events (at, kind, runs, attempts, moves)
+  select enqueued_at, 'Enqueued', array[result_id], array[0], array[1]
+  from accepted
+)
+select 1 as accepted, pg_notify('byrote_ready', accepted.queue_name)::text as woken
+from accepted
+where accepted.status = 'READY'
+  and exists (
+    select 1
+    from byrote_workers as worker
+    where worker.idle
+      and accepted.queue_name = any (worker.queues)
+      and worker.seen_at > accepted.enqueued_at - interval '1 minute'
+  );

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byrote.assembly.settings import READERS, Settings, read_queues, read_size, resolve
+from byrote.core.errors import BadOption
+
+URL = "postgresql://host/db"
+
+
+def test_defaults_are_said_to_be_defaults(tmp_path: Path) -> None:
+    resolved = resolve(environ={}, folder=tmp_path)
+
+    assert resolved.settings == Settings()
+    assert set(resolved.origins.values()) == {"default"}
+    assert set(resolved.origins) == set(Settings.__struct_fields__)
+
+
+def test_flags_beat_the_environment_and_the_environment_beats_files(tmp_path: Path) -> None:
+    (tmp_path / "byrote.toml").write_text("hands = 1\nconcurrency = 1\nthreads = 1\n")
+    environ = {"BYROTE_CONCURRENCY": "2", "BYROTE_THREADS": "2"}
+    resolved = resolve({"threads": 3, "hands": None}, environ=environ, folder=tmp_path)
+    found = resolved.settings
+
+    assert (found.hands, found.concurrency, found.threads) == (1, 2, 3)
+    assert resolved.origins["hands"] == "byrote.toml"
+    assert resolved.origins["concurrency"] == "environment BYROTE_CONCURRENCY"
+    assert resolved.origins["threads"] == "flag"
+
+
+def test_a_project_file_is_read_from_a_folder_above(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.byrote]\nlease = "45s"\n')
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    resolved = resolve(environ={}, folder=below)
+
+    assert resolved.settings.lease == timedelta(seconds=45)
+    assert resolved.origins["lease"] == "pyproject.toml"
+
+
+def test_our_own_file_is_read_before_the_projects(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.byrote]\nhands = 1\n")
+    (tmp_path / "byrote.toml").write_text("hands = 2\n")
+
+    assert resolve(environ={}, folder=tmp_path).settings.hands == 2
+
+
+@pytest.mark.parametrize(
+    ("alias", "raw", "name", "value"),
+    [
+        ("DATABASE_URL", URL, "database_url", URL),
+        ("WORKER_ID", "w1", "worker_id", "w1"),
+        ("POLL_INTERVAL", "2", "poll_interval", timedelta(seconds=2)),
+        ("QUEUE_NAME", "mail", "queues", {"mail": 1}),
+        ("PYTHON_PATH", "python3", "python_path", "python3"),
+    ],
+)
+def test_the_short_names_are_honoured_and_ours_win(
+    tmp_path: Path, alias: str, raw: str, *, name: str, value: object
+) -> None:
+    short = resolve(environ={alias: raw}, folder=tmp_path)
+    assert getattr(short.settings, name) == value
+    assert short.origins[name] == f"environment {alias}"
+
+    ours = f"BYROTE_{name.upper()}"
+    both = resolve(environ={alias: "7", ours: raw}, folder=tmp_path)
+    assert getattr(both.settings, name) == value
+    assert both.origins[name] == f"environment {ours}"
+
+
+def test_a_secret_may_lie_in_a_file(tmp_path: Path) -> None:
+    secret = tmp_path / "url"
+    secret.write_text(f"{URL}\n")
+    environ = {"BYROTE_DATABASE_URL_FILE": str(secret)}
+    resolved = resolve(environ=environ, folder=tmp_path)
+
+    assert resolved.settings.database_url == URL
+    assert resolved.origins["database_url"] == "environment BYROTE_DATABASE_URL_FILE"
+
+
+def test_a_secrets_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    environ = {"BYROTE_DATABASE_URL_FILE": str(tmp_path / "none")}
+
+    with pytest.raises(BadOption, match="BYROTE_DATABASE_URL_FILE cannot be read"):
+        resolve(environ=environ, folder=tmp_path)
+
+
+def test_libpqs_own_variables_name_a_database(tmp_path: Path) -> None:
+    resolved = resolve(environ={"PGHOST": "db.example"}, folder=tmp_path)
+
+    assert resolved.settings.database_url == "postgresql://"
+    assert "PGHOST" in resolved.origins["database_url"]
+
+
+BAD = {
+    "pooled": "perhaps",
+    "queues": "a b",
+    "worker_id": "a b",
+    "hands": "two",
+    "concurrency": "-3",
+    "threads": "65",
+    "lease": "0.5s",
+    "grace": "soon",
+    "poll_interval": "-1",
+    "listen": "2",
+    "claims": "slow",
+    "max_tasks": "0",
+    "max_rss": "much",
+    "executor": "cloud",
+    "log_format": "xml",
+    "log_level": "loud",
+    "payload_max": "0",
+}
+
+
+@pytest.mark.parametrize(("name", "raw"), BAD.items())
+def test_a_bad_value_names_its_source_and_its_setting(tmp_path: Path, name: str, raw: str) -> None:
+    key = f"BYROTE_{name.upper()}"
+    with pytest.raises(BadOption) as refused:
+        resolve(environ={key: raw}, folder=tmp_path)
+
+    assert key in str(refused.value)
+
+
+def test_every_setting_with_a_reader_is_tried_with_a_bad_value() -> None:
+    assert set(BAD) == set(READERS)
+
+
+@pytest.mark.parametrize(
+    "text", ["hands = 2.7", "hands = true", "unheard_of = 1", "hands = ", "lease = []"]
+)
+def test_a_bad_file_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "byrote.toml").write_text(text)
+
+    with pytest.raises(BadOption, match=r"byrote\.toml"):
+        resolve(environ={}, folder=tmp_path)
+
+
+def test_an_empty_variable_is_no_variable(tmp_path: Path) -> None:
+    resolved = resolve(environ={"BYROTE_HANDS": "", "DATABASE_URL": ""}, folder=tmp_path)
+
+    assert resolved.settings == Settings()
+
+
+@pytest.mark.parametrize(
+    ("raw", "queues"),
+    [
+        ("default", {"default": 1}),
+        ("mail=3,default", {"mail": 3, "default": 1}),
+        (" a=2 , b ", {"a": 2, "b": 1}),
+        (["a", "b=5"], {"a": 1, "b": 5}),
+        ({"a": 4}, {"a": 4}),
+    ],
+)
+def test_queues_may_be_written_in_several_ways(raw: Any, queues: dict[str, int]) -> None:
+    assert read_queues(raw) == queues
+
+
+@pytest.mark.parametrize("raw", ["", ",", "a=0", "a=1001", "a=x", "a b", [], {"a": 0}])
+def test_queues_that_make_no_sense_are_refused(raw: Any) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        read_queues(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "size"),
+    [("512MB", 512 << 20), ("2GiB", 2 << 30), ("64k", 64 << 10), ("1000", 1_000), (7, 7)],
+)
+def test_sizes_are_read_as_people_write_them(raw: Any, size: int) -> None:
+    assert read_size(raw) == size
+
+
+def test_a_queue_may_have_a_payload_limit_of_its_own(tmp_path: Path) -> None:
+    environ = {"BYROTE_PAYLOAD_MAX": "1MB,media=16MB"}
+    settings = resolve(environ=environ, folder=tmp_path).settings
+
+    assert settings.payload_limit("media") == 16 * 1024 * 1024
+    assert settings.payload_limit("default") == 1024 * 1024

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+from byrote.core.run import Leased
+from byrote.worker.watermark import EXPECTED_S, LASTS, Watermark
+from tests.core.leases import leased
+
+SLOW = 2 * EXPECTED_S
+FOUND = [leased(queue="a", rank=70), leased(queue="a", rank=50), leased(queue="b", rank=9)]
+
+
+class Hand:
+    """A watermark, and claims that take as long as they are told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.mark = Watermark(lambda: self.now)
+
+    def claim(self, took: float, found: list[Leased] = FOUND, *, short: bool = False) -> None:
+        floors = self.mark.floors(self.now)
+        began = self.now
+        self.now += took
+        self.mark.note(found, floors, began=began, ended=self.now, short=short)
+
+
+def test_two_slow_claims_raise_the_mark_to_where_they_found_something() -> None:
+    hand = Hand()
+    hand.claim(SLOW)
+    assert not hand.mark.raised
+    hand.claim(SLOW)
+
+    assert hand.mark.floors(hand.now) == {"a": 50, "b": 9}
+
+
+def test_quick_claims_start_from_the_very_front() -> None:
+    hand = Hand()
+    for took in (SLOW, EXPECTED_S / 2, SLOW, EXPECTED_S / 2):
+        hand.claim(took)
+
+    assert hand.mark.floors(hand.now) == {}
+
+
+def test_the_mark_lasts_in_proportion_to_what_it_saves() -> None:
+    """A run of higher priority that came later is passed by only for that long."""
+    hand = Hand()
+    hand.claim(SLOW)
+    hand.claim(SLOW)
+    raised = hand.now
+    assert hand.mark.floors(raised + LASTS * SLOW * 0.99)
+
+    assert hand.mark.floors(raised + LASTS * SLOW * 1.01) == {}
+    assert not hand.mark.raised
+
+
+def test_a_short_answer_from_the_mark_sends_the_next_claim_to_the_front() -> None:
+    hand = Hand()
+    hand.claim(SLOW)
+    hand.claim(SLOW)
+    hand.claim(EXPECTED_S / 2, FOUND[:1], short=True)
+
+    assert hand.mark.floors(hand.now) == {}
+
+
+def test_a_slow_claim_that_found_the_queue_empty_is_no_reason() -> None:
+    hand = Hand()
+    for _ in range(5):
+        hand.claim(SLOW, [], short=True)
+
+    assert not hand.mark.raised
+
+
+def test_a_large_batch_may_take_longer() -> None:
+    hand = Hand()
+    for _ in range(5):
+        hand.claim(SLOW, [leased(rank=n) for n in range(200)])
+
+    assert not hand.mark.raised

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""Commands on the bench: shell scripts of any manners, and our own executor."""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from byrote.assembly.clock import monotonic
+from byrote.core.command import Command
+from byrote.executors.command import CommandOptions, Commands
+from tests.worker.harness import ROOT
+
+OK = """echo '{"ok": true, "result": 1}' >&3"""
+
+
+def shell(script: str, **options: Any) -> Command:
+    """A command that runs this script; what Byrote adds to the command line is `$1`, `$2`, …"""
+    return Command(argv=("/bin/sh", "-c", script, "sh"), **options)
+
+
+def make_commands(
+    plans: Mapping[str, Command] | None = None,
+    *,
+    app: str = "tests.tasks.fates:app",
+    concurrency: int = 10,
+    **environment: str,
+) -> Commands:
+    """Commands for these tasks, version 1; every other task goes to our own executor."""
+    options = CommandOptions(concurrency=concurrency, python=sys.executable, app=app)
+    made = Commands(
+        options,
+        worker="w",
+        clock=monotonic,
+        environment={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )
+    made.learn({"echo@1": Command()} | {f"{name}@1": plan for name, plan in (plans or {}).items()})
+    return made

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""A TCP proxy in front of PostgreSQL that breaks a chosen exchange at a chosen moment.
+
+A statement is recognised by words in it; prepared statements are sent by name, so their first
+sending teaches the proxy the name. Moments: `before` cuts when the request arrives, so the server
+never sees it; `after` forwards the request and cuts instead of forwarding the answer; `hold` keeps
+the answer back until the test lets it go.
+"""
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+Moment = Literal["before", "after", "hold"]
+
+
+class Fault:
+    """One planned break, and whether it has happened."""
+
+    def __init__(self, words: str, moment: Moment, act: Callable[[], None] | None) -> None:
+        self.words = words.encode()
+        self.moment = moment
+        self.act = act
+        self.happened = threading.Event()
+        self.let_go = threading.Event()
+
+
+class Proxy:
+    """Listens on 127.0.0.1 and forwards to a server's socket until told to break something."""
+
+    def __init__(self, url: str) -> None:
+        self._given = conninfo_to_dict(url)
+        self._fault: Fault | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._refusing = False
+        started = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
+        self._thread.start()
+        started.wait()
+
+    @property
+    def url(self) -> str:
+        """The database behind the proxy."""
+        tcp = {
+            "host": "127.0.0.1",
+            "port": self.port,
+            "sslmode": "disable",
+            "gssencmode": "disable",
+        }
+        return make_conninfo(**self._given | tcp)
+
+    def plan(self, words: str, moment: Moment, act: Callable[[], None] | None = None) -> Fault:
+        """Break the next exchange whose request holds these words; `act` is done at that moment."""
+        self._fault = Fault(words, moment, act)
+        return self._fault
+
+    def sever(self) -> None:
+        """Cut every connection and refuse new ones."""
+        self._refusing = True
+        self._loop.call_soon_threadsafe(self._cut_all)
+
+    def restore(self) -> None:
+        """Let connections through again."""
+        self._refusing = False
+
+    def close(self) -> None:
+        """End the proxy."""
+        self.sever()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+
+    def _run(self, started: threading.Event) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        self.port = server.sockets[0].getsockname()[1]
+        started.set()
+        self._loop.run_forever()
+        server.close()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.close()
+
+    def _cut_all(self) -> None:
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._refusing:
+            writer.transport.abort()
+            return
+        host, port = self._given["host"], self._given.get("port") or 5432
+        path = f"{host}/.s.PGSQL.{port}"
+        far_reader, far_writer = await asyncio.open_unix_connection(path)
+        wire = _Wire(self, writer, far_writer)
+        self._writers |= {writer, far_writer}
+        pumps = (
+            asyncio.ensure_future(self._pump(reader, wire.ask)),
+            asyncio.ensure_future(self._pump(far_reader, wire.answer)),
+        )
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            self._writers -= {writer, far_writer}
+            # The server is given what it was sent: a cut hits the client, not the statement.
+            far_writer.close()
+            writer.transport.abort()
+
+    async def _pump(self, reader: asyncio.StreamReader, forward: Callable[[bytes], object]) -> None:
+        try:
+            while piece := await reader.read(1 << 16):
+                done = forward(piece)
+                if asyncio.iscoroutine(done):
+                    await done
+        except (ConnectionError, _Cut):
+            return
+
+    def due(self, request: bytes, names: dict[bytes, bytes]) -> Fault | None:
+        """The planned fault, if this request is the one it waits for; it strikes once."""
+        fault = self._fault
+        if fault is None:
+            return None
+        known = [name for name, statement in names.items() if fault.words in statement]
+        if fault.words in request or any(b"\0" + name + b"\0" in request for name in known):
+            self._fault = None
+            return fault
+        return None
+
+
+class _Cut(Exception):
+    """The exchange was broken here."""
+
+
+class _Wire:
+    """One client's connection: both directions, and the names of its prepared statements."""
+
+    def __init__(self, proxy: Proxy, near: asyncio.StreamWriter, far: asyncio.StreamWriter) -> None:
+        self._proxy = proxy
+        self._near = near
+        self._far = far
+        self._names: dict[bytes, bytes] = {}
+        self._fault: Fault | None = None
+
+    async def ask(self, piece: bytes) -> None:
+        for name, statement in re.findall(rb"P....([^\0]+)\0([^\0]*)\0", piece, re.DOTALL):
+            self._names[name] = statement
+        fault = self._proxy.due(piece, self._names)
+        if fault is not None and fault.moment == "before":
+            self._strike(fault)
+            raise _Cut
+        self._fault = fault or self._fault
+        self._far.write(piece)
+        await self._far.drain()
+
+    async def answer(self, piece: bytes) -> None:
+        fault, self._fault = self._fault, None
+        if fault is not None:
+            self._strike(fault)
+            if fault.moment == "after":
+                raise _Cut
+            await asyncio.to_thread(fault.let_go.wait, 60)
+        self._near.write(piece)
+        await self._near.drain()
+
+    def _strike(self, fault: Fault) -> None:
+        if fault.act is not None:
+            fault.act()
+        fault.happened.set()
+
+
+@contextmanager
+def proxied(url: str) -> Iterator[Proxy]:
+    """A proxy for the length of a test."""
+    proxy = Proxy(url)
+    try:
+        yield proxy
+    finally:
+        proxy.close()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Fault 12: a request or its answer is lost; the exchange still has exactly one effect."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from byrote import App
+from byrote.core.state import Status
+from tests.faults.proxy import Moment, Proxy, proxied
+from tests.support import run_of
+from tests.worker.harness import (
+    Database,
+    Marks,
+    StartWorker,
+    await_calm,
+    await_end,
+    history,
+    send_one,
+    spec,
+)
+
+LOST = pytest.mark.parametrize("moment", ["before", "after"])
+WORDS = {
+    "enqueue": "insert into byrote_task_runs",
+    "claim": "set status = 'RUNNING'",
+    "renew": "'Renewed'",
+    "finish": "as sent (\n    id uuid, token uuid, verdict",
+}
+
+
+@pytest.fixture
+def proxy(url: str) -> Iterator[Proxy]:
+    with proxied(url) as made:
+        yield made
+
+
+@LOST
+def test_an_enqueue_whose_answer_is_lost_has_one_effect(
+    db: Database, proxy: Proxy, moment: Moment
+) -> None:
+    app = App(proxy.url)
+    task = app.task(name="echo")(lambda value: value)
+    task.enqueue(0)
+    fault = proxy.plan(WORDS["enqueue"], moment)
+    run = task.enqueue(1)
+    app.close()
+
+    assert fault.happened.is_set()
+    assert run_of(db, run.id).status is Status.READY
+    assert db.execute("select count(*) from byrote_runs").fetchone() == (2,)
+    assert [kind for kind, _, _ in history(db, run.id)] == ["Enqueued"]
+
+
+@LOST
+def test_a_bulk_enqueue_whose_answer_is_lost_has_one_effect(
+    db: Database, proxy: Proxy, moment: Moment
+) -> None:
+    app = App(proxy.url)
+    task = app.task(name="echo")(lambda value: value)
+    task.enqueue(0)
+    fault = proxy.plan(WORDS["enqueue"], moment)
+    runs = app.enqueue_many(task.spec(n) for n in range(500))
+    app.close()
+
+    assert fault.happened.is_set()
+    assert len({run.id for run in runs}) == 500
+    assert db.execute("select count(*) from byrote_runs").fetchone() == (501,)
+
+
+@LOST
+@pytest.mark.parametrize("verb", ["claim", "renew", "finish"])
+def test_a_worker_whose_exchange_is_lost_runs_each_run_once(
+    db: Database,
+    proxy: Proxy,
+    *,
+    start_worker: StartWorker,
+    marks: Marks,
+    verb: str,
+    moment: Moment,
+) -> None:
+    worker = start_worker(url=proxy.url, lease="2s", poll_interval="60s")
+    await_end(db, send_one(db, spec("mark", marks.path, "warm")))
+    await_calm(db, worker)
+    fault = proxy.plan(WORDS[verb], moment)
+    run_id = send_one(db, spec("mark", marks.path, "once", 1.2 if verb == "renew" else 0.0))
+    [run] = await_end(db, run_id)
+
+    assert fault.happened.is_set()
+    assert marks.words == ["warm", "once"]
+    assert (run.status, run.attempts, run.charged, run.losses) == (Status.SUCCESSFUL, 1, 1, 0)
+    assert worker.logged("Succeeded", run=run_id)
+    assert not worker.logged("LeaseLost")

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+import multiprocessing
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import byrote.store
+from byrote.assembly.identity import chance
+from byrote.core.errors import DatabaseUnreachable, SchemaMismatch
+from byrote.store import queries
+from byrote.store.connect import Door
+from byrote.store.migrate import check, migrate, migrations, pending
+from byrote.store.query import statement
+from byrote.store.sync import fetch
+from tests.support import Db, claim, enqueue, finish, success, wait_until
+
+STATEMENTS = sorted(path.stem for path in (Path(byrote.store.__file__).parent / "sql").iterdir())
+NAMES = [migration.name for migration in migrations()]
+
+
+def migrate_in_a_process(url: str, answers: "multiprocessing.Queue[list[str]]") -> None:
+    answers.put([migration.name for migration in migrate(Door(url), chance=chance)])
+
+
+def test_the_first_run_applies_everything_and_the_second_nothing(bare: Door) -> None:
+    assert [migration.name for migration in migrate(bare, chance=chance)] == NAMES
+    assert list(migrate(bare, chance=chance)) == []
+    with bare.open("test") as db:
+        check(db)
+        [run_id] = enqueue(db)
+        assert finish(db, [success(claim(db)[0])]) == [run_id]
+
+
+def test_processes_that_migrate_at_once_apply_each_migration_once(bare: Door) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    answers: multiprocessing.Queue[list[str]] = spawn.Queue()
+    url = bare.conninfo("test")
+    processes = [spawn.Process(target=migrate_in_a_process, args=(url, answers)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    applied = [answers.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join(timeout=30)
+
+    assert sorted(name for names in applied for name in names) == NAMES
+    with bare.open("test") as db:
+        check(db)
+
+
+def test_pending_names_what_is_missing_and_check_says_what_to_do(bare: Door) -> None:
+    with bare.open("test") as db:
+        assert [migration.name for migration in pending(db)] == NAMES
+        with pytest.raises(SchemaMismatch, match=r"lacks 0001.*byrote migrate"):
+            check(db)
+
+
+def test_a_database_ahead_of_us_is_refused(own: Db, bare: Door) -> None:
+    own.execute("insert into byrote_schema (version, name, checksum) values (9999, 'later', '')")
+
+    with pytest.raises(SchemaMismatch, match="Upgrade Byrote"):
+        check(own)
+    with pytest.raises(SchemaMismatch, match="9999"):
+        migrate(bare, chance=chance)
+
+
+def test_a_schema_built_from_other_files_is_refused(own: Db, bare: Door) -> None:
+    own.execute("update byrote_schema set checksum = 'edited' where version = 1")
+
+    with pytest.raises(SchemaMismatch, match=NAMES[0]):
+        check(own)
+    with pytest.raises(SchemaMismatch, match=NAMES[0]):
+        migrate(bare, chance=chance)
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(bare: Door) -> None:
+    with bare.open("test") as db:
+        db.execute("create view byrote_runs as select 1 as mine")
+        with pytest.raises(psycopg.errors.DuplicateTable):
+            migrate(bare, chance=chance)
+        text = "select to_regclass('byrote_task_runs'), to_regclass('byrote_schema')"
+        assert db.execute(text).fetchall() == [(None, None)]
+        db.execute("drop view byrote_runs")
+
+    assert len(migrate(bare, chance=chance)) == len(NAMES)
+
+
+def test_a_migration_behind_a_lock_gives_up_quickly_and_tries_again(bare: Door) -> None:
+    """It never makes others queue behind itself: it waits outside the line."""
+    said: list[str] = []
+    with bare.open("holder") as holder, ThreadPoolExecutor(1) as pool:
+        with holder.transaction():
+            holder.execute("select pg_advisory_xact_lock(hashtext('byrote.migrate'))")
+            done = pool.submit(migrate, bare, chance=chance, tell=said.append)
+            wait_until(lambda: said)
+            assert "55P03" in said[0]
+            assert not done.done()
+        assert [migration.name for migration in done.result()] == NAMES
+
+
+def test_a_migrated_database_can_be_migrated_under_load(own: Db, bare: Door) -> None:
+    with bare.open("busy") as busy, busy.transaction():
+        enqueue(busy)
+        claim(busy)
+
+        assert list(migrate(bare, chance=chance)) == []
+
+
+def test_a_schema_lives_where_the_search_path_points(bare: Door) -> None:
+    with bare.open("test") as db:
+        db.execute("create schema tenant")
+    there = Door(f"{bare.conninfo('test')} options='-c search_path=tenant'")
+    migrate(there, chance=chance)
+    with there.open("test") as db:
+        enqueue(db)
+        [[schema]] = db.execute(
+            "select relnamespace::regnamespace::text from pg_class where relname = 'byrote_dead'"
+        ).fetchall()
+
+    assert schema == "tenant"
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    with pytest.raises(DatabaseUnreachable, match=r"127\.0\.0\.1:1/none"):
+        migrate(Door("postgresql://127.0.0.1:1/none"), chance=chance)
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_every_statement_prepares_on_the_migrated_schema(db: Db, name: str) -> None:
+    text = statement(name).decode()
+    for n, parameter in enumerate(sorted(_parameters(text)), start=1):
+        text = text.replace(f"%({parameter})s", f"${n}")
+    types = ", ".join(["unknown"] * len(_parameters(statement(name).decode())))
+    prepared = f"prepare trial{f' ({types})' if types else ''} as {text}"
+
+    db.execute(prepared.encode(), prepare=False)
+    db.execute("deallocate trial")
+
+
+def _parameters(text: str) -> set[str]:
+    return set(re.findall(r"%\((\w+)\)s", text))
+
+
+def test_every_statement_has_a_verb_and_every_verb_a_statement(db: Db) -> None:
+    assert fetch(db, queries.schema())[0].checksum == migrations()[0].checksum
+    for name in STATEMENTS:
+        assert callable(getattr(queries, name)), name

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""Public signatures, pinned: `mypy --strict` fails here when one changes."""
+
+from datetime import timedelta
+from typing import Any, assert_type
+
+import psycopg
+
+from byrote import App, Context, Retry, Run, RunHandle, Spec, Status, TaskHandle
+
+app = App("postgresql://host/db", queues=["mail"])
+
+
+@app.task
+def add(a: int, b: int = 1) -> int:
+    return a + b
+
+
+@app.task
+async def fetch(url: str) -> bytes:
+    return url.encode()
+
+
+@app.task
+def knows(ctx: Context, word: str) -> str:
+    return f"{word} {ctx.attempt}"
+
+
+@app.task
+async def knows_later(ctx: Context, *, word: str) -> list[str]:
+    return [word] * ctx.attempt
+
+
+@app.task(queue="mail", version=2, timeout="30s", retry=Retry(attempts=5), labels={"a": "b"})
+def mail(ctx: Context, to: str) -> dict[str, int]:
+    return {to: ctx.attempt}
+
+
+@app.task(name="shop.count", priority=5)
+async def count(things: list[str]) -> int:
+    return len(things)
+
+
+assert_type(add.enqueue(1), RunHandle[int])
+assert_type(add.enqueue(1, b=2).result(timeout=10), int)
+assert_type(fetch.enqueue("x").result(), bytes)
+assert_type(knows.enqueue("x").result("10s"), str)
+assert_type(knows_later.enqueue(word="x").result(timedelta(seconds=1)), list[str])
+assert_type(mail.enqueue("me"), RunHandle[dict[str, int]])
+assert_type(count.enqueue(["a"]).result(), int)
+assert_type(add.using(priority=10, run_after="10m", labels={"a": "b"}).enqueue(2), RunHandle[int])
+assert_type(add.spec(1, 2), Spec)
+assert_type(add.name, str)
+assert_type(add.version, int)
+assert_type(app.enqueue_many([add.spec(1), fetch.spec("x")]), list[RunHandle[Any]])
+assert_type(app.enqueue(add.spec(1)), RunHandle[Any])
+assert_type(app.run("id").refresh(), Run)
+assert_type(app.run("id").status, Status)
+assert_type(app.run("id").cancel(), bool)
+assert_type(app.run("id").retry(), bool)
+
+# What does not fit is refused by the type checker, long before the queue refuses it.
+add.enqueue("1")  # type: ignore[arg-type]
+add.enqueue()  # type: ignore[call-arg]
+fetch.enqueue(1)  # type: ignore[arg-type]
+knows.enqueue()  # type: ignore[call-arg]
+mail.enqueue(3)  # type: ignore[arg-type]
+count.enqueue(things="a", more=1)  # type: ignore[call-arg, arg-type]
+
+
+async def later(connection: psycopg.AsyncConnection[Any]) -> None:
+    """The async half."""
+    handle = await add.using(connection=connection).aenqueue(1)
+    assert_type(handle, RunHandle[int])
+    assert_type(await handle.aresult(timeout=1.5), int)
+    assert_type(await handle.arefresh(), Run)
+    assert_type(await app.aenqueue(add.spec(1), connection=connection), RunHandle[Any])
+    assert_type(await app.aenqueue_many([add.spec(1)]), list[RunHandle[Any]])
+
+
+def takes_a_task(task: TaskHandle[[int], str]) -> str:
+    """A task can be passed around with its types."""
+    return task.enqueue(1).result()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""The list of workers: who is there, what it can do, when it was last heard of."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+
+from byrote.assembly.build import build_worker
+from byrote.assembly.identity import worker_id
+from byrote.assembly.settings import Settings
+from byrote.store import queries
+from byrote.store.sync import fetch
+from byrote.worker import keeper
+from byrote.worker.worker import Worker
+from tests.worker.harness import (
+    Database,
+    StartWorker,
+    await_end,
+    await_row,
+    send_one,
+    spec,
+    until,
+)
+
+
+@contextmanager
+def working(url: str, **settings: object) -> Iterator[Worker]:
+    """A worker in this process, on the inline executor."""
+    chosen = Settings(database_url=url, executor="inline", **settings)
+    worker = build_worker("tests.tasks.fates:app", chosen, emit=lambda _events: None)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        until(lambda: worker.ready)
+        yield worker
+    finally:
+        worker.stop("end of the test")
+        thread.join(15)
+        assert not thread.is_alive()
+
+
+def test_a_worker_is_on_the_list_while_it_lives(db: Database, start_worker: StartWorker) -> None:
+    worker = start_worker(hands=2, concurrency=7, queues="mail=3,default")
+    [row] = until(lambda: fetch(db, queries.workers()))
+
+    assert (row.worker, row.pid, row.hands, row.concurrency) == (worker.name, worker.pid, 2, 7)
+    assert (sorted(row.queues), row.alive) == (["default", "mail"], True)
+    assert {"echo@1", "a_echo@1"} <= set(row.tasks)
+    assert worker.stop() == 0
+    assert fetch(db, queries.workers()) == []
+
+
+def test_a_worker_that_finds_nothing_asks_to_be_woken(
+    db: Database, start_worker: StartWorker
+) -> None:
+    worker = start_worker()
+    idle = "select 1 from byrote_workers where worker_id = %s and idle"
+    await_row(db, idle, worker.name)
+    await_end(db, send_one(db, spec("a_echo", 1)))
+    await_row(db, idle, worker.name)
+
+
+def test_worker_ids_are_unique_for_every_start() -> None:
+    assert len({worker_id() for _ in range(1_000)}) == 1_000
+
+
+def test_two_workers_have_two_ids(db: Database, start_worker: StartWorker) -> None:
+    assert start_worker().name != start_worker().name
+    assert len(fetch(db, queries.workers())) == 2
+
+
+@pytest.fixture
+def quick_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "HEARTBEAT_S", 0.1)
+
+
+def test_the_heartbeat_tells_load_and_life(db: Database, url: str, quick_heartbeat: None) -> None:
+    with working(url, lease=timedelta(seconds=1)):
+        await_end(db, send_one(db, spec("a_echo", 1)))
+        await_row(db, "select 1 from byrote_workers where finished = 1 and running = 0")
+        [seen] = await_row(db, "select seen_at from byrote_workers")
+        await_row(db, "select 1 from byrote_workers where seen_at > %s", seen)
+
+
+def test_a_worker_that_was_forgotten_introduces_itself_again(
+    db: Database, url: str, quick_heartbeat: None
+) -> None:
+    with working(url, lease=timedelta(seconds=1)):
+        [name] = await_row(db, "select worker_id from byrote_workers")
+        db.execute("delete from byrote_workers")
+        await_row(db, "select 1 from byrote_workers where worker_id = %s", name)
+        await_end(db, send_one(db, spec("a_echo", 1)))
+
+
+def test_a_worker_id_that_is_no_name_is_refused(start_worker: StartWorker) -> None:
+    worker = start_worker(worker_id="not a name", ready=False)
+
+    assert (worker.wait(), "is no worker name" in worker.text) == (2, True)
