@@ -4,6 +4,7 @@
 The statements here fill and inspect those scratch databases; nothing else ever runs them.
 """
 
+import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ _TOLD = (
 )
 
 # Ids as if made a day ago, one a millisecond: in time order, as ours are, and before all of them.
+_numbers = itertools.count(1)
 _FILL = """
 insert into byrote_task_runs (
   result_id, rank, run_after, enqueued_at, started_at, finished_at, task_version, attempts, charged,
@@ -94,7 +96,8 @@ def target(url: str | None, folder: Path) -> Iterator[Target]:
 @contextmanager
 def scratch(server: Target) -> Iterator[str]:
     """A new database with our schema and nothing in it; gives its URL, and drops it afterwards."""
-    name = sql.Identifier(f"byrote_bench_{os.getpid()}")
+    called = f"byrote_bench_{os.getpid()}_{next(_numbers)}"
+    name = sql.Identifier(called)
     try:
         _administer(server, sql.SQL("create database {}").format(name))
     except psycopg.errors.InsufficientPrivilege as error:
@@ -103,7 +106,7 @@ def scratch(server: Target) -> Iterator[str]:
             "Grant it with `alter role ... createdb`, or leave out --url."
         ) from error
     try:
-        url = make_conninfo(server.url, dbname=f"byrote_bench_{os.getpid()}")
+        url = make_conninfo(server.url, dbname=called)
         migrate(Door(url), chance=chance)
         yield url
     finally:
@@ -138,6 +141,12 @@ def drained(url: str, runs: int) -> float:
     if count != runs:
         raise StageFailed(f"{runs:,} runs were sent and {count:,} succeeded with a result.")
     return float(seconds)
+
+
+def clear(url: str) -> None:
+    """Forget the measured runs, so that the next turn finds what this one found."""
+    with Door(url).open("bench") as connection:
+        connection.execute("delete from byrote_task_runs where priority = 0")
 
 
 def left(connection: psycopg.Connection[Any]) -> bool:
