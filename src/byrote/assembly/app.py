@@ -14,7 +14,7 @@ import psycopg
 from byrote.assembly.handles import RunHandle, TaskHandle, TaskMaker
 from byrote.assembly.identity import chance, new_id, new_ids
 from byrote.assembly.settings import Settings, resolve
-from byrote.core.codec import PAYLOAD_LARGE
+from byrote.core.codec import PAYLOAD_LARGE, pack
 from byrote.core.command import Command, Container, Limits, Payload, command_of
 from byrote.core.errors import BadOption, UnknownQueue
 from byrote.core.policy import ONCE, Retry
@@ -22,6 +22,7 @@ from byrote.core.spec import Delivery, Spec
 from byrote.core.task import Registry, make_task, stand_in
 from byrote.embedded.server import open_server
 from byrote.executors.context import Context
+from byrote.executors.ledger import check_name
 from byrote.store import bulk, queries
 from byrote.store.aio import AsyncStore
 from byrote.store.connect import Door
@@ -220,6 +221,22 @@ class App:
     def run(self, run_id: str) -> RunHandle[Any]:
         """A handle on a run by its id; nothing is asked yet."""
         return RunHandle(self, run_id)
+
+    def signal(self, run_id: str, event: str, payload: Any = None) -> bool:
+        """Send a run a signal it waits for now or later; False when it has ended already."""
+        check_name(event)
+        if self.store.all(queries.signal(run_id, new_id(), event, pack(payload))):
+            return True
+        self.run(run_id).refresh()
+        return False
+
+    async def asignal(self, run_id: str, event: str, payload: Any = None) -> bool:
+        """Send a run a signal it waits for now or later; False when it has ended already."""
+        check_name(event)
+        if await self.astore.all(queries.signal(run_id, new_id(), event, pack(payload))):
+            return True
+        await self.run(run_id).arefresh()
+        return False
 
     # -- The database ----------------------------------------------------------------------------
 

@@ -5,14 +5,16 @@ import os
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
+from queue import SimpleQueue
 from typing import Any
 
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import chance, new_token, worker_id
+from byrote.assembly.once import once
 from byrote.assembly.settings import Settings
 from byrote.core.command import Container
 from byrote.core.errors import BadOption
-from byrote.core.ports import Emit, Executor
+from byrote.core.ports import Asks, Emit, Executor
 from byrote.executors.alone import Alone
 from byrote.executors.command import CommandOptions, Commands
 from byrote.executors.hands import HandOptions, Hands
@@ -36,7 +38,8 @@ def build_worker(
     """A worker for the app at `module:name`; `fallback` gives a database when nobody names one."""
     name = settings.worker_id or worker_id()
     hands = 0 if settings.executor == "inline" else settings.hands or os.cpu_count() or 1
-    executor, url = _executor(app, settings, name, emit=emit, hands=hands)
+    asks: Asks = SimpleQueue()
+    executor, url = _executor(app, settings, name, emit=emit, hands=hands, asks=asks)
     options = WorkerOptions(
         worker=name,
         queues=settings.queues,
@@ -57,11 +60,12 @@ def build_worker(
             raise BadOption("No database is set; give --url or set BYROTE_DATABASE_URL.")
         return Door(found, name=f"byrote {name}", pooled=settings.pooled)
 
-    return Worker(door, executor, options, Means(name, monotonic, chance, new_token, emit))
+    means = Means(name, monotonic, chance, new_token, emit)
+    return Worker(door, executor, options, means, asks=asks)
 
 
 def _executor(
-    app: str, settings: Settings, name: str, *, emit: Emit, hands: int
+    app: str, settings: Settings, name: str, *, emit: Emit, hands: int, asks: Asks
 ) -> tuple[Executor, Callable[[], str | None]]:
     """What executes, and who can say, once it has started, which database the app names."""
     options = CommandOptions(
@@ -72,18 +76,18 @@ def _executor(
     commands = Commands(options, worker=name, clock=monotonic)
     match settings.executor:
         case "hand":
-            pool = _hands(app, settings, name, emit=emit, hands=hands)
+            pool = _hands(app, settings, name, emit=emit, hands=hands, asks=asks)
             return Switch(pool, commands, lambda: pool.commands), lambda: pool.url
         case "inline":
             loaded = load_app(app)
-            inline = _inline(loaded, settings, name)
+            inline = _inline(loaded, settings, name, asks)
             return Switch(inline, commands, lambda: loaded.registry.commands), lambda: inline.url
         case chosen:
             alone = Alone(commands, options, Container() if chosen == "container" else None)
             return alone, lambda: alone.url
 
 
-def _inline(app: Any, settings: Settings, name: str) -> Inline:
+def _inline(app: Any, settings: Settings, name: str, asks: Asks) -> Inline:
     return Inline(
         app.registry,
         concurrency=settings.concurrency,
@@ -91,10 +95,12 @@ def _inline(app: Any, settings: Settings, name: str) -> Inline:
         worker=name,
         clock=monotonic,
         url=app.url,
+        asks=asks,
+        once=once,
     )
 
 
-def _hands(app: str, settings: Settings, name: str, *, emit: Emit, hands: int) -> Hands:
+def _hands(app: str, settings: Settings, name: str, *, emit: Emit, hands: int, asks: Asks) -> Hands:
     options = HandOptions(
         app=app,
         hands=hands,
@@ -106,7 +112,7 @@ def _hands(app: str, settings: Settings, name: str, *, emit: Emit, hands: int) -
         log_format=log_form(settings),
         log_level=settings.log_level,
     )
-    return Hands(options, worker=name, clock=monotonic, emit=emit)
+    return Hands(options, worker=name, clock=monotonic, emit=emit, asks=asks)
 
 
 def log_form(settings: Settings) -> Format:

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 
+from byrote.assembly.once import once
 from byrote.core.errors import ByroteError
 from byrote.executors.hand import Hand, die_with_parent, refuse
 from byrote.executors.loading import load_app
@@ -36,7 +37,7 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 -- the user's module may raise anything; say so and leave.
         sys.excepthook(type(error), error, error.__traceback__)
         refuse(link, f"Importing {settings['app']} raised {type(error).__name__}: {error}")
-    asyncio.run(Hand(link, app, settings).serve())
+    asyncio.run(Hand(link, app, settings, once).serve())
     sys.stdout.flush()
     sys.stderr.flush()
     # Threads stuck in a task must not keep a hand that was told to stop.

@@ -152,3 +152,33 @@ class Snooze(ByroteError):
     def __init__(self, after: timedelta | str | float) -> None:
         self.after = duration(after)
         super().__init__(f"The task stepped aside for {self.after}.")
+
+
+class NonDeterminism(ByroteError):
+    """A task took another way than its ledger remembers; its run ends, for good."""
+
+    code = "nondeterminism"
+
+    def __init__(self, sequence: int, recorded: str, now: str) -> None:
+        super().__init__(
+            f"Step {sequence} was {recorded} in an earlier attempt and is {now} now. Steps must "
+            "come in the same order in every attempt; give a changed task a new version."
+        )
+        self.sequence = sequence
+        self.recorded = recorded
+        self.now = now
+
+    def __reduce__(self) -> tuple[type["NonDeterminism"], tuple[int, str, str]]:
+        return type(self), (self.sequence, self.recorded, self.now)
+
+
+class LeaseGone(ByroteError):
+    """The attempt lost its lease: its step was not stored, and nobody will hear its outcome."""
+
+    code = "lease_gone"
+
+
+class WaitTimeout(ByroteError, TimeoutError):
+    """The signal a task waited for did not come in time."""
+
+    code = "wait_timeout"

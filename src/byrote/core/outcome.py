@@ -15,7 +15,8 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why an attempt ended without a result, safe to store and to show."""
 
     kind: str
-    """`raised`, `timeout`, `crashed`, `lost`, `bad_result`, `bad_arguments` or `unknown_task`;
+    """`raised`, `timeout`, `crashed`, `lost`, `bad_result`, `bad_arguments`,
+    `nondeterminism` or `unknown_task`;
     of a command also what `executors/envelope.py` lists."""
     type: str
     """The exception's class path, or the name of what happened."""
@@ -63,6 +64,10 @@ class Snoozed(msgspec.Struct, frozen=True, tag=True):
 
     after: timedelta
     output: Output | None = None
+    wait: str | None = None
+    """What a durable wait is for: `sleep` or `event`; None for a plain snooze."""
+    event: str | None = None
+    """The signal it waits for."""
 
 
 class Cancelled(msgspec.Struct, frozen=True, tag=True):

@@ -96,6 +96,8 @@ class SnoozeFor(msgspec.Struct, frozen=True):
     """Try again after a while; costs nothing."""
 
     delay: timedelta
+    wait: str | None = None
+    event: str | None = None
 
 
 class Release(msgspec.Struct, frozen=True):
@@ -121,8 +123,8 @@ def judge(run: Leased, outcome: Outcome) -> Verdict:  # noqa: PLR0911 -- one ret
             return FAIL
         case Failed(after=after):
             return _again(run, after)
-        case Snoozed(after=after):
-            return SnoozeFor(after)
+        case Snoozed(after=after, wait=wait, event=event):
+            return SnoozeFor(after, wait, event)
         case Cancelled():
             return Cancel()
         case Released():

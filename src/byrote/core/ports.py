@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The sockets others plug into: who executes, who tells the time, who draws lots, who listens."""
 
-from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from queue import SimpleQueue
+from typing import Any, NamedTuple, Protocol
 
 from byrote.core.event import Event
 from byrote.core.outcome import Outcome
@@ -13,6 +14,24 @@ type Emit = Callable[[Sequence[Event]], None]
 
 type Report = Callable[[Sequence[tuple[Leased, Outcome]]], None]
 """Takes attempts that have come to an end."""
+
+
+class Ask(NamedTuple):
+    """What an attempt wants of its run's ledger, and where the answer goes, from any thread."""
+
+    run: Leased
+    verb: str
+    """`load` for all of it, `note` for one more line."""
+    payload: Mapping[str, Any]
+    answer: Callable[[bool, Any], None]
+    """Whether it was done, and what came of it; of what was not, why, None for a lost lease."""
+
+
+type Asks = SimpleQueue[Ask | None]
+"""Asks on their way to whoever has the database; None is the last."""
+
+type Once = Callable[[str, str], tuple[bytes, Mapping[str, Any]]]
+"""The statement that marks an effect (a run's id, a key) as done, and its parameters."""
 
 
 class Clock(Protocol):

@@ -15,7 +15,14 @@ import msgspec
 
 from byrote.core.codec import PAYLOAD_MAX, pack, unpack
 from byrote.core.duration import micros
-from byrote.core.errors import BadPayload, Fatal, RetryLater, Snooze
+from byrote.core.errors import (
+    BadPayload,
+    Fatal,
+    LeaseGone,
+    NonDeterminism,
+    RetryLater,
+    Snooze,
+)
 from byrote.core.outcome import (
     TRACEBACK_MAX,
     Cancelled,
@@ -23,14 +30,17 @@ from byrote.core.outcome import (
     Fault,
     Outcome,
     Output,
+    Released,
     Snoozed,
     Succeeded,
     safe_text,
 )
 from byrote.core.task import Registry, Task
 from byrote.executors.context import Context
+from byrote.executors.desk import Desk
+from byrote.executors.ledger import Suspended
 
-RETURNED, RAISED, SNOOZED, CANCELLED, DECLINED = range(5)
+RETURNED, RAISED, SNOOZED, CANCELLED, DECLINED, RELEASED = range(6)
 
 type Job = Sequence[Any]
 """`[slot, id, task, version, spec, attempt, timeout_ms, queue, labels, trace, deadline]`."""
@@ -41,29 +51,31 @@ _NONE = pack(None)
 _NOTHING = [_NONE.text, _NONE.digest.hex()]
 
 
-def prepare(registry: Registry, job: Job) -> tuple[Task, list[Any], dict[str, Any]]:
+def prepare(
+    registry: Registry, job: Job, desk: Desk | None = None
+) -> tuple[Task, list[Any], dict[str, Any]]:
     """The task a job names, and what to call it with."""
     task = registry.find(job[2], job[3])
     spec = unpack(job[4])
     args = spec["args"]
     if task.takes_context:
-        args.insert(0, Context.of(job))
+        args.insert(0, Context.of(job, desk))
     return task, args, spec["kwargs"]
 
 
-def call_sync(registry: Registry, job: Job) -> Result:
+def call_sync(registry: Registry, job: Job, desk: Desk | None = None) -> Result:
     """Run one attempt of a sync task in this thread."""
     try:
-        task, args, kwargs = prepare(registry, job)
+        task, args, kwargs = prepare(registry, job, desk)
         return returned(job[0], task.function(*args, **kwargs))
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
         return raised(job[0], error)
 
 
-async def call_async(registry: Registry, job: Job) -> Result:
+async def call_async(registry: Registry, job: Job, desk: Desk | None = None) -> Result:
     """Run one attempt of an async task on this loop."""
     try:
-        task, args, kwargs = prepare(registry, job)
+        task, args, kwargs = prepare(registry, job, desk)
         return returned(job[0], await task.function(*args, **kwargs))
     except asyncio.CancelledError:
         raise
@@ -84,7 +96,9 @@ def returned(slot: int, value: object) -> Result:
     return [slot, RETURNED, packed.text, packed.digest.hex()]
 
 
-def raised(slot: int, error: BaseException) -> Result:
+def raised(  # noqa: PLR0911 -- one return per way to end.
+    slot: int, error: BaseException
+) -> Result:
     """A task ended by an exception: ours say what they want, all others are left to the policy."""
     match error:
         case Snooze():
@@ -94,8 +108,23 @@ def raised(slot: int, error: BaseException) -> Result:
             return [slot, RAISED, fault_of(error), delay, False]
         case Fatal():
             return [slot, RAISED, fault_of(error), None, True]
+        case Suspended():
+            return [slot, SNOOZED, micros(error.after), error.wait, error.event]
+        case BaseExceptionGroup() if waiting := error.subgroup(Suspended):
+            # A task group wraps whatever its tasks raise.
+            return raised(slot, _first(waiting))
+        case NonDeterminism():
+            return [slot, RAISED, fault_of(error) | {"kind": error.code}, None, True]
+        case LeaseGone():
+            # Whatever is said of it will not be heard; nothing is the least that can be said.
+            return [slot, RELEASED]
         case _:
             return [slot, RAISED, fault_of(error), None, False]
+
+
+def _first(group: BaseExceptionGroup[Any]) -> BaseException:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
 def fault_of(error: BaseException) -> dict[str, Any]:
@@ -137,6 +166,9 @@ def outcome_of(result: Result, attempt: int, worker: str) -> Outcome:
             after = None if result[3] is None else timedelta(microseconds=result[3])
             return Failed(fault, after=after, final=result[4], output=output)
         case 2:  # SNOOZED
-            return Snoozed(timedelta(microseconds=result[2]), output)
+            wait, event = result[3:5] if len(result) > 4 else (None, None)
+            return Snoozed(timedelta(microseconds=result[2]), output, wait, event)
+        case 5:  # RELEASED
+            return Released(output)
         case _:
             return Cancelled(output)

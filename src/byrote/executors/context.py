@@ -3,10 +3,20 @@
 
 import logging
 import time
-from collections.abc import Mapping, MutableMapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import cached_property
+from typing import Any, overload
 
 import msgspec
+
+from byrote.core.codec import unpack
+from byrote.core.errors import BadOption, WaitTimeout
+from byrote.executors.desk import Desk
+from byrote.executors.ledger import EVENT, SLEEP, Async, Ledger, Length, Sync, check_name
+from byrote.executors.once import ado_once, do_once
+
+_RAISE: Any = object()
 
 
 class Context:
@@ -25,15 +35,19 @@ class Context:
         self.deadline: float | None = None
         """Monotonic time (`time.monotonic()`) at which the attempt's timeout strikes, or None."""
         self.traceparent: str | None = None
+        self._desk: Desk | None = None
+        self._slot = 0
 
     @classmethod
-    def of(cls, job: Sequence[Any]) -> "Context":
+    def of(cls, job: Sequence[Any], desk: Desk | None = None) -> "Context":
         """The context of a job as it came over the wire."""
         labels = msgspec.json.decode(job[8]) if job[8] else {}
         ctx = cls(run_id=job[1], task=job[2], queue=job[7], attempt=job[5], labels=labels)
         if job[6] is not None:
             ctx.deadline = time.monotonic() + job[6] / 1000
         ctx.traceparent = job[9]
+        ctx._desk = desk
+        ctx._slot = job[0]
         return ctx
 
     @property
@@ -51,6 +65,85 @@ class Context:
             "queue": self.queue,
         }
         return _RunLogger(logging.getLogger(f"byrote.task.{self.task}"), fields)
+
+    # -- Durable steps ---------------------------------------------------------------------------
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger(self._open_desk(), self._slot, self.run_id, self.attempt)
+
+    def _open_desk(self) -> Desk:
+        if self._desk is None:
+            raise BadOption(
+                "Durable steps need a worker with the `hand` or `inline` executor; this attempt is "
+                "a command, or no attempt at all."
+            )
+        return self._desk
+
+    def step[R](self, name: str, function: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
+        """Call a function and store its result; a later attempt gets the result without a call."""
+        return Sync(self._ledger).step(name, function, args, kwargs)  # type: ignore[no-any-return]
+
+    @overload
+    async def astep[R](
+        self, name: str, function: Callable[..., Awaitable[R]], /, *args: Any, **kwargs: Any
+    ) -> R: ...
+
+    @overload
+    async def astep[R](
+        self, name: str, function: Callable[..., R], /, *args: Any, **kwargs: Any
+    ) -> R: ...
+
+    async def astep(self, name: str, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """As `step`, in an async task; the function may be async or not."""
+        return await Async(self._ledger).step(name, function, args, kwargs)
+
+    def sleep(self, length: Length) -> None:
+        """Give up the slot and go on after so long, in another attempt; restarts do no harm."""
+        Sync(self._ledger).wait(SLEEP, SLEEP, length)
+
+    async def asleep(self, length: Length) -> None:
+        """As `sleep`, in an async task."""
+        await Async(self._ledger).wait(SLEEP, SLEEP, length)
+
+    def wait_for(self, event: str, *, timeout: Length | None = None, default: Any = _RAISE) -> Any:
+        """Give up the slot until a signal comes, and return its payload.
+
+        When time is up first, returns the default, or raises WaitTimeout where there is none.
+        """
+        return _heard(event, Sync(self._ledger).wait(EVENT, event, timeout), default)
+
+    async def await_for(
+        self,
+        event: str,
+        *,
+        timeout: Length | None = None,  # noqa: ASYNC109 -- kept by the database, for days.
+        default: Any = _RAISE,
+    ) -> Any:
+        """As `wait_for`, in an async task."""
+        return _heard(event, await Async(self._ledger).wait(EVENT, event, timeout), default)
+
+    def once(self, key: str, connection: Any) -> AbstractContextManager[bool]:
+        """Do something in the same database once, however often the run is attempted.
+
+        `with ctx.once("charge", connection) as first:` is a transaction on a psycopg connection of
+        yours, or a savepoint in the one it is in; `first` is False when it was committed before.
+        """
+        check_name(key)
+        return do_once(self._open_desk().once, self.run_id, key, connection)
+
+    def aonce(self, key: str, connection: Any) -> AbstractAsyncContextManager[bool]:
+        """As `once`, with an async connection: `async with ctx.aonce(…) as first:`."""
+        check_name(key)
+        return ado_once(self._open_desk().once, self.run_id, key, connection)
+
+
+def _heard(event: str, text: str | None, default: Any) -> Any:
+    if text is not None:
+        return unpack(text)
+    if default is _RAISE:
+        raise WaitTimeout(f"No signal {event!r} came in time.")
+    return default
 
 
 class _RunLogger(logging.LoggerAdapter[logging.Logger]):

@@ -17,6 +17,7 @@ from byrote.core.task import Registry
 from byrote.executors import call
 from byrote.executors.board import Board
 from byrote.executors.call import Job, Result
+from byrote.executors.desk import Desk
 from byrote.executors.output import Tray, open_tray
 
 
@@ -31,8 +32,10 @@ class Engine:
         *,
         concurrency: int,
         threads: int,
+        desk: Desk | None = None,
     ) -> None:
         self._registry = registry
+        self._desk = desk
         self._async = {task.key: task.is_async for task in registry}
         self._board = board
         self._deliver = deliver
@@ -88,8 +91,9 @@ class Engine:
         open_tray(tray)
         if job[6] is not None:
             alarm = self._loop.call_later(job[6] / 1000, self._strike, slot)
+        coroutine = call.call_async(self._registry, job, self._desk)
         try:
-            result = await _Stepped(call.call_async(self._registry, job), self._board, slot)
+            result = await _Stepped(coroutine, self._board, slot)
         except asyncio.CancelledError as error:
             match self._stopping.get(slot):
                 case "timeout":
@@ -119,11 +123,12 @@ class Engine:
 
     def _work(self, place: int) -> None:
         board, done, registry, get = self._board, self._done, self._registry, self._sync.get
+        desk = self._desk
         while (job := get()) is not None:
             if board.begin(job[0], place, job[10]):
                 tray = Tray()
                 open_tray(tray)
-                done.append(tray.close_with(call.call_sync(registry, job)))
+                done.append(tray.close_with(call.call_sync(registry, job, desk)))
                 board.leave(place)
             else:
                 done.append([job[0], call.DECLINED])

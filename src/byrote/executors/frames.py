@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Length-prefixed MessagePack over a socket: what the supervisor and its hands say to each other.
 
-To a hand: `["work", [job, …]]`, `["cancel", [slot, …]]`, `["stop"]`.
-From a hand: `["ready", {…}]`, `["done", [result, …]]`.
+To a hand: `["work", [job, …]]`, `["cancel", [slot, …]]`, `["stop"]`,
+`["answer", slot, number, ok, payload]`.
+From a hand: `["ready", {…}]`, `["done", [result, …]]`, `["ask", [slot, number, verb, payload]]`.
 A job and a result are flat arrays, see `engine.py`: fifty of them cost less than one round trip.
 """
 

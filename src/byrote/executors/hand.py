@@ -13,9 +13,12 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from typing import Any
 
+from byrote.core.ports import Once
 from byrote.executors.board import Board
+from byrote.executors.desk import Desk
 from byrote.executors.engine import Engine
 from byrote.executors.frames import Frames, frame
 from byrote.executors.loading import introduction
@@ -42,8 +45,9 @@ def refuse(link: socket.socket, reason: str) -> None:
 class Hand:
     """One hand at work."""
 
-    def __init__(self, link: socket.socket, app: Any, settings: dict[str, Any]) -> None:
+    def __init__(self, link: socket.socket, app: Any, settings: dict[str, Any], once: Once) -> None:
         self._link = link
+        self._once = once
         self._app = app
         self._settings = settings
         self._frames = Frames()
@@ -55,12 +59,14 @@ class Hand:
         loop = asyncio.get_running_loop()
         self._loop = loop
         self._link.setblocking(False)
+        self._desk = Desk(self._ask, self._once)
         self._engine = Engine(
             self._app.registry,
             Board(self._settings["board"]),
             self._deliver,
             concurrency=self._settings["concurrency"],
             threads=self._settings["threads"],
+            desk=self._desk,
         )
         self._send(frame(["ready", introduction(self._app)]))
         loop.add_reader(self._link.fileno(), self._receive)
@@ -85,11 +91,18 @@ class Hand:
                     self._engine.put(jobs)
                 case ["cancel", slots]:
                     self._engine.cancel(slots)
+                case ["answer", _slot, number, ok, payload]:
+                    self._desk.answer(number, ok, payload)
                 case ["stop"]:
                     self._stopped.set()
 
     def _deliver(self, results: list[list[Any]]) -> None:
         self._send(frame(["done", results]))
+
+    def _ask(self, slot: int, number: int, verb: str, payload: Mapping[str, Any]) -> None:
+        # Only the loop's thread writes to the socket.
+        piece = frame(["ask", [slot, number, verb, payload]])
+        self._loop.call_soon_threadsafe(self._send, piece)
 
     def _send(self, piece: bytes) -> None:
         if self._unsent:

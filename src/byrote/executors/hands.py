@@ -24,11 +24,12 @@ from byrote.core.command import Command
 from byrote.core.errors import BadOption
 from byrote.core.event import HandEnded, HandStarted
 from byrote.core.outcome import Cancelled, Failed, Released
-from byrote.core.ports import Clock, Emit, Report, Room
+from byrote.core.ports import Asks, Clock, Emit, Report, Room
 from byrote.core.run import Leased
 from byrote.executors import call
 from byrote.executors.burial import Death, bury, oom_kills
 from byrote.executors.child import Child
+from byrote.executors.desk import pass_on
 from byrote.executors.orphans import adopt_orphans, end_orphans
 from byrote.executors.roster import STOP_GRACE_S, Reports, Roster
 
@@ -68,7 +69,9 @@ class Hands:
         clock: Clock,
         emit: Emit,
         environment: Mapping[str, str] | None = None,
+        asks: Asks | None = None,
     ) -> None:
+        self._asks = asks
         self._options = options
         self._environment = dict(os.environ if environment is None else environment)
         self._worker = worker
@@ -250,12 +253,26 @@ class Hands:
                     self._elsewhere(again)
                     if child.reserved:
                         self._roster.attend()
+                case ["ask", asked]:
+                    self._ask(child, asked)
                 case ["ready", told]:
                     self._welcome(child, told)
                 case ["refused", reason]:
                     self._refusal = reason
         if child.deaf:
             child.crash()
+
+    def _ask(self, child: Child, asked: list[Any]) -> None:
+        slot, number, verb, payload = asked
+
+        def answer(ok: bool, said: Any) -> None:
+            with self._roster.lock:
+                child.send(["answer", slot, number, ok, said])
+                backed_up = child.unsent
+            if backed_up and not self._stopping:
+                self._nudge()
+
+        pass_on(self._asks, child.jobs.get(slot), (verb, payload), answer)
 
     def _welcome(self, child: Child, told: dict[str, Any]) -> None:
         self._roster.kinds = self._roster.kinds | told["tasks"]

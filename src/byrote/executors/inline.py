@@ -9,16 +9,18 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from byrote.core.errors import BadOption
 from byrote.core.outcome import Outcome, Released
-from byrote.core.ports import Clock, Report, Room
+from byrote.core.ports import Asks, Clock, Once, Report, Room
 from byrote.core.run import Leased
 from byrote.core.task import Registry
 from byrote.executors import call
 from byrote.executors.board import SLOTS, Board
 from byrote.executors.child import job_of
+from byrote.executors.desk import Desk, pass_on
 from byrote.executors.engine import Engine
 from byrote.executors.tempo import Tempos
 
@@ -35,8 +37,12 @@ class Inline:
         worker: str,
         clock: Clock,
         url: str | None = None,
+        asks: Asks | None = None,
+        once: Once | None = None,
     ) -> None:
         self.url = url
+        self._asks = asks
+        self._once = once
 
         self._registry = registry
         self._limits = {False: threads, True: concurrency}
@@ -69,16 +75,27 @@ class Inline:
     async def _live(self, started: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
+        self._desk = None if self._once is None else Desk(self._ask, self._once)
         self._engine = Engine(
             self._registry,
             self._board,
             self._done,
             concurrency=self._limits[True],
             threads=self._limits[False],
+            desk=self._desk,
         )
         started.set()
         await self._stopped.wait()
         self._engine.close()
+
+    def _ask(self, slot: int, number: int, verb: str, payload: Mapping[str, Any]) -> None:
+        desk = self._desk
+        assert desk is not None  # noqa: S101 -- it is the desk that asks.
+
+        def answer(ok: bool, said: Any) -> None:
+            desk.answer(number, ok, said)
+
+        pass_on(self._asks, self._jobs.get(slot), (verb, payload), answer)
 
     @property
     def tasks(self) -> Sequence[str]:

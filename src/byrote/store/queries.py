@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from byrote.core.codec import Packed
 from byrote.core.duration import micros
 from byrote.core.policy import LOSSES_MAX, ONCE
 from byrote.core.run import Leased, Run
@@ -141,6 +142,41 @@ def settled(leases: Sequence[Leased]) -> Query[str]:
 
 def _leases(leases: Sequence[Leased]) -> str:
     return _encode([{"id": lease.id, "token": lease.token} for lease in leases]).decode()
+
+
+def step(steps: Sequence[Mapping[str, Any]]) -> Query[rows.Noted]:
+    """Write steps under their leases; what is missing from the answer lost its lease."""
+    return Query("step", {"steps": _encode(steps).decode()}, lambda row: rows.Noted(*row))
+
+
+def steps(ids: Sequence[str]) -> Query[rows.StepRow]:
+    """The ledgers of these runs, each in order."""
+    return Query("steps", {"ids": list(ids)}, lambda row: rows.StepRow(*row))
+
+
+def signal(run_id: str, signal_id: str, event: str, payload: Packed) -> Query[str]:
+    """Send an unfinished run a signal; gives its status, nothing when there is no such run."""
+    args = {
+        "id": run_id,
+        "signal": signal_id,
+        "event": event,
+        "payload": payload.text,
+        "hash": payload.digest,
+    }
+    return Query("signal", args, lambda row: str(row[0]))
+
+
+def once(run_id: str, key: str) -> Query[int]:
+    """Mark an effect of a run as done; no row when it was done before."""
+    return Query("once", {"id": run_id, "key": key}, lambda row: int(row[0]))
+
+
+def forget(
+    *, keep_done: timedelta = timedelta(days=30), limit: int = 5_000
+) -> Query[tuple[int, int, int]]:
+    """Delete some steps, signals and marks of runs that are gone; gives how many of each."""
+    args = {"keep_done": keep_done, "limit": limit}
+    return Query("forget", args, lambda row: (row[0], row[1], row[2]))
 
 
 def sweep(*, limit: int = 1_000) -> Query[rows.Swept]:

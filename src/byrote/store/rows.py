@@ -124,6 +124,34 @@ class Printed(msgspec.Struct, frozen=True):
     stderr_dropped: int
 
 
+class Noted(msgspec.Struct, frozen=True):
+    """A step as the ledger has it now."""
+
+    id: str
+    sequence: int
+    open: bool
+    """A sleep or a wait that is not over."""
+    result_json: str | None
+    left_us: int | None
+    """Until it is over by itself; None when it never is."""
+
+
+class StepRow(msgspec.Struct, frozen=True):
+    """One line of a run's ledger."""
+
+    run_id: str
+    sequence: int
+    kind: str
+    """`step`, `sleep` or `event`."""
+    name: str
+    open: bool
+    result_json: str | None
+    result_hash: str | None
+    attempt: int
+    at: datetime
+    wake_at: datetime | None
+
+
 class Duty(msgspec.Struct, frozen=True):
     """A duty that is due and was taken."""
 

@@ -176,6 +176,8 @@ def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
         row["output"] = msgspec.to_builtins(outcome.output)
     if isinstance(verdict, RetryIn | SnoozeFor):
         row["delay_us"] = micros(verdict.delay)
+    if isinstance(verdict, SnoozeFor) and verdict.wait is not None:
+        row["wait"], row["event"] = verdict.wait, verdict.event
     return row
 
 

@@ -22,6 +22,7 @@ EVERY = {
 TICK_S = 0.25
 PROMOTE_MAX = 1_000
 ARCHIVE_STEP = 1_000
+FORGET_STEP = 5_000
 ARCHIVE_BUSY_S = 0.05
 ARCHIVE_IDLE_S = 0.5
 """How much of each second goes to archiving: a twentieth beside work, half of it otherwise."""
@@ -74,6 +75,13 @@ class Sweeper:
                 self._link.once(queries.partition())
             case "prune":
                 self._link.once(queries.prune())
+                self._forget()
+
+    def _forget(self) -> None:
+        while not self._stopped.is_set():
+            [counts] = self._link.run(queries.forget(limit=FORGET_STEP))
+            if max(counts) < FORGET_STEP:
+                return
 
     def _promote(self) -> None:
         while True:

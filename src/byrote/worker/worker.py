@@ -6,6 +6,7 @@ import platform
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,7 +15,7 @@ import psycopg
 from byrote.core import event
 from byrote.core.errors import ByroteError, DatabaseUnreachable
 from byrote.core.outcome import Outcome
-from byrote.core.ports import Executor
+from byrote.core.ports import Asks, Executor
 from byrote.core.run import Leased
 from byrote.store import migrate
 from byrote.store.connect import PLAN_GUARDS, Door
@@ -24,6 +25,7 @@ from byrote.worker.held import Held
 from byrote.worker.keeper import Keeper
 from byrote.worker.means import Means
 from byrote.worker.recorder import Recorder
+from byrote.worker.scribe import Scribe
 from byrote.worker.sweeper import Sweeper
 
 LAST_WORDS_S = 1.0
@@ -64,8 +66,11 @@ class Worker:
         executor: Executor,
         options: WorkerOptions,
         means: Means,
+        *,
+        asks: Asks | None = None,
     ) -> None:
         self._find_door = door
+        self._asks: Asks = SimpleQueue() if asks is None else asks
         self._executor = executor
         self._options = options
         self._means = means
@@ -107,6 +112,7 @@ class Worker:
             self._tell_start()
             self._start("recorder", "finish", parts.recorder.run)
             self._start("keeper", "renew", parts.keeper.run)
+            self._start("scribe", "steps", Scribe(self._link("steps"), self._asks).run)
             self._start("sweeper", "duties", parts.sweeper.run)
             self._start("claimer", "claim", self._claim_until_dry)
             self._wanted.wait()
@@ -159,7 +165,7 @@ class Worker:
 
     def _link(self, purpose: str, *settings: str) -> Link:
         # Claims and duties are given up at the first word of stopping; verdicts and leases not.
-        needed = purpose in {"finish", "renew"}
+        needed = purpose in {"finish", "renew", "steps"}
         link = Link(
             self._door,
             purpose,
@@ -260,6 +266,7 @@ class Worker:
         if self._held:
             self._executor.kill()
         self._executor.stop()
+        self._asks.put(None)
         recorder.close()
         self._join("recorder", last)
         keeper.stop()

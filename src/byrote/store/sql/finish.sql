@@ -1,6 +1,8 @@
 -- Settle attempts by their verdicts; only the holder of an unexpired lease is heard, by the database's clock.
 -- Verdicts: S succeeded, R retry later, F failed for good (moves to the dead letters), C cancelled,
 -- Z snoozed, L released unharmed, X gone down through no proven fault of its own.
+-- A Z may say what it waits for (`wait`: sleep or event) and for which `event`. One whose signal has come meanwhile does
+-- not wait: `parked` asks byrote_signalled, again if it had to wait for a signal that was changing the row.
 -- A run that somebody wants cancelled does not come back: R, Z, L and X become C.
 -- The answer names what was accepted and as what; what is missing lost its lease. The token stays in the row, so that a sender
 -- whose answer was lost can ask again (settled.sql).
@@ -10,9 +12,11 @@ with clock as materialized (
   select byrote_now() as now
 ),
 sent as materialized (
-  select id, token, verdict, result, hash, delay_us, error || jsonb_build_object('at', (select now from clock)) as error, output
+  select id, token, verdict, result, hash, delay_us, error || jsonb_build_object('at', (select now from clock)) as error, output,
+    wait, event
   from jsonb_to_recordset(%(verdicts)s::jsonb) as sent (
-    id uuid, token uuid, verdict "char", result text, hash text, error jsonb, delay_us bigint, output jsonb
+    id uuid, token uuid, verdict "char", result text, hash text, error jsonb, delay_us bigint, output jsonb,
+    wait text, event text
   )
 ),
 settled as (
@@ -26,7 +30,7 @@ settled as (
       wait_reason = case
         when run.cancel_requested_at is not null or coalesce(sent.delay_us, 0) <= 0 then null
         when sent.verdict = 'R' then 'retry'
-        when sent.verdict = 'Z' then 'snooze'
+        when sent.verdict = 'Z' then coalesce(sent.wait, 'snooze')
       end,
       run_after = case
         when sent.delay_us > 0 then (select now from clock) + sent.delay_us * interval '1 microsecond'
@@ -53,6 +57,37 @@ settled as (
       leased_until = null
   from sent
   where sent.verdict <> 'F'
+    and sent.event is null
+    and run.result_id = sent.id
+    and run.lease_token = sent.token
+    and run.status || '' = 'RUNNING'
+    and run.leased_until > (select now from clock)
+  returning
+    run.result_id, run.attempts, run.moves, run.leased_by, run.queue_name, run.status,
+    case when run.status = 'CANCELLED' then 'C' else sent.verdict end as verdict,
+    sent.delay_us, sent.error, sent.output
+),
+parked as (
+  update byrote_task_runs as run
+  set (status, wait_reason, run_after, rank) = (
+        select
+          case when run.cancel_requested_at is not null then 'CANCELLED' when signal.came then 'READY' else 'WAITING' end,
+          case when run.cancel_requested_at is null and not signal.came then sent.wait end,
+          case
+            when signal.came then run.run_after
+            else (select now from clock) + sent.delay_us * interval '1 microsecond'
+          end,
+          case
+            when signal.came then run.rank
+            else run.rank + byrote_micros((select now from clock)) + sent.delay_us - byrote_micros(run.run_after)
+          end
+        from (select byrote_signalled(run.result_id, sent.event) or sent.delay_us <= 0 as came offset 0) as signal
+      ),
+      moves = run.moves + 1,
+      finished_at = case when run.cancel_requested_at is not null then (select now from clock) end,
+      leased_until = null
+  from sent
+  where sent.event is not null
     and run.result_id = sent.id
     and run.lease_token = sent.token
     and run.status || '' = 'RUNNING'
@@ -93,6 +128,8 @@ died as (
 heard as (
   select result_id, attempts, moves, leased_by, verdict, delay_us, error, output from settled
   union all
+  select result_id, attempts, moves, leased_by, verdict, delay_us, error, output from parked
+  union all
   select result_id, attempts, moves + 1, leased_by, 'F', null, error, output from gone
 ),
 printed as (
@@ -124,7 +161,11 @@ told as (
 ),
 woken as (
   select pg_notify('byrote_ready', queue_name)
-  from (select distinct queue_name from settled where status = 'READY') as fresh
+  from (
+    select queue_name from settled where status = 'READY'
+    union
+    select queue_name from parked where status = 'READY'
+  ) as fresh
   where exists (select 1 from byrote_workers as worker where worker.idle and fresh.queue_name = any (worker.queues))
 )
 select heard.result_id::text, heard.verdict::text, (select count(*) from woken) as woken

@@ -12,7 +12,16 @@ forgotten as (
   where dead.finished_at < (select now from clock) - coalesce(
     (select queue.keep_dead from byrote_queues as queue where queue.queue_name = dead.queue_name), %(keep_dead)s::interval
   )
-  returning 1
+  returning dead.result_id
+),
+steps as (
+  delete from byrote_steps using forgotten where byrote_steps.result_id = forgotten.result_id
+),
+signals as (
+  delete from byrote_signals using forgotten where byrote_signals.result_id = forgotten.result_id
+),
+marks as (
+  delete from byrote_once using forgotten where byrote_once.result_id = forgotten.result_id
 ),
 silent as (
   delete from byrote_workers as worker

@@ -1,5 +1,5 @@
 -- Give runs another chance now, with a fresh budget: the dead come back, the waiting stop waiting.
--- Attempts go on rising; nothing of the run's history is lost.
+-- Attempts go on rising; nothing of the run's history is lost. A sleep or a wait for a signal ends now, too.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -32,8 +32,15 @@ hurried as (
       moves = run.moves + 1
   where run.result_id = any (%(ids)s::uuid[])
     and run.status = 'WAITING'
-    and run.wait_reason in ('due', 'retry', 'snooze')
+    and run.wait_reason in ('due', 'retry', 'snooze', 'sleep', 'event')
   returning run.result_id, run.attempts, run.moves, run.queue_name
+),
+awake as (
+  update byrote_steps as step
+  set open = false
+  from hurried
+  where step.result_id = hurried.result_id
+    and step.open
 ),
 ready as (
   select * from revived

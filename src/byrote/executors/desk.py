@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""Where attempts ask for their run's ledger and wait for the answer.
+
+Hands have no database: an ask goes out through `send`, to the supervisor or to a thread of this
+process, and its answer comes back through `answer`, on whatever thread. A sync task waits in its
+own thread, an async one on its loop.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from byrote.core.errors import BadOption
+from byrote.core.ports import Ask, Asks, Once
+from byrote.core.run import Leased
+
+
+class Answer(NamedTuple):
+    """What became of an ask."""
+
+    ok: bool
+    payload: Any
+
+
+type Send = Callable[[int, int, str, Mapping[str, Any]], None]
+"""Takes a slot, a number for the answer, a verb and its payload; from any thread."""
+
+
+type Reply = Callable[[bool, Any], None]
+"""Takes an answer; from any thread."""
+
+
+class Desk:
+    """The asks of one process that have no answer yet."""
+
+    def __init__(self, send: Send, once: Once) -> None:
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._numbers = itertools.count()
+        self._open: dict[int, Future[Answer]] = {}
+        self.once = once
+        """How an effect is marked as done."""
+
+    def ask(self, slot: int, verb: str, payload: Mapping[str, Any]) -> Answer:
+        """Ask and wait in this thread, which must not be the one that hears the answers."""
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None
+        if here is self._loop:
+            raise BadOption(
+                "An async task must not block: await ctx.astep, asleep and await_for, not "
+                "ctx.step, sleep and wait_for."
+            )
+        return self._put(slot, verb, payload).result()
+
+    async def aask(self, slot: int, verb: str, payload: Mapping[str, Any]) -> Answer:
+        """Ask and let others work until the answer is there."""
+        return await asyncio.wrap_future(self._put(slot, verb, payload))
+
+    def _put(self, slot: int, verb: str, payload: Mapping[str, Any]) -> Future[Answer]:
+        number = next(self._numbers)
+        future: Future[Answer] = Future()
+        self._open[number] = future
+        self._send(slot, number, verb, payload)
+        return future
+
+    def answer(self, number: int, ok: bool, payload: Any) -> None:
+        """The answer has come; nobody may be waiting for it any more."""
+        future = self._open.pop(number, None)
+        if future is not None and future.set_running_or_notify_cancel():
+            future.set_result(Answer(ok, payload))
+
+
+def pass_on(
+    asks: Asks | None, run: Leased | None, ask: tuple[str, Mapping[str, Any]], answer: Reply
+) -> None:
+    """Put an ask where it is served; one that is not of this very attempt has lost its lease."""
+    verb, payload = ask
+    if asks is None:
+        answer(False, "this executor has no database")
+    elif run is None or (run.id, run.attempt) != (payload["run"], payload["attempt"]):
+        answer(False, None)
+    else:
+        asks.put(Ask(run, verb, payload, answer))

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""One attempt's view of its run's ledger: what has been done already, and what comes next.
+
+What is true: the database's rows, written under the lease. This is a copy, read once, before the
+first step of any attempt but the first; only the holder of the lease adds to it, so it stays true.
+Every step, sleep and wait takes the next number in the order of the calls. A line found under that
+number must be of the same kind and name, or the task has taken another way: NonDeterminism.
+
+The rules are written once, as generators that yield what to ask; `Sync` and `Async` ask it.
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextvars import ContextVar
+from datetime import timedelta
+from inspect import isawaitable, iscoroutine
+from typing import Any, NamedTuple
+
+from byrote.core.codec import pack, unpack
+from byrote.core.duration import DURATION_MAX, duration, micros
+from byrote.core.errors import BadOption, BadPayload, ByroteError, LeaseGone, NonDeterminism
+from byrote.executors.desk import Answer, Desk
+
+STEPS_MAX = 10_000
+"""Steps, sleeps and waits of one run."""
+CHARS_MAX = 64 * 1024 * 1024
+"""Characters of JSON of all results of one run: every later attempt reads them."""
+NAME_MAX = 200
+
+STEP, SLEEP, EVENT = "step", "sleep", "event"
+
+_inside: ContextVar[bool] = ContextVar("byrote_inside_a_step", default=False)
+
+type Length = timedelta | str | float
+type Asking[T] = Generator[tuple[str, dict[str, Any]], Answer, T]
+
+
+class Suspended(BaseException):
+    """Ends an attempt that waits. No Exception: a task's own `except` must not stop it."""
+
+    def __init__(self, after: timedelta, wait: str, event: str | None) -> None:
+        super().__init__(f"The attempt gives up its place and waits ({wait}).")
+        self.after = after
+        self.wait = wait
+        self.event = event
+
+
+class Line(NamedTuple):
+    """One line of the ledger."""
+
+    kind: str
+    name: str
+    open: bool
+    text: str | None
+
+
+class Ledger:
+    """The steps of one attempt, in order."""
+
+    def __init__(self, desk: Desk, slot: int, run_id: str, attempt: int) -> None:
+        self.desk = desk
+        self.slot = slot
+        self._who = {"run": run_id, "attempt": attempt}
+        self._known: dict[int, Line] | None = {} if attempt == 1 else None
+        self._count = 0
+        self._size = 0
+        self._over: BaseException | None = None
+
+    def number(self, kind: str, name: str) -> int:
+        """The place of the call that is made now."""
+        if self._over is not None:
+            # The task caught what ended it: it is told again, and changes nothing more.
+            raise self._over
+        if _inside.get():
+            raise BadOption(f"{_spoken(kind, name)} is inside another step; only tasks have steps.")
+        check_name(name)
+        self._count += 1
+        if self._count > STEPS_MAX:
+            raise BadOption(f"A run has at most {STEPS_MAX:,} steps; split it into several runs.")
+        return self._count
+
+    def find(self, number: int, kind: str, name: str) -> Asking[Line | None]:
+        """The line written under this number, if there is one; NonDeterminism if it is another."""
+        if self._known is None:
+            rows = self._heard((yield "load", self._who))
+            self._known = {row[0]: Line(*row[1:]) for row in rows}
+            self._size = sum(len(line.text or "") for line in self._known.values())
+        line = self._known.get(number)
+        if line is not None and (line.kind, line.name) != (kind, name):
+            self._over = NonDeterminism(number, _spoken(line.kind, line.name), _spoken(kind, name))
+            raise self._over
+        return line
+
+    def keep(self, number: int, name: str, value: object) -> Asking[None]:
+        """Write a finished step; BadPayload when its result cannot be stored."""
+        if iscoroutine(value):
+            value.close()
+        try:
+            packed = pack(value)
+        except BadPayload as error:
+            reason = f"The result of step {name!r} cannot be stored: {error.reason}"
+            raise BadPayload(error.path, reason) from None
+        self._size += len(packed.text)
+        if self._size > CHARS_MAX:
+            reason = f"The results of all steps of a run have at most {CHARS_MAX:,} characters."
+            raise BadPayload("$", reason)
+        line = {"sequence": number, "kind": STEP, "name": name}
+        result = {"result": packed.text, "hash": packed.digest.hex()}
+        self._heard((yield "note", self._who | line | result))
+
+    def wait(self, kind: str, name: str, length: timedelta | None) -> Asking[str | None]:
+        """What a wait ended with, None for its time being up; Suspended while it goes on."""
+        number = self.number(kind, name)
+        line = yield from self.find(number, kind, name)
+        if line is not None and not line.open:
+            return line.text
+        delay = None if length is None else micros(length)
+        asked = {"sequence": number, "kind": kind, "name": name, "delay_us": delay}
+        is_open, text, left_us = self._heard((yield "note", self._who | asked))
+        if not is_open or (left_us is not None and left_us <= 0 and kind == SLEEP):
+            return text  # type: ignore[no-any-return]
+        after = DURATION_MAX if left_us is None else timedelta(microseconds=max(left_us, 0))
+        self._over = Suspended(after, kind, name if kind == EVENT else None)
+        raise self._over
+
+    def _heard(self, answer: Answer) -> Any:
+        if answer.ok:
+            return answer.payload
+        if answer.payload is None:
+            self._over = LeaseGone("The attempt lost its lease; another one goes on.")
+            raise self._over
+        raise ByroteError(f"The ledger could not be asked: {answer.payload}")
+
+
+class Sync:
+    """Asks and waits in the task's thread."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def step(self, name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """The function's result, of an earlier attempt if one finished this step."""
+        number = self._ledger.number(STEP, name)
+        line = self._run(self._ledger.find(number, STEP, name))
+        if line is not None:
+            return unpack(line.text or "null")
+        with _within():
+            value = function(*args, **kwargs)
+        self._run(self._ledger.keep(number, name, value))
+        return value
+
+    def wait(self, kind: str, name: str, length: Length | None) -> str | None:
+        """What a wait ended with; Suspended while it goes on."""
+        return self._run(self._ledger.wait(kind, name, _length(length)))
+
+    def _run[T](self, asking: Asking[T]) -> T:
+        try:
+            verb, payload = next(asking)
+            while True:
+                verb, payload = asking.send(self._ledger.desk.ask(self._ledger.slot, verb, payload))
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+
+
+class Async:
+    """Asks and lets other tasks of the loop work meanwhile."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    async def step(self, name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """The function's result, awaited, or that of an earlier attempt."""
+        number = self._ledger.number(STEP, name)
+        line = await self._run(self._ledger.find(number, STEP, name))
+        if line is not None:
+            return unpack(line.text or "null")
+        with _within():
+            value = function(*args, **kwargs)
+            if isawaitable(value):
+                value = await value
+        await self._run(self._ledger.keep(number, name, value))
+        return value
+
+    def wait(self, kind: str, name: str, length: Length | None) -> Awaitable[str | None]:
+        """What a wait ended with; Suspended while it goes on."""
+        return self._run(self._ledger.wait(kind, name, _length(length)))
+
+    async def _run[T](self, asking: Asking[T]) -> T:
+        try:
+            verb, payload = next(asking)
+            while True:
+                verb, payload = asking.send(
+                    await self._ledger.desk.aask(self._ledger.slot, verb, payload)
+                )
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def _within() -> Iterator[None]:
+    token = _inside.set(True)
+    try:
+        yield
+    finally:
+        _inside.reset(token)
+
+
+def _length(value: Length | None) -> timedelta | None:
+    return None if value is None else duration(value)
+
+
+def _spoken(kind: str, name: str) -> str:
+    return {STEP: f"step {name!r}", SLEEP: "a sleep", EVENT: f"a wait for {name!r}"}[kind]
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot name a step, an event or an effect."""
+    if not isinstance(name, str) or not 1 <= len(name) <= NAME_MAX or not name.isprintable():
+        raise BadOption(f"A name has 1 to {NAME_MAX} printable characters, not {name!r:.80}.")

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Serves the ledgers of runs under way: whatever attempts have asked since the last look.
+
+Hands have no database; their asks come through a queue and are answered from one thread with one
+connection, in batches: one at idle, hundreds under load. Both statements may run twice without
+harm, so a lost answer is simply asked for again. A step whose lease does not hold is refused by the
+statement itself, and its attempt is told so.
+"""
+
+from collections.abc import Sequence
+from queue import Empty
+from typing import Any
+
+import psycopg
+
+from byrote.core.ports import Ask, Asks
+from byrote.store import queries
+from byrote.store.rows import Noted, StepRow
+from byrote.store.sync import Link
+
+NOTES_MAX = 500
+CHARS_MAX = 8 * 1024 * 1024
+"""Characters of results after which a batch is full."""
+LOADS_MAX = 16
+"""Ledgers read in one go; each may be large."""
+
+
+class Scribe:
+    """The worker's ledger keeper, on a thread and a connection of its own."""
+
+    def __init__(self, link: Link, asks: Asks) -> None:
+        self._link = link
+        self._asks = asks
+        self._closing = False
+
+    def run(self) -> None:
+        """Answer until the queue says that it was all."""
+        while not self._closing:
+            batch = self._batch()
+            loads = [ask for ask in batch if ask.verb == "load"]
+            for start in range(0, len(loads), LOADS_MAX):
+                self._serve(loads[start : start + LOADS_MAX])
+            self._serve([ask for ask in batch if ask.verb != "load"])
+
+    def _batch(self) -> list[Ask]:
+        batch: list[Ask] = []
+        size = 0
+        ask = self._asks.get()
+        try:
+            while ask is not None:
+                batch.append(ask)
+                size += len(ask.payload.get("result") or "")
+                if len(batch) >= NOTES_MAX or size >= CHARS_MAX:
+                    return batch
+                ask = self._asks.get_nowait()
+        except Empty:
+            return batch
+        self._closing = True
+        return batch
+
+    def _serve(self, asks: Sequence[Ask]) -> None:
+        if not asks:
+            return
+        try:
+            answers = self._load(asks) if asks[0].verb == "load" else self._note(asks)
+        except psycopg.Error as error:
+            self._serve_apart(asks, error)
+            return
+        for ask, answer in zip(asks, answers, strict=True):
+            ask.answer(answer is not None, answer)
+
+    def _serve_apart(self, asks: Sequence[Ask], error: psycopg.Error) -> None:
+        """One ask the database will not take must not hold back the others."""
+        if len(asks) > 1:
+            for ask in asks:
+                self._serve([ask])
+        else:
+            asks[0].answer(False, " ".join(str(error).split())[:300])
+
+    def _load(self, asks: Sequence[Ask]) -> list[list[Any]]:
+        ledgers: dict[str, list[StepRow]] = {ask.run.id: [] for ask in asks}
+        for row in self._link.run(queries.steps(list(ledgers))):
+            ledgers[row.run_id].append(row)
+        return [
+            [[s.sequence, s.kind, s.name, s.open, s.result_json] for s in ledgers[ask.run.id]]
+            for ask in asks
+        ]
+
+    def _note(self, asks: Sequence[Ask]) -> list[list[Any] | None]:
+        """What the ledger has now; None where the lease did not hold."""
+        rows = [{**ask.payload, "id": ask.run.id, "token": ask.run.token} for ask in asks]
+        noted: dict[tuple[str, int], Noted] = {
+            (row.id, row.sequence): row for row in self._link.run(queries.step(rows))
+        }
+        found = [noted.get((ask.run.id, ask.payload["sequence"])) for ask in asks]
+        return [None if row is None else [row.open, row.result_json, row.left_us] for row in found]
