@@ -11,10 +11,13 @@ if TYPE_CHECKING:
     from byrote.core.errors import (
         ByroteError,
         Fatal,
+        LeaseGone,
+        NonDeterminism,
         ResultTimeout,
         RetryLater,
         RunFailed,
         Snooze,
+        WaitTimeout,
     )
     from byrote.core.policy import Retry
     from byrote.core.run import Run
@@ -30,7 +33,9 @@ __all__ = [
     "Context",
     "Fatal",
     "LargePayload",
+    "LeaseGone",
     "Limits",
+    "NonDeterminism",
     "ResultTimeout",
     "Retry",
     "RetryLater",
@@ -41,6 +46,7 @@ __all__ = [
     "Spec",
     "Status",
     "TaskHandle",
+    "WaitTimeout",
 ]
 
 _HOME = {
@@ -51,7 +57,9 @@ _HOME = {
     "Context": "byrote.executors.context",
     "Fatal": "byrote.core.errors",
     "LargePayload": "byrote.assembly.app",
+    "LeaseGone": "byrote.core.errors",
     "Limits": "byrote.core.command",
+    "NonDeterminism": "byrote.core.errors",
     "ResultTimeout": "byrote.core.errors",
     "Retry": "byrote.core.policy",
     "RetryLater": "byrote.core.errors",
@@ -62,6 +70,7 @@ _HOME = {
     "Spec": "byrote.core.spec",
     "Status": "byrote.core.state",
     "TaskHandle": "byrote.assembly.handles",
+    "WaitTimeout": "byrote.core.errors",
 }
 
 
