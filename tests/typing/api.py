@@ -41,6 +41,33 @@ async def count(things: list[str]) -> int:
     return len(things)
 
 
+@app.task
+def stepped(ctx: Context) -> int:
+    assert_type(ctx.step("add", lambda: 1), int)
+    assert_type(ctx.step("len", len, "word"), int)
+    ctx.sleep("1h")
+    assert_type(ctx.wait_for("paid", timeout="1d", default=None), Any)
+    with psycopg.connect() as connection, ctx.once("charge", connection) as first:
+        assert_type(first, bool)
+    return 1
+
+
+async def double(n: int) -> int:
+    return 2 * n
+
+
+@app.task
+async def stepped_later(ctx: Context) -> int:
+    assert_type(await ctx.astep("double", double, 2), int)
+    await ctx.asleep(timedelta(hours=1))
+    assert_type(await ctx.await_for("paid"), Any)
+    connection = await psycopg.AsyncConnection.connect()
+    async with ctx.aonce("charge", connection) as first:
+        assert_type(first, bool)
+    return 1
+
+
+assert_type(app.signal("id", "paid", {"cents": 5}), bool)
 assert_type(add.enqueue(1), RunHandle[int])
 assert_type(add.enqueue(1, b=2).result(timeout=10), int)
 assert_type(fetch.enqueue("x").result(), bytes)

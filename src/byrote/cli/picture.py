@@ -2,14 +2,15 @@
 """A run as it is shown: a row of a table, a page for people, an object for programs."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 import msgspec
 
-from byrote.cli.show import print_fields, printable
+from byrote.cli.show import moment, print_fields, print_table, printable
 from byrote.core.run import Run
+from byrote.store.rows import StepRow
 
 PAYLOADS = ("spec_json", "result_json", "faults", "retry_json")
 ERROR_WIDTH = 60
@@ -59,6 +60,32 @@ def show_run(run: Run) -> None:
         _print_json_part("result", run.result)
     for fault in run.faults:
         _print_fault(fault)
+
+
+def step_fields(step: StepRow) -> dict[str, Any]:
+    """A line of the ledger as a JSON object, with its result verbatim."""
+    fields = msgspec.structs.asdict(step)
+    del fields["run_id"], fields["result_json"]
+    return {**fields, "result": _raw(step.result_json)}
+
+
+def show_steps(steps: Sequence[StepRow]) -> None:
+    """Print the ledger of a run, if it has one."""
+    if not steps:
+        return
+    click.echo("\nsteps")
+    heads = ("step", "kind", "name", "attempt", "at", "result hash")
+    print_table(heads, map(_step_row, steps), empty="")
+
+
+def _step_row(step: StepRow) -> tuple[object, ...]:
+    if step.open:
+        result = "waits" if step.wake_at is None else f"waits until {moment(step.wake_at)}"
+    elif step.kind == "event" and step.result_hash is None:
+        result = "timed out"
+    else:
+        result = step.result_hash or ""
+    return step.sequence, step.kind, step.name, step.attempt, step.at, result
 
 
 def _raw(text: str | None) -> msgspec.Raw | None:

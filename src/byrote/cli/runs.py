@@ -10,8 +10,9 @@ from byrote.cli.database import open_store, whole_id
 from byrote.cli.failure import FAILED
 from byrote.cli.logs import logs
 from byrote.cli.options import Label, RunId, SpecHash, database_options
-from byrote.cli.picture import fields_of, row_of, show_run
+from byrote.cli.picture import fields_of, row_of, show_run, show_steps, step_fields
 from byrote.cli.show import print_json, print_table
+from byrote.cli.signal import signal
 from byrote.core.errors import UnknownRun
 from byrote.core.state import Status
 from byrote.store import queries
@@ -30,6 +31,7 @@ def runs() -> None:
 
 
 runs.add_command(logs)
+runs.add_command(signal)
 
 
 @runs.command("list", epilog="Example: byrote runs list --status failed --queue mail --json")
@@ -68,15 +70,17 @@ def list_runs(
 @click.argument("begun", metavar="ID", type=RunId())
 @database_options
 def show(begun: str, *, url: str | None, as_json: bool) -> None:
-    """Show everything about one run: its arguments, its result, the error of every attempt."""
+    """Show everything about one run: arguments, result, steps, the error of every attempt."""
     with open_store(url) as store:
         run = store.first(queries.run(whole_id(store, begun)))
+        steps = [] if run is None else store.all(queries.steps([run.id]))
     if run is None:
         raise UnknownRun(begun)
     if as_json:
-        print_json(fields_of(run, whole=True))
+        print_json({**fields_of(run, whole=True), "steps": list(map(step_fields, steps))})
     else:
         show_run(run)
+        show_steps(steps)
 
 
 @runs.command(epilog="Example: byrote runs cancel 01932c4e-8d5b-7a90-b1c2-3d4e5f607182")
