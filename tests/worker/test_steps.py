@@ -302,6 +302,26 @@ def test_steps_of_many_runs_at_once_do_not_mix(
     assert len(marks.words) == 200
 
 
+def test_steps_outlive_the_connection_they_are_stored_over(
+    db: Database, start_worker: StartWorker, marks: Marks
+) -> None:
+    """The scribe's connection is cut again and again; no step is lost, none is stored twice."""
+    start_worker(STEPS)
+    cut = "select pg_terminate_backend(pid) from pg_stat_activity where application_name like %s"
+    ids = send(db, *(spec("a_chain", marks.path, me, 20, retry=NOW) for me in range(10)))
+    ended = "select count(*) from byrote_runs where status = 'SUCCESSFUL'"
+
+    def over() -> bool:
+        db.execute(cut, ("%steps",))
+        return db.execute(ended).fetchone() == (10,)
+
+    until(over, within=60, every=0.1)
+
+    assert [run_of(db, run_id).result[-1] for run_id in ids] == [[me, 19] for me in range(10)]
+    assert set(Counter(marks.words).values()) == {1}
+    assert len(marks.words) == 200
+
+
 @KINDS
 @pytest.mark.parametrize("crash", [True, False], ids=["before the commit", "after the commit"])
 def test_an_effect_in_the_same_database_is_done_once(
