@@ -30,6 +30,7 @@ JUDGED = [
     (Failed(FAULT, after=MINUTE), {"max_attempts": 1}, policy.FAIL),
     (Failed(FAULT, after=MINUTE, final=True), {"max_attempts": 3}, policy.FAIL),
     (Snoozed(MINUTE), {"max_attempts": 1, "charged": 5}, policy.SnoozeFor(MINUTE)),
+    (Snoozed(MINUTE, wait="event", event="e"), {}, policy.SnoozeFor(MINUTE, "event", "e")),
     (Cancelled(), {"max_attempts": 3}, policy.Cancel()),
     (Released(), {"losses": 99}, policy.Release()),
     (Disrupted(FAULT), {"losses": 0}, policy.Salvage()),

@@ -22,6 +22,7 @@ from byrote.store.migrate import migrate
 from byrote.store.query import Query
 from byrote.store.sync import fetch
 from byrote.testing import FakeClock
+from tests.store.test_step import line, wait
 from tests.support import LEASE, Db, claim, success
 
 # Groups of pytest-xdist 3.8 have no effect with pytest 9.2, so a file lock keeps these tests apart.
@@ -225,6 +226,31 @@ def test_a_finish_touches_pages_in_proportion_to_its_batch(
 ) -> None:
     few, many = (explain_finish(crowds["big"], n, analyzed=analyzed) for n in (10, 100))
     small = explain_finish(crowds["small"], 10, analyzed=analyzed)
+
+    assert "Seq Scan" not in few.scans | many.scans
+    assert many.touched < 14 * few.touched
+    assert few.touched < 2 * small.touched + 50
+
+
+def explain_steps(door: Door, count: int, *, analyzed: bool) -> Explained:
+    with worker_connection(door) as db, db.transaction() as trial:
+        FakeClock(db)
+        leases = claim(db, count, queues=["q1"])
+        if analyzed:
+            db.execute("analyze byrote_task_runs")
+        lines = [line(lease, 1, "s") for lease in leases]
+        lines += [wait(lease, 2, "event", "paid") for lease in leases]
+        explained = Explained(db, queries.step(lines))
+        raise psycopg.Rollback(trial)
+    return explained
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+def test_a_step_touches_pages_in_proportion_to_its_batch(
+    crowds: dict[str, Door], analyzed: bool
+) -> None:
+    few, many = (explain_steps(crowds["big"], n, analyzed=analyzed) for n in (10, 100))
+    small = explain_steps(crowds["small"], 10, analyzed=analyzed)
 
     assert "Seq Scan" not in few.scans | many.scans
     assert many.touched < 14 * few.touched
