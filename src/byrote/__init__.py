@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from byrote.artifacts.artifact import Artifact
     from byrote.assembly.app import App, LargePayload
     from byrote.assembly.handles import RunHandle, TaskHandle
     from byrote.core.command import Command, Container, Limits
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "App",
+    "Artifact",
     "ByroteError",
     "Command",
     "Container",
@@ -51,6 +53,7 @@ __all__ = [
 
 _HOME = {
     "App": "byrote.assembly.app",
+    "Artifact": "byrote.artifacts.artifact",
     "ByroteError": "byrote.core.errors",
     "Command": "byrote.core.command",
     "Container": "byrote.core.command",

@@ -113,6 +113,7 @@ BAD = {
     "log_format": "xml",
     "log_level": "loud",
     "payload_max": "0",
+    "artifact_max": "lots",
 }
 
 

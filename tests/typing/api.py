@@ -6,7 +6,7 @@ from typing import Any, assert_type
 
 import psycopg
 
-from byrote import App, Context, Retry, Run, RunHandle, Spec, Status, TaskHandle
+from byrote import App, Artifact, Context, Retry, Run, RunHandle, Spec, Status, TaskHandle
 
 app = App("postgresql://host/db", queues=["mail"])
 
@@ -84,6 +84,8 @@ assert_type(app.enqueue(add.spec(1)), RunHandle[Any])
 assert_type(app.run("id").refresh(), Run)
 assert_type(app.run("id").status, Status)
 assert_type(app.run("id").cancel(), bool)
+assert_type(app.run("id").artifacts(), list[Artifact])
+assert_type(app.run("id").artifact("a").read(), bytes)
 assert_type(app.run("id").retry(), bool)
 
 # What does not fit is refused by the type checker, long before the queue refuses it.

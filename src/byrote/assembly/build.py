@@ -8,6 +8,7 @@ from importlib.metadata import version
 from queue import SimpleQueue
 from typing import Any
 
+from byrote.assembly.artifacts import default_place
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import chance, new_token, worker_id
 from byrote.assembly.once import once
@@ -23,6 +24,7 @@ from byrote.executors.loading import load_app
 from byrote.executors.switch import Switch
 from byrote.observe.logs import Format
 from byrote.store.connect import Door
+from byrote.worker.artifacts import artifact_answers
 from byrote.worker.means import Means
 from byrote.worker.worker import Worker, WorkerOptions
 
@@ -38,6 +40,7 @@ def build_worker(
     """A worker for the app at `module:name`; `fallback` gives a database when nobody names one."""
     name = settings.worker_id or worker_id()
     hands = 0 if settings.executor == "inline" else settings.hands or os.cpu_count() or 1
+    where = settings.artifacts or default_place(os.environ)
     asks: Asks = SimpleQueue()
     executor, url = _executor(app, settings, name, emit=emit, hands=hands, asks=asks)
     options = WorkerOptions(
@@ -52,6 +55,7 @@ def build_worker(
         drain=drain,
         durable_claims=settings.claims == "durable",
         version=version("byrote"),
+        artifacts=where,
     )
 
     def door() -> Door:
@@ -61,7 +65,8 @@ def build_worker(
         return Door(found, name=f"byrote {name}", pooled=settings.pooled)
 
     means = Means(name, monotonic, chance, new_token, emit)
-    return Worker(door, executor, options, means, asks=asks)
+    answers = artifact_answers(where, settings.artifact_max)
+    return Worker(door, executor, options, means, asks=asks, answers=answers)
 
 
 def _executor(

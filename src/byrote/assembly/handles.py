@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Protocol, overload
 
 import msgspec
 
+from byrote.artifacts.artifact import Artifact
+from byrote.assembly.artifacts import artifact_of, artifacts_of
 from byrote.assembly.clock import monotonic
 from byrote.core.codec import unpack
 from byrote.core.duration import duration
@@ -157,6 +159,14 @@ class RunHandle[R]:
             if patience.over(ended):
                 return patience.value  # type: ignore[no-any-return]
             await asyncio.sleep(patience.pause)
+
+    def artifacts(self) -> list[Artifact]:
+        """What the run's attempts have stored so far, oldest attempt first."""
+        return artifacts_of(self._app.store, self.id)
+
+    def artifact(self, name: str) -> Artifact:
+        """The artifact of this name from the newest attempt; UnknownArtifact if there is none."""
+        return artifact_of(self._app.store, self.id, name)
 
     def cancel(self) -> bool:
         """Ask for the run to stop; whether it had not finished yet."""

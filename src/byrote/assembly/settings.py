@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from byrote.core.artifact import SIZE_MAX
 from byrote.core.codec import PAYLOAD_MAX
 from byrote.core.duration import duration
 from byrote.core.errors import BadOption
@@ -51,6 +52,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     payload_max: Mapping[str, int] = msgspec.field(default_factory=lambda: {"*": PAYLOAD_MAX})
     """Bytes of JSON a spec may have, by queue; `*` is every other one: `4MB,media=16MB`."""
+    artifacts: str | None = None
+    """Where artifacts over 1 MiB lie: a directory, or a URL such as s3://bucket/folder."""
+    artifact_max: int = SIZE_MAX
+    """Bytes an artifact may have."""
 
     def payload_limit(self, queue: str) -> int:
         """How large a spec for this queue may be."""
@@ -252,4 +257,5 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "log_format": _one_of("auto", "text", "json"),
     "log_level": _one_of("debug", "info", "warning", "error"),
     "payload_max": read_payload_max,
+    "artifact_max": read_size,
 }

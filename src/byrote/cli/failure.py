@@ -9,6 +9,7 @@ import msgspec
 import psycopg
 
 from byrote.core import errors
+from byrote.core.artifact import UnknownArtifact
 from byrote.embedded.errors import NoServer
 
 FAILED, USAGE, CHECK_FAILED, NOT_FOUND, UNREACHABLE = 1, 2, 3, 4, 75
@@ -29,6 +30,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.SchemaMismatch, CHECK_FAILED),
     (errors.UnknownRun, NOT_FOUND),
     (errors.UnknownQueue, NOT_FOUND),
+    (UnknownArtifact, NOT_FOUND),
     (NoServer, NOT_FOUND),
     (errors.DatabaseUnreachable, UNREACHABLE),
     (psycopg.OperationalError, UNREACHABLE),

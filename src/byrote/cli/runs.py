@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from byrote.cli.artifacts import artifacts, fetch
 from byrote.cli.database import open_store, whole_id
 from byrote.cli.failure import FAILED
 from byrote.cli.logs import logs
@@ -32,6 +33,8 @@ def runs() -> None:
 
 runs.add_command(logs)
 runs.add_command(signal)
+runs.add_command(artifacts)
+runs.add_command(fetch)
 
 
 @runs.command("list", epilog="Example: byrote runs list --status failed --queue mail --json")

@@ -6,7 +6,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import cached_property
-from typing import Any, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 
@@ -15,6 +16,10 @@ from byrote.core.errors import BadOption, WaitTimeout
 from byrote.executors.desk import Desk
 from byrote.executors.ledger import EVENT, SLEEP, Async, Ledger, Length, Sync, check_name
 from byrote.executors.once import ado_once, do_once
+
+if TYPE_CHECKING:
+    from byrote.artifacts.artifact import Artifact
+    from byrote.executors.keeping import Keeper
 
 _RAISE: Any = object()
 
@@ -54,6 +59,24 @@ class Context:
     def seconds_left(self) -> float | None:
         """Seconds until the timeout strikes, or None when there is none."""
         return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
+
+    def artifact(
+        self, name: str, data: bytes | Path, media_type: str = "application/octet-stream"
+    ) -> "Artifact":
+        """Keep bytes or a file with the run under a name; safe from a crash when this returns."""
+        return self._keeper().keep(name, data, media_type)
+
+    async def aartifact(
+        self, name: str, data: bytes | Path, media_type: str = "application/octet-stream"
+    ) -> "Artifact":
+        """Keep bytes or a file with the run under a name; safe from a crash when this returns."""
+        return await self._keeper().akeep(name, data, media_type)
+
+    def _keeper(self) -> "Keeper":
+        # Most tasks never store anything; their hands need not import this.
+        from byrote.executors.keeping import Keeper  # noqa: PLC0415
+
+        return Keeper(self._desk, self._slot, (self.run_id, self.attempt))
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:

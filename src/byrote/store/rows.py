@@ -159,6 +159,22 @@ class Duty(msgspec.Struct, frozen=True):
     cursor: str | None
 
 
+class Keeping(msgspec.Struct, frozen=True):
+    """What became of an artifact, and what is under its name now."""
+
+    verdict: str
+    media_type: str
+    place: str
+    at: datetime
+
+
+class Walked(msgspec.Struct, frozen=True):
+    """One page of a walk: how much was removed, and where it ended; None at the very end."""
+
+    removed: int
+    reached: str | None
+
+
 class QueueRow(msgspec.Struct, frozen=True):
     """A queue and what waits in it."""
 

@@ -18,6 +18,8 @@ from byrote.store import queries
 from byrote.store.rows import Noted, StepRow
 from byrote.store.sync import Link
 
+LEDGER = frozenset({"load", "note"})
+"""Verbs that are answered here; all others are passed on to the clerk."""
 NOTES_MAX = 500
 CHARS_MAX = 8 * 1024 * 1024
 """Characters of results after which a batch is full."""
@@ -28,9 +30,10 @@ LOADS_MAX = 16
 class Scribe:
     """The worker's ledger keeper, on a thread and a connection of its own."""
 
-    def __init__(self, link: Link, asks: Asks) -> None:
+    def __init__(self, link: Link, asks: Asks, others: Asks) -> None:
         self._link = link
         self._asks = asks
+        self._others = others
         self._closing = False
 
     def run(self) -> None:
@@ -41,6 +44,7 @@ class Scribe:
             for start in range(0, len(loads), LOADS_MAX):
                 self._serve(loads[start : start + LOADS_MAX])
             self._serve([ask for ask in batch if ask.verb != "load"])
+        self._others.put(None)
 
     def _batch(self) -> list[Ask]:
         batch: list[Ask] = []
@@ -48,8 +52,11 @@ class Scribe:
         ask = self._asks.get()
         try:
             while ask is not None:
-                batch.append(ask)
-                size += len(ask.payload.get("result") or "")
+                if ask.verb in LEDGER:
+                    batch.append(ask)
+                    size += len(ask.payload.get("result") or "")
+                else:
+                    self._others.put(ask)
                 if len(batch) >= NOTES_MAX or size >= CHARS_MAX:
                     return batch
                 ask = self._asks.get_nowait()

@@ -10,6 +10,7 @@ import psycopg
 from byrote.core import event
 from byrote.store import queries
 from byrote.store.sync import Link
+from byrote.worker import artifacts
 from byrote.worker.means import Means
 
 EVERY = {
@@ -18,6 +19,7 @@ EVERY = {
     "archive": timedelta(seconds=1),
     "partition": timedelta(hours=1),
     "prune": timedelta(minutes=10),
+    "artifacts": timedelta(minutes=10),
 }
 TICK_S = 0.25
 PROMOTE_MAX = 1_000
@@ -76,12 +78,21 @@ class Sweeper:
             case "prune":
                 self._link.once(queries.prune())
                 self._forget()
+            case "artifacts":
+                self._prune_artifacts(cursor)
 
     def _forget(self) -> None:
         while not self._stopped.is_set():
             [counts] = self._link.run(queries.forget(limit=FORGET_STEP))
             if max(counts) < FORGET_STEP:
                 return
+
+    def _prune_artifacts(self, cursor: str | None) -> None:
+        deadline = self._means.clock() + ARCHIVE_BUSY_S
+        reached = artifacts.prune(
+            self._link, cursor, going_on=lambda: self._means.clock() < deadline
+        )
+        self._link.run(queries.bookmark(duty="artifacts", cursor=reached))
 
     def _promote(self) -> None:
         while True:

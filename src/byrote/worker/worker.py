@@ -20,7 +20,9 @@ from byrote.core.run import Leased
 from byrote.store import migrate
 from byrote.store.connect import PLAN_GUARDS, Door
 from byrote.store.sync import Link, unreachable
+from byrote.worker.artifacts import Tidier
 from byrote.worker.claimer import Claimer, ClaimOptions
+from byrote.worker.clerk import Answer, Clerk
 from byrote.worker.held import Held
 from byrote.worker.keeper import Keeper
 from byrote.worker.means import Means
@@ -48,6 +50,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     durable_claims: bool = True
     """Whether a claim waits for the disk; if not, a server crash may hand a run out twice."""
     version: str = ""
+    artifacts: str | None = None
+    """Where large artifacts lie; absent: there are none to tidy up."""
 
 
 class _Parts(NamedTuple):
@@ -68,7 +72,10 @@ class Worker:
         means: Means,
         *,
         asks: Asks | None = None,
+        answers: Mapping[str, Answer] | None = None,
     ) -> None:
+        self._answers = answers or {}
+        self._tidier: Tidier | None = None
         self._find_door = door
         self._asks: Asks = SimpleQueue() if asks is None else asks
         self._executor = executor
@@ -112,14 +119,22 @@ class Worker:
             self._tell_start()
             self._start("recorder", "finish", parts.recorder.run)
             self._start("keeper", "renew", parts.keeper.run)
-            self._start("scribe", "steps", Scribe(self._link("steps"), self._asks).run)
             self._start("sweeper", "duties", parts.sweeper.run)
+            self._start_helpers()
             self._start("claimer", "claim", self._claim_until_dry)
             self._wanted.wait()
         finally:
             self._leave()
         if self._failure is not None:
             raise self._failure
+
+    def _start_helpers(self) -> None:
+        others: Asks = SimpleQueue()
+        self._start("scribe", "steps", Scribe(self._link("steps"), self._asks, others).run)
+        self._start("clerk", "ask", Clerk(self._link("ask"), others, self._answers).run)
+        if self._options.artifacts is not None:
+            self._tidier = Tidier(self._link("tidy"), self._means, self._options.artifacts)
+            self._start("tidier", "tidy", self._tidier.run)
 
     def _report(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
         if self._parts is not None:
@@ -165,7 +180,7 @@ class Worker:
 
     def _link(self, purpose: str, *settings: str) -> Link:
         # Claims and duties are given up at the first word of stopping; verdicts and leases not.
-        needed = purpose in {"finish", "renew", "steps"}
+        needed = purpose in {"finish", "renew", "steps", "ask"}
         link = Link(
             self._door,
             purpose,
@@ -260,6 +275,8 @@ class Worker:
         # Stop claiming before draining: a run claimed now would only be handed back at the end.
         claimer.stop()
         sweeper.stop()
+        if self._tidier is not None:
+            self._tidier.stop()
         self._join("claimer", deadline)
         self._executor.give_back()
         self._drain(deadline)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""An artifact as its reader holds it: what is known of it, and its content, verified."""
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, cast
+
+from byrote.core.artifact import ArtifactDamaged, Entry
+
+CHUNK = 1 << 18
+"""Bytes of a piece."""
+
+type Source = Callable[[], Iterator[bytes]]
+"""Begins to read some content from its start, every time it is called."""
+
+
+class Artifact:
+    """Something a run stored under a name; its content is checked against its hash as it is read.
+
+    The last piece is given out only when the hash was right, so nobody holds the whole of something
+    that is not what was stored.
+    """
+
+    def __init__(self, entry: Entry, source: Source) -> None:
+        self._source = source
+        self.run_id = entry.run_id
+        self.attempt = entry.attempt
+        """The attempt that stored it."""
+        self.name = entry.name
+        self.hash = entry.hash
+        """SHA-256 of the content, in hexadecimal."""
+        self.size = entry.size
+        self.media_type = entry.media_type
+        self.place = entry.place
+        """`postgres`, or the URL of the directory or bucket."""
+        self.at = entry.at
+
+    def __repr__(self) -> str:
+        return f"Artifact({self.name!r}, {self.size:,} bytes, {self.hash[:12]}…)"
+
+    def chunks(self) -> Iterator[bytes]:
+        """The content, piece by piece; ArtifactDamaged instead of the last when it is not right."""
+        hasher, seen, held = hashlib.sha256(), 0, b""
+        for chunk in self._source():
+            hasher.update(chunk)
+            seen += len(chunk)
+            if held:
+                yield held
+            held = chunk
+        if seen != self.size or hasher.hexdigest() != self.hash:
+            raise ArtifactDamaged(
+                f"Artifact {self.name!r} of run {self.run_id} is damaged: {seen:,} bytes at "
+                f"{self.place} with hash {hasher.hexdigest()} instead of {self.size:,} with "
+                f"{self.hash}."
+            )
+        if held:
+            yield held
+
+    def open(self) -> BinaryIO:
+        """A file to read the content from; its last bytes come only when the hash was right."""
+        return cast("BinaryIO", io.BufferedReader(_Pieces(self.chunks())))
+
+    def read(self) -> bytes:
+        """The whole content, in memory."""
+        return b"".join(self.chunks())
+
+
+class _Pieces(io.RawIOBase):
+    """A file made of the pieces an iterator gives."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        if not self._left:
+            self._left = memoryview(next(self._pieces, b""))
+        count = min(len(buffer), len(self._left))
+        buffer[:count] = self._left[:count]
+        self._left = self._left[count:]
+        return count

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""What an artifact is called, how large it may be, and what is known of one."""
+
+import re
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from byrote.core.errors import ByroteError
+
+NAME_MAX: Final = 200
+INLINE_MAX: Final = 1 << 20
+"""Bytes up to which an artifact lies in PostgreSQL."""
+SIZE_MAX: Final = 1 << 30
+COUNT_MAX: Final = 1_000
+"""Artifacts of one run, over all its attempts."""
+POSTGRES: Final = "postgres"
+"""The place of a small artifact; any other place is a URL."""
+
+# No part begins with a dot, so a name is never a hidden file nor a way up the tree.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+_MEDIA = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9*][a-z0-9!#$&^_.+-]*(;[ -~]*)?")
+
+
+class ArtifactRefused(ByroteError, ValueError):
+    """An artifact that was not stored; the message says why and what to do."""
+
+    code = "artifact_refused"
+
+
+class ArtifactDamaged(ByroteError):
+    """What is stored is not what was stored: the content does not have its hash."""
+
+    code = "artifact_damaged"
+
+
+class UnknownArtifact(ByroteError, LookupError):
+    """There is no such artifact, or its content is not where it was put."""
+
+    code = "unknown_artifact"
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One row: which attempt stored what under which name, and where the content lies."""
+
+    run_id: str
+    attempt: int
+    name: str
+    hash: str
+    size: int
+    media_type: str
+    place: str
+    at: datetime
+
+
+def check_artifact(name: object, media_type: object) -> None:
+    """Refuse a name or a media type that would surprise somebody in a shell or a URL."""
+    if not isinstance(name, str) or len(name) > NAME_MAX or not _NAME.fullmatch(name):
+        raise ArtifactRefused(
+            f"{name!r} is no artifact name: use up to {NAME_MAX} letters, digits and '_.-', in "
+            "parts separated by '/', none of which begins with '.' or '-'."
+        )
+    if not isinstance(media_type, str) or len(media_type) > 200 or not _MEDIA.fullmatch(media_type):
+        raise ArtifactRefused(f"{media_type!r} is no media type; write one like 'text/csv'.")
+
+
+def too_large(limit: int) -> ArtifactRefused:
+    """The refusal of an artifact over the limit."""
+    return ArtifactRefused(
+        f"The artifact has more than {limit:,} bytes. Raise the setting artifact_max, or store "
+        "the data elsewhere and return a reference to it."
+    )

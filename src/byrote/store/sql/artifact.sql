@@ -1,0 +1,51 @@
+-- Store an artifact of an attempt; only the holder of an unexpired lease is heard, by the database's clock.
+-- Answers `stored`, `same` (it was there already: a lost answer), `taken` (the name has another content),
+-- `full` (the run has all it may have) or `lost` (the lease), and what then is under that name.
+with clock as materialized (
+  select byrote_now() as now
+),
+lease as materialized (
+  select run.result_id, run.attempts as attempt
+  from byrote_task_runs as run
+  where run.result_id = %(id)s::uuid
+    and run.lease_token = %(token)s::uuid
+    and run.status || '' = 'RUNNING'
+    and run.leased_until > (select now from clock)
+),
+earlier as materialized (
+  select artifact.hash, artifact.media_type, artifact.place, artifact.at
+  from byrote_artifacts as artifact
+  join lease using (result_id, attempt)
+  where artifact.name = %(name)s
+),
+wanted as materialized (
+  select lease.result_id, lease.attempt
+  from lease
+  where not exists (select from earlier)
+    and (select count(*) from byrote_artifacts as other where other.result_id = lease.result_id) < %(count_max)s
+),
+kept as (
+  insert into byrote_artifact_blobs (hash, size, touched_at, data)
+  select %(hash)s::bytea, %(size)s, (select now from clock), %(data)s::bytea
+  from wanted
+  where %(data)s::bytea is not null
+  -- The touch keeps a blob that is being pruned this instant: see prune_blobs.sql.
+  on conflict (hash) do update set touched_at = excluded.touched_at
+),
+stored as (
+  insert into byrote_artifacts (result_id, at, size, attempt, name, hash, media_type, place)
+  select
+    result_id, (select now from clock), %(size)s, attempt, %(name)s, %(hash)s::bytea, %(media_type)s, %(place)s
+  from wanted
+  returning media_type, place, at
+)
+select 'stored' as verdict, media_type, place, at
+from stored
+union all
+select case when hash = %(hash)s::bytea then 'same' else 'taken' end, media_type, place, at
+from earlier
+union all
+select case when exists (select from lease) then 'full' else 'lost' end, '', '', now
+from clock
+where not exists (select from wanted)
+  and not exists (select from earlier);

@@ -1,0 +1,29 @@
+-- Forget the artifacts of runs that were pruned, a page of the primary key at a time: runs' ids rise with time.
+with page as materialized (
+  select artifact.result_id, artifact.attempt, artifact.name
+  from byrote_artifacts as artifact
+  where artifact.result_id > %(after)s::uuid
+  order by artifact.result_id
+  limit %(limit)s
+),
+runs as materialized (
+  select distinct page.result_id
+  from page
+),
+orphaned as materialized (
+  select runs.result_id
+  from runs
+  where not exists (select from byrote_task_runs as run where run.result_id = runs.result_id)
+    and not exists (select from byrote_archive as run where run.result_id = runs.result_id)
+    and not exists (select from byrote_dead as run where run.result_id = runs.result_id)
+),
+gone as (
+  -- All of a run's, also what lies behind the page's end: the next page begins after its last run.
+  delete from byrote_artifacts as artifact
+  using orphaned
+  where artifact.result_id = orphaned.result_id
+  returning 1
+)
+select
+  (select count(*) from gone) as removed,
+  (select result_id::text from runs order by result_id desc limit 1) as reached;

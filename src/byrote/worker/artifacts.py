@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""What a worker does about artifacts: writes their rows for its tasks, and tidies up after them."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from byrote.artifacts.place import GRACE, SHARDS, Place, place_for
+from byrote.core import event
+from byrote.core.artifact import COUNT_MAX, INLINE_MAX, ArtifactRefused, check_artifact, too_large
+from byrote.core.errors import ByroteError
+from byrote.core.run import Leased
+from byrote.store import artifacts as kept
+from byrote.store.query import Query
+from byrote.store.rows import Walked
+from byrote.store.sync import Link
+from byrote.worker.clerk import Answer, LeaseLost
+from byrote.worker.means import Means
+
+START_RUN = "00000000-0000-0000-0000-000000000000"
+SWEEP_EVERY_S = 60.0
+"""One shard each time: a round of 256 takes some four hours."""
+SWEEP_PAGE = 1_000
+
+
+def artifact_answers(where: str, size_max: int) -> Mapping[str, Answer]:
+    """The verbs of artifacts, for a desk."""
+    homes: dict[str, str] = {}
+
+    def terms(link: Link, _run: Leased, _asked: Mapping[str, Any]) -> dict[str, Any]:
+        if not homes:
+            homes["place"] = place_for(where, link.run(kept.artifact_home())[0]).url
+        return {"max": size_max, "place": homes["place"]}
+
+    def store(link: Link, run: Leased, asked: Mapping[str, Any]) -> list[str]:
+        check_artifact(asked["name"], asked["media_type"])
+        if asked["size"] > size_max:
+            raise too_large(size_max)
+        if asked["data"] is not None and len(asked["data"]) > INLINE_MAX:
+            raise too_large(INLINE_MAX)
+        query = kept.artifact(
+            run,
+            name=asked["name"],
+            digest=asked["hash"],
+            size=asked["size"],
+            media_type=asked["media_type"],
+            place=asked["place"],
+            data=asked["data"],
+        )
+        # A second try after a lost answer finds the first one's row, and says the same.
+        [keeping] = link.run(query)
+        if keeping.verdict not in {"stored", "same"}:
+            raise _refusal(keeping.verdict, asked["name"])
+        return [keeping.media_type, keeping.place, keeping.at.isoformat()]
+
+    return {"artifact.terms": terms, "artifact.store": store}
+
+
+def _refusal(verdict: str, name: str) -> ByroteError:
+    match verdict:
+        case "taken":
+            return ArtifactRefused(
+                f"This attempt has stored another content as {name!r}; choose another name."
+            )
+        case "full":
+            return ArtifactRefused(
+                f"A run has at most {COUNT_MAX:,} artifacts; put several files into one archive."
+            )
+        case _:
+            return LeaseLost()
+
+
+def prune(link: Link, cursor: str | None, *, going_on: Callable[[], bool]) -> str:
+    """Forget artifacts of pruned runs, then contents nothing refers to; gives the next cursor."""
+    run, _, digest = (cursor or f"{START_RUN} ").partition(" ")
+    run = _walk(link, lambda at: kept.prune_artifacts(after=at), run, going_on) or START_RUN
+    digest = _walk(link, lambda at: kept.prune_blobs(after=at), digest, going_on) or ""
+    return f"{run} {digest}"
+
+
+def _walk(
+    link: Link, step: Callable[[str], Query[Walked]], at: str | None, going_on: Callable[[], bool]
+) -> str | None:
+    """Step by step from a bookmark; None when the end was reached."""
+    while at is not None:
+        [walked] = link.once(step(at))
+        at = walked.reached
+        if not going_on():
+            break
+    return at
+
+
+class Tidier:
+    """Sweeps this worker's place for artifacts, shard by shard, on a thread of its own.
+
+    No duty of the cluster: the directories of two machines may be two directories.
+    """
+
+    def __init__(self, link: Link, means: Means, where: str) -> None:
+        self._link = link
+        self._means = means
+        self._where = where
+        self._shard = int(means.chance() * SHARDS)
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Sweep no more."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        """Sweep a shard now and then until stopped."""
+        while not self._stopped.wait(SWEEP_EVERY_S * (0.5 + self._means.chance())):
+            try:
+                self.sweep()
+            except (OSError, ByroteError) as error:
+                # A place that is not to be had now is tried again; nothing depends on it.
+                said = " ".join(str(error).split())[:300]
+                self._means.emit([event.Troubled(self._means.worker, "artifacts", said)])
+            # A connection that is used once a minute is better not kept.
+            self._link.drop()
+
+    def sweep(self) -> int:
+        """Remove what no row refers to from the next shard; gives how much."""
+        place: Place = place_for(self._where, self._link.run(kept.artifact_home())[0])
+        self._shard = (self._shard + 1) % SHARDS
+        return place.sweep(
+            self._shard,
+            lambda hashes: self._link.run(kept.referred(hashes)),
+            grace=GRACE,
+            page=SWEEP_PAGE,
+        )

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""What a task's process does with the data before and after it asks for a row."""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byrote.artifacts.directory import Directory
+from byrote.artifacts.place import open_place
+from byrote.core.artifact import INLINE_MAX, ArtifactRefused
+from byrote.core.errors import ByroteError
+from byrote.executors.context import Context
+from byrote.executors.desk import Answer
+
+AT = "2026-11-15T12:00:00+00:00"
+
+
+class FakeDesk:
+    """Grants everything, and may do something to the place before it answers."""
+
+    def __init__(self, place: Path, sweeps: int = 0, refusal: str | None = "") -> None:
+        self.rows: list[Mapping[str, Any]] = []
+        self._place = place
+        self._sweeps = sweeps
+        self._refusal = refusal
+
+    def ask(self, _slot: int, verb: str, payload: Mapping[str, Any]) -> Answer:
+        if verb == "artifact.terms":
+            return Answer(True, {"max": 1 << 30, "place": str(self._place)})
+        if self._refusal != "":
+            return Answer(False, self._refusal)
+        self.rows.append(payload)
+        if len(self.rows) <= self._sweeps:
+            digest = payload["hash"].hex()
+            (self._place / digest[:2] / digest).unlink()
+        return Answer(True, [payload["media_type"], payload["place"], AT])
+
+    async def aask(self, slot: int, verb: str, payload: Mapping[str, Any]) -> Answer:
+        return self.ask(slot, verb, payload)
+
+
+def context(desk: FakeDesk | None) -> Context:
+    job = [3, "run", "t", 1, "", 2, None, "default", None, None, 0.0]
+    return Context.of(job, desk)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [0, 1, INLINE_MAX, INLINE_MAX + 1])
+@pytest.mark.parametrize("form", ["bytes", "path"])
+def test_a_mebibyte_is_the_border_between_the_places(tmp_path: Path, size: int, form: str) -> None:
+    data = b"x" * size
+    (tmp_path / "file").write_bytes(data)
+    desk = FakeDesk(tmp_path / "kept")
+    stored = context(desk).artifact("a", data if form == "bytes" else tmp_path / "file")
+    [row] = desk.rows
+
+    assert stored.read() == data
+    assert row["hash"] == hashlib.sha256(data).digest()
+    assert (row["run"], row["attempt"], row["size"]) == ("run", 2, size)
+    assert (row["data"] == data) is (size <= INLINE_MAX)
+    assert (row["place"] == "postgres") is (size <= INLINE_MAX)
+    assert (tmp_path / "kept").exists() is (size > INLINE_MAX)
+
+
+@pytest.mark.parametrize("data", ["text", 5, None, Path("/nonexistent"), Path("/tmp")])  # noqa: S108
+def test_what_is_neither_bytes_nor_a_file_is_refused(tmp_path: Path, data: Any) -> None:
+    desk = FakeDesk(tmp_path)
+    with pytest.raises(ArtifactRefused, match=r"not|no file"):
+        context(desk).artifact("a", data)
+    assert desk.rows == []
+
+
+@pytest.mark.parametrize("media", ["", "text", "text/", "TEXT/plain", "a/b\nc", 5])
+def test_what_is_no_media_type_is_refused(tmp_path: Path, media: Any) -> None:
+    with pytest.raises(ArtifactRefused, match="media type"):
+        context(FakeDesk(tmp_path)).artifact("a", b"x", media)
+
+
+def test_a_content_that_was_swept_before_its_row_came_is_stored_again(tmp_path: Path) -> None:
+    desk = FakeDesk(tmp_path, sweeps=1)
+    data = b"x" * (INLINE_MAX + 1)
+    stored = context(desk).artifact("a", data)
+
+    assert len(desk.rows) == 2
+    assert stored.read() == data
+    again = asyncio.run(context(FakeDesk(tmp_path, sweeps=1)).aartifact("a", data))
+    assert again.read() == data
+    with pytest.raises(ArtifactRefused, match="swept away"):
+        context(FakeDesk(tmp_path, sweeps=9)).artifact("a", data)
+
+
+def test_a_lost_lease_and_a_reason_reach_the_task(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactRefused, match="lease of this attempt is lost"):
+        context(FakeDesk(tmp_path, refusal=None)).artifact("a", b"x")
+    with pytest.raises(ArtifactRefused, match="no room"):
+        context(FakeDesk(tmp_path, refusal="no room")).artifact("a", b"x")
+
+
+def test_where_there_is_no_supervisor_a_task_is_told() -> None:
+    with pytest.raises(ByroteError, match="command executor"):
+        context(None).artifact("a", b"x")
+
+
+def test_a_place_is_found_by_path_and_by_url(tmp_path: Path) -> None:
+    strange = tmp_path / "a b#c"
+    place = Directory(strange)
+    digest, _ = place.store(lambda: iter([b"x"]))
+
+    assert open_place(str(strange)).has(digest)
+    assert open_place(place.url).has(digest)

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""Directories and object stores keep the same promises."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from byrote.artifacts.directory import ASIDE, NEW, Directory
+from byrote.artifacts.place import Place, open_place, pieces, place_for
+from byrote.core.artifact import ArtifactRefused, UnknownArtifact
+from byrote.core.errors import BadOption
+
+DATA = b"some content" * 100_000
+DIGEST = hashlib.sha256(DATA).hexdigest()
+SHARD = int(DIGEST[:2], 16)
+DAY = timedelta(days=1)
+NOW = timedelta(seconds=-60)
+"""A grace that ends in the future: everything is old."""
+
+
+def content() -> Iterator[bytes]:
+    return pieces(DATA)
+
+
+def nothing(hashes: Sequence[str]) -> list[str]:
+    return []
+
+
+@pytest.fixture(params=["directory", "memory", "local"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "directory":
+        return Directory(tmp_path)
+    stores = pytest.importorskip("obstore.store", reason="needs byrote[s3]: obstore is missing")
+    from byrote.artifacts.objects import Objects  # noqa: PLC0415 -- needs obstore.
+
+    made = stores.MemoryStore() if request.param == "memory" else stores.LocalStore(str(tmp_path))
+    return Objects(made, "test://")
+
+
+def test_a_content_is_found_by_its_hash(place: Place) -> None:
+    assert place.store(content) == (DIGEST, len(DATA))
+    assert place.has(DIGEST)
+    assert b"".join(place.read(DIGEST)) == DATA
+
+
+def test_storing_again_changes_nothing(place: Place) -> None:
+    assert place.store(content) == place.store(content)
+    assert b"".join(place.read(DIGEST)) == DATA
+
+
+def test_what_is_not_there_is_said_to_be_unknown(place: Place) -> None:
+    assert not place.has(DIGEST)
+    with pytest.raises(UnknownArtifact, match=DIGEST):
+        next(place.read(DIGEST))
+
+
+def test_a_content_that_breaks_off_leaves_nothing(place: Place) -> None:
+    def broken() -> Iterator[bytes]:
+        yield DATA
+        raise ArtifactRefused("no")
+
+    with pytest.raises(ArtifactRefused):
+        place.store(broken)
+    assert not place.has(DIGEST)
+
+
+def test_old_contents_nothing_refers_to_are_swept(place: Place) -> None:
+    place.store(content)
+
+    assert place.sweep(SHARD, nothing, grace=DAY, page=10) == 0
+    assert place.sweep((SHARD + 1) % 256, nothing, grace=NOW, page=10) == 0
+    assert place.sweep(SHARD, list, grace=NOW, page=10) == 0
+    assert place.has(DIGEST)
+    assert place.sweep(SHARD, nothing, grace=NOW, page=10) == 1
+    assert not place.has(DIGEST)
+
+
+def test_contents_that_are_needed_do_not_hide_others_behind_them(tmp_path: Path) -> None:
+    place = Directory(tmp_path)
+    names = [f"00{n:062x}" for n in range(25)]
+    (tmp_path / "00").mkdir()
+    for name in names:
+        (tmp_path / "00" / name).touch()
+
+    assert place.sweep(0, lambda hashes: set(hashes) - {names[7]}, grace=NOW, page=10) == 1
+    assert [name for name in names if not place.has(name)] == [names[7]]
+
+
+def test_a_content_stored_again_during_a_sweep_stays(place: Place) -> None:
+    """A second run stores the same content after the sweep asked, before it removes."""
+    place.store(content)
+
+    assert place.sweep(SHARD, then(lambda: place.store(content)), grace=NOW, page=10) == 0
+    assert place.has(DIGEST)
+
+
+def then(happens: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]:
+    """Nothing is referred to when first asked; then something happens, and all is."""
+    asked = 0
+
+    def referred(hashes: Sequence[str]) -> list[str]:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            return list(hashes)
+        happens()
+        return []
+
+    return referred
+
+
+def test_a_content_that_was_stored_while_it_lay_aside_is_missed_by_nobody(tmp_path: Path) -> None:
+    """Its row came after the sweep's last look, so whoever wrote it looks whether it is there."""
+    place = Directory(tmp_path)
+    place.store(content)
+    seen: list[bool] = []
+
+    def referred(hashes: Sequence[str]) -> list[str]:
+        seen.append(place.has(DIGEST))
+        return []
+
+    assert place.sweep(SHARD, referred, grace=NOW, page=10) == 1
+    # At the last look it was out of sight already: a row that comes later finds it missing.
+    assert seen == [True, False]
+
+
+def test_what_a_crashed_sweep_left_aside_comes_back_if_it_is_needed(tmp_path: Path) -> None:
+    place = Directory(tmp_path)
+    place.store(content)
+    path = tmp_path / DIGEST[:2] / DIGEST
+    path.rename(path.with_name(DIGEST + ASIDE))
+
+    assert place.sweep(SHARD, list, grace=NOW, page=10) == 0
+    assert b"".join(place.read(DIGEST)) == DATA
+
+
+def test_what_a_crashed_writer_left_is_swept_when_it_is_old(tmp_path: Path) -> None:
+    place = Directory(tmp_path)
+    place.store(content)
+    left = tmp_path / NEW / "1-1"
+    left.write_bytes(b"half")
+    place.sweep(0, list, grace=DAY, page=10)
+    assert left.exists()
+    os.utime(left, (0, 0))
+    place.sweep(0, list, grace=DAY, page=10)
+
+    assert not left.exists()
+
+
+def test_contents_are_not_for_everybodys_eyes(tmp_path: Path) -> None:
+    place = Directory(tmp_path / "kept" / "home")
+    place.store(content)
+
+    assert (tmp_path / "kept" / "home").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "kept" / "home" / DIGEST[:2] / DIGEST).stat().st_mode & 0o007 == 0
+
+
+def test_databases_that_share_a_place_have_their_own_part_of_it(tmp_path: Path) -> None:
+    one, other = (place_for(str(tmp_path), home) for home in ("a", "b"))
+    one.store(content)
+
+    assert not other.has(DIGEST)
+    assert other.sweep(SHARD, nothing, grace=NOW, page=10) == 0
+    assert open_place(one.url).has(DIGEST)
+
+
+def test_a_url_no_driver_knows_is_refused() -> None:
+    pytest.importorskip("obstore", reason="needs byrote[s3]: obstore is missing")
+    with pytest.raises(BadOption, match="nonsense"):
+        open_place("nonsense://bucket/folder")
+
+
+def test_an_s3_url_names_a_bucket_and_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("obstore", reason="needs byrote[s3]: obstore is missing")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+
+    assert place_for("s3://bucket/folder/", "home").url == "s3://bucket/folder/home"
+
+
+def test_without_the_driver_an_object_store_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "obstore", None)
+    with pytest.raises(BadOption, match=r"byrote\[s3\]"):
+        open_place("s3://bucket/other")

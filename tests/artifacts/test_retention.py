@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""Artifacts go with their runs; contents go when nothing refers to them any more."""
+
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from byrote.artifacts.place import SHARDS, Place, pieces, place_for
+from byrote.assembly.clock import monotonic
+from byrote.assembly.identity import chance, new_token
+from byrote.store import artifacts, queries
+from byrote.store.connect import Door
+from byrote.store.sync import Link, fetch
+from byrote.testing import FakeClock
+from byrote.worker.artifacts import START_RUN, Tidier, prune
+from byrote.worker.means import Means
+from tests.store.test_artifact import keep, lease
+from tests.support import Db, count, finish, verdict, wait_until, waits_for_a_lock
+from tests.worker.harness import StartWorker, until
+
+
+@pytest.fixture
+def link(door: Door, clock: FakeClock) -> Iterator[Link]:
+    """A worker's connection that lives by the test's clock."""
+    link = Link(door, "test", chance=chance, stopped=threading.Event())
+    clock.on(link.connection)
+    yield link
+    link.drop()
+
+
+def prune_all(link: Link) -> None:
+    assert prune(link, None, going_on=lambda: True) == f"{START_RUN} "
+
+
+def dead_run_with(db: Db, *names: str, data: bytes = b"x", **more: object) -> str:
+    held = lease(db)
+    for name in names:
+        keep(db, held, name, data, **more)
+    finish(db, [verdict(held, "F")])
+    return held.id
+
+
+def test_artifacts_stay_as_long_as_their_run_and_no_longer(
+    db: Db, clock: FakeClock, link: Link
+) -> None:
+    dead_run_with(db, "a", "b")
+    young = lease(db)
+    keep(db, young, "c", b"young")
+    clock.advance(days=89)
+    fetch(db, queries.prune())
+    prune_all(link)
+    assert (count(db, "byrote_artifacts"), count(db, "byrote_artifact_blobs")) == (3, 2)
+    clock.advance(days=2)
+    fetch(db, queries.prune())
+    prune_all(link)
+
+    assert [entry.name for entry in fetch(db, artifacts.artifacts(young.id))] == ["c"]
+    assert (count(db, "byrote_artifacts"), count(db, "byrote_artifact_blobs")) == (1, 1)
+
+
+def test_an_archived_run_keeps_its_artifacts(db: Db, clock: FakeClock, link: Link) -> None:
+    held = lease(db)
+    keep(db, held)
+    finish(db, [verdict(held, "S")])
+    clock.advance(hours=2)
+    [step] = fetch(db, queries.archive(after=START_RUN))
+    prune_all(link)
+
+    assert step.archived == 1
+    assert (count(db, "byrote_artifacts"), count(db, "byrote_artifact_blobs")) == (1, 1)
+
+
+def test_a_content_another_run_refers_to_stays(db: Db, clock: FakeClock, link: Link) -> None:
+    dead_run_with(db, "a")
+    keep(db, lease(db), "a")
+    clock.advance(days=91)
+    fetch(db, queries.prune())
+    prune_all(link)
+
+    assert (count(db, "byrote_artifacts"), count(db, "byrote_artifact_blobs")) == (1, 1)
+
+
+def test_a_walk_goes_on_where_it_stopped(db: Db, clock: FakeClock, link: Link) -> None:
+    for n in range(3):
+        dead_run_with(db, "a", "b", data=b"%d" % n)
+    db.execute("delete from byrote_dead")
+    at, seen = START_RUN, 0
+    while at is not None:
+        [walked] = fetch(db, artifacts.prune_artifacts(after=at, limit=1))
+        at, seen = walked.reached, seen + walked.removed
+
+    assert (seen, count(db, "byrote_artifacts")) == (6, 0)
+    clock.advance(hours=2)
+    cursor = prune(link, None, going_on=lambda: False)
+    assert prune(link, cursor, going_on=lambda: True) == f"{START_RUN} "
+    assert count(db, "byrote_artifact_blobs") == 0
+
+
+def test_a_blob_that_is_referred_to_again_this_instant_is_not_pruned(
+    db: Db, door: Door, clock: FakeClock, link: Link
+) -> None:
+    dead_run_with(db, "a")
+    db.execute("delete from byrote_artifacts")
+    clock.advance(hours=2)
+    held = lease(db)
+    with door.open("other") as other, ThreadPoolExecutor(1) as pool:
+        clock.on(other)
+        with other.transaction():
+            keep(other, held)
+            pruning = pool.submit(prune_all, link)
+            wait_until(lambda: waits_for_a_lock(db, link.connection))
+        pruning.result()
+
+    assert (count(db, "byrote_artifacts"), count(db, "byrote_artifact_blobs")) == (1, 1)
+
+
+def test_a_worker_does_it_by_itself(db: Db, start_worker: StartWorker) -> None:
+    dead_run_with(db, "a")
+    db.execute("delete from byrote_dead")
+    db.execute("update byrote_artifact_blobs set touched_at = '2020-01-01'")
+    start_worker("tests.artifacts.storing:app")
+
+    until(lambda: count(db, "byrote_artifacts") + count(db, "byrote_artifact_blobs") == 0)
+
+
+def tidier(link: Link, where: Path) -> Tidier:
+    means = Means("w", monotonic, chance, new_token, lambda _events: None)
+    return Tidier(link, means, str(where))
+
+
+def old_file(place: Place, data: bytes) -> tuple[str, Path]:
+    digest, _ = place.store(lambda: pieces(data))
+    path = Path(place.url.removeprefix("file://")) / digest[:2] / digest
+    os.utime(path, (0, 0))
+    return digest, path
+
+
+def test_a_worker_sweeps_files_nothing_refers_to(db: Db, link: Link, tmp_path: Path) -> None:
+    [home] = fetch(db, artifacts.artifact_home())
+    place = place_for(str(tmp_path), home)
+    digest, wanted = old_file(place, b"wanted")
+    _, unwanted = old_file(place, b"unwanted")
+    strangers = place_for(str(tmp_path), new_token())
+    _, strange = old_file(strangers, b"strange")
+    at = bytes.fromhex(digest)
+    keep(db, lease(db), "a", b"wanted", digest=at, place=place.url, sent=None)
+    sweeping = tidier(link, tmp_path)
+
+    assert sum(sweeping.sweep() for _ in range(SHARDS)) == 1
+    assert wanted.exists()
+    assert strange.exists()
+    assert not unwanted.exists()
+
+
+def test_where_nothing_was_ever_stored_there_is_nothing_to_sweep(
+    link: Link, tmp_path: Path
+) -> None:
+    assert tidier(link, tmp_path / "none").sweep() == 0
+    assert not (tmp_path / "none").exists()
