@@ -23,7 +23,7 @@ from byrote.testing import FakeClock
 
 EMPTY = """
 truncate byrote_task_runs, byrote_archive, byrote_dead, byrote_events, byrote_workers,
-  byrote_queues, byrote_outputs, byrote_steps, byrote_signals, byrote_once,
+  byrote_queues, byrote_outputs, byrote_provenance, byrote_steps, byrote_signals, byrote_once,
   byrote_artifacts, byrote_artifact_blobs;
 update byrote_duties set next_at = '-infinity', holder = null, cursor = null;
 """

@@ -24,6 +24,7 @@ PLAIN = Leased(
     spec_hash=bytes(32),
     rank=0,
     age_us=0,
+    as_of_us=0,
     token="token",  # noqa: S106
     deadline=0.0,
 )

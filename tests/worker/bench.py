@@ -43,8 +43,8 @@ class Bench:
         return Leased(
             id=new_id(), queue="default", task=task, version=1, spec_json=spec.text, attempt=1,
             charged=0, losses=0, max_attempts=1, timeout_ms=timeout_ms, retry_json=None,
-            labels_json='{"order":"42"}', traceparent=None, spec_hash=spec.digest, rank=0, age_us=0,
-            token=new_token(), deadline=monotonic() + 60,
+            labels_json='{"order":"42"}', traceparent=None, spec_hash=spec.digest, rank=0,
+            age_us=0, as_of_us=0, token=new_token(), deadline=monotonic() + 60,
         )  # fmt: skip
 
     def settle(self, runs: Sequence[Leased], within: float = 10.0) -> dict[str, Any]:

@@ -76,6 +76,8 @@ class App:
         retry: Retry | None = None,
         labels: Mapping[str, str] | None = None,
         executor: str | Command | None = None,
+        deterministic: bool = True,
+        measure: bool = False,
     ) -> TaskMaker: ...
 
     def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -92,12 +94,22 @@ class App:
         version: int = 1,
         retry: Retry | None = None,
         executor: str | Command | None = None,
+        deterministic: bool = True,
+        measure: bool = False,
         **delivery: Any,
     ) -> TaskHandle[..., Any]:
         policy = Delivery(retry=retry or ONCE, **delivery)
         self._check_queue(policy.queue)
         command = command_of(executor)
-        task = make_task(function, name=name, version=version, delivery=policy, command=command)
+        task = make_task(
+            function,
+            name=name,
+            version=version,
+            delivery=policy,
+            command=command,
+            deterministic=deterministic,
+            measure=measure,
+        )
         self.registry.add(task)
         return TaskHandle(self, task, policy)
 

@@ -2,9 +2,11 @@
 """Puts a worker together from settings."""
 
 import os
+import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -12,15 +14,18 @@ from byrote.assembly.artifacts import default_place
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import chance, new_token, worker_id
 from byrote.assembly.once import once
-from byrote.assembly.settings import Settings
+from byrote.assembly.settings import Settings, fingerprint
 from byrote.core.command import Container
 from byrote.core.errors import BadOption
 from byrote.core.ports import Asks, Emit, Executor
+from byrote.core.provenance import provenance_of
 from byrote.executors.alone import Alone
+from byrote.executors.checkout import Checkout
 from byrote.executors.command import CommandOptions, Commands
 from byrote.executors.hands import HandOptions, Hands
 from byrote.executors.inline import Inline
 from byrote.executors.loading import load_app
+from byrote.executors.surroundings import measure
 from byrote.executors.switch import Switch
 from byrote.observe.logs import Format
 from byrote.store.connect import Door
@@ -78,21 +83,36 @@ def _executor(
         python=settings.python_path or sys.executable,
         app=app,
     )
-    commands = Commands(options, worker=name, clock=monotonic)
+    commands = Commands(options, worker=name, clock=monotonic, about=about(settings))
     match settings.executor:
         case "hand":
             pool = _hands(app, settings, name, emit=emit, hands=hands, asks=asks)
-            return Switch(pool, commands, lambda: pool.commands), lambda: pool.url
+            switch = Switch(pool, commands, lambda: pool.commands, lambda: pool.surroundings)
+            return switch, lambda: pool.url
         case "inline":
+            checkout = Checkout(Path.cwd())
             loaded = load_app(app)
-            inline = _inline(loaded, settings, name, asks)
-            return Switch(inline, commands, lambda: loaded.registry.commands), lambda: inline.url
+            found = measure(loaded.registry, checkout)
+            inline = _inline(loaded, settings, name, surroundings=found, asks=asks)
+            switch = Switch(inline, commands, lambda: loaded.registry.commands, lambda: found)
+            return switch, lambda: inline.url
         case chosen:
             alone = Alone(commands, options, Container() if chosen == "container" else None)
             return alone, lambda: alone.url
 
 
-def _inline(app: Any, settings: Settings, name: str, asks: Asks) -> Inline:
+def about(settings: Settings) -> dict[str, Any]:
+    """What provenance says of the worker itself."""
+    return {
+        "byrote": version("byrote"),
+        "python": platform.python_version(),
+        "settings": fingerprint(settings),
+    }
+
+
+def _inline(
+    app: Any, settings: Settings, name: str, *, surroundings: Mapping[str, Any], asks: Asks
+) -> Inline:
     return Inline(
         app.registry,
         concurrency=settings.concurrency,
@@ -102,6 +122,8 @@ def _inline(app: Any, settings: Settings, name: str, asks: Asks) -> Inline:
         url=app.url,
         asks=asks,
         once=once,
+        provenance=provenance_of({**surroundings, "worker": about(settings), "executor": "inline"}),
+        deterministic=settings.deterministic,
     )
 
 
@@ -116,8 +138,11 @@ def _hands(app: str, settings: Settings, name: str, *, emit: Emit, hands: int, a
         python=settings.python_path or sys.executable,
         log_format=log_form(settings),
         log_level=settings.log_level,
+        deterministic=settings.deterministic,
     )
-    return Hands(options, worker=name, clock=monotonic, emit=emit, asks=asks)
+    return Hands(
+        options, worker=name, clock=monotonic, emit=emit, asks=asks, about=about(settings)
+    )
 
 
 def log_form(settings: Settings) -> Format:

@@ -8,9 +8,12 @@ import os
 import signal
 import socket
 import sys
+from pathlib import Path
 
 from byrote.assembly.once import once
 from byrote.core.errors import ByroteError
+from byrote.executors.chance import install
+from byrote.executors.checkout import Checkout
 from byrote.executors.hand import Hand, die_with_parent, refuse
 from byrote.executors.loading import load_app
 from byrote.executors.output import capture_streams
@@ -30,6 +33,10 @@ def main() -> None:
     capture_streams()
     set_up_logging(settings["log_format"], settings["log_level"])
     link = socket.socket(fileno=settings["link"])
+    checkout = Checkout(Path.cwd())
+    if settings["deterministic"]:
+        # Before the app: it may take names out of `random`.
+        install()
     try:
         app = load_app(settings["app"])
     except ByroteError as error:
@@ -37,7 +44,9 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 -- the user's module may raise anything; say so and leave.
         sys.excepthook(type(error), error, error.__traceback__)
         refuse(link, f"Importing {settings['app']} raised {type(error).__name__}: {error}")
-    asyncio.run(Hand(link, app, settings, once).serve())
+    if settings["deterministic"]:
+        install(task.key for task in app.registry if not task.deterministic)
+    asyncio.run(Hand(link, app, settings, checkout=checkout, once=once).serve())
     sys.stdout.flush()
     sys.stderr.flush()
     # Threads stuck in a task must not keep a hand that was told to stop.

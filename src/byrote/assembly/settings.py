@@ -11,12 +11,14 @@ from typing import Any, Literal
 import msgspec
 
 from byrote.core.artifact import SIZE_MAX
-from byrote.core.codec import PAYLOAD_MAX
+from byrote.core.codec import PAYLOAD_MAX, pack
 from byrote.core.duration import duration
 from byrote.core.errors import BadOption
 from byrote.core.spec import check_name
 
 SECRET = frozenset({"database_url"})
+UNTOLD = SECRET | {"worker_id"}
+"""What a fingerprint does not depend on: secrets, and what differs for every worker."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +48,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of memory above which a hand is replaced."""
     executor: Literal["hand", "inline", "command", "container"] = "hand"
     """Where tasks execute that do not say so themselves."""
+    deterministic: bool = True
+    """Hands have a fixed hash seed, time zone and locale, and tasks a seeded `random`."""
     python_path: str | None = None
     """The interpreter hands run on; absent: this one."""
     log_format: Literal["auto", "text", "json"] = "auto"
@@ -60,6 +64,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def payload_limit(self, queue: str) -> int:
         """How large a spec for this queue may be."""
         return self.payload_max.get(queue, self.payload_max["*"])
+
+
+def fingerprint(settings: Settings) -> dict[str, Any]:
+    """Which settings are not the default, and a hash of all that are neither secret nor unique."""
+    fields, plain = msgspec.structs.asdict(settings), msgspec.structs.asdict(Settings())
+    told = {name: str(value) for name, value in fields.items() if name not in UNTOLD}
+    return {
+        "set": sorted(name for name in fields if fields[name] != plain[name]),
+        "hash": pack(told).digest.hex(),
+    }
 
 
 ALIASES: Mapping[str, str] = {
@@ -250,6 +264,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "grace": duration,
     "poll_interval": duration,
     "listen": _yes,
+    "deterministic": _yes,
     "claims": _one_of("durable", "fast"),
     "max_tasks": _count(1, 1_000_000_000),
     "max_rss": read_size,

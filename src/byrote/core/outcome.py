@@ -46,6 +46,8 @@ class Succeeded(msgspec.Struct, frozen=True, tag=True):
     digest: str
     """SHA-256 of the result's canonical form, in hexadecimal."""
     output: Output | None = None
+    usage: dict[str, int] | None = None
+    """What the attempt used, if it was measured."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
@@ -57,6 +59,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     final: bool = False
     """The task said that no retry will help."""
     output: Output | None = None
+    usage: dict[str, int] | None = None
 
 
 class Snoozed(msgspec.Struct, frozen=True, tag=True):
@@ -64,6 +67,7 @@ class Snoozed(msgspec.Struct, frozen=True, tag=True):
 
     after: timedelta
     output: Output | None = None
+    usage: dict[str, int] | None = None
     wait: str | None = None
     """What a durable wait is for: `sleep` or `event`; None for a plain snooze."""
     event: str | None = None
@@ -74,12 +78,14 @@ class Cancelled(msgspec.Struct, frozen=True, tag=True):
     """Somebody asked for the run to stop, and it did."""
 
     output: Output | None = None
+    usage: dict[str, int] | None = None
 
 
 class Released(msgspec.Struct, frozen=True, tag=True):
     """The attempt was given back before it came to anything; nobody is to blame."""
 
     output: Output | None = None
+    usage: dict[str, int] | None = None
 
 
 class Disrupted(msgspec.Struct, frozen=True, tag=True):
@@ -87,6 +93,7 @@ class Disrupted(msgspec.Struct, frozen=True, tag=True):
 
     fault: Fault
     output: Output | None = None
+    usage: dict[str, int] | None = None
 
 
 type Outcome = Succeeded | Failed | Snoozed | Cancelled | Released | Disrupted

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from byrote.core.codec import unpack
+from byrote.core.provenance import Provenance
 from byrote.core.state import FINAL, Status
 
 
@@ -29,6 +30,8 @@ class Leased(msgspec.Struct, gc=False):
     spec_hash: bytes
     rank: int
     age_us: int
+    as_of_us: int
+    """What `ctx.now()` says, in microseconds since 1970."""
     token: str
     deadline: float
     """Monotonic time of this process after which the lease must not be believed."""
@@ -36,6 +39,8 @@ class Leased(msgspec.Struct, gc=False):
     """Monotonic time of this process at which the claim was sent."""
     settling: bool = False
     """Its verdict is on the way to the database; nobody else has anything to say about it."""
+    provenance: Provenance | None = None
+    """What executed the attempt, once it has ended."""
 
     @property
     def age(self) -> timedelta:
@@ -80,6 +85,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     last_attempted_at: datetime | None
     finished_at: datetime | None
+    as_of: datetime
+    """What `ctx.now()` says: when the run was accepted, or the run it repeats."""
+    provenance: list[int | None]
+    """Attempt by attempt, the number of the environment that executed it."""
+    usage: list[dict[str, Any]]
+    """Wall time, CPU time and memory of attempts of tasks that ask to be measured."""
 
     @property
     def finished(self) -> bool:

@@ -29,6 +29,10 @@ class Task(msgspec.Struct, frozen=True):
     """Whether the function takes `*args` or `**kwargs`, so that only calling can tell."""
     command: Command | None = None
     """How it runs as a program of its own, if it does."""
+    deterministic: bool = True
+    """Whether attempts have a `random` of their own, seeded by the spec."""
+    measure: bool = False
+    """Whether wall time, CPU time and memory of its attempts are recorded."""
 
     @property
     def key(self) -> str:
@@ -52,6 +56,8 @@ def make_task(
     version: int,
     delivery: Delivery,
     command: Command | None = None,
+    deterministic: bool = True,
+    measure: bool = False,
 ) -> Task:
     """Describe a function as a task; a first parameter named `ctx` receives the context."""
     if type(version) is not int or not 1 <= version <= 2**31 - 1:
@@ -73,6 +79,8 @@ def make_task(
         required=frozenset(p.name for p in named if p.default is p.empty),
         open_ended=len(named) != len(parameters),
         command=command,
+        deterministic=deterministic,
+        measure=measure,
     )
 
 

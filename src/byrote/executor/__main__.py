@@ -17,9 +17,13 @@ from typing import Any
 
 import msgspec
 
+from byrote.core.codec import digest_of
 from byrote.core.errors import ByroteError
 from byrote.executors import call
+from byrote.executors.chance import install
+from byrote.executors.checkout import Checkout
 from byrote.executors.loading import introduction, load_app
+from byrote.executors.output import Tray, open_tray
 
 BAD_CALL = 2
 
@@ -36,6 +40,7 @@ class _Context(msgspec.Struct):
     labels: dict[str, str] = {}
     timeout_s: float | None = None
     traceparent: str | None = None
+    as_of_us: int = 0
 
 
 class _Document(msgspec.Struct):
@@ -46,18 +51,20 @@ class _Document(msgspec.Struct):
 def main() -> None:
     """Execute one attempt, or describe the app."""
     wanted = _arguments()
+    checkout = Checkout(Path.cwd()) if wanted.describe else None
     try:
         # Before the app is imported: whatever that prints must not end up in the answer.
         answer = _answer_fd()
         job = None if wanted.describe else _job(_document(wanted))
         _set_up_django()
+        install()
         app = load_app(wanted.app)
     except (ByroteError, msgspec.DecodeError, OSError, UnicodeError) as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(BAD_CALL)
-    if job is None:
-        _write(answer, msgspec.json.encode(introduction(app)))
-    else:
+    if checkout is not None:
+        _write(answer, msgspec.json.encode(introduction(app, checkout)))
+    elif job is not None:
         _write(answer, envelope_of(execute(app, job)))
 
 
@@ -79,6 +86,7 @@ def _document(wanted: argparse.Namespace) -> _Document:
             attempt=int(said.get("BYROTE_ATTEMPT", "1")),
             queue=said.get("BYROTE_QUEUE", "default"),
             traceparent=said.get("TRACEPARENT"),
+            as_of_us=int(said.get("BYROTE_AS_OF_US", "0")),
         )
         return _Document(msgspec.Raw(wanted.payload_json.encode()), context)
     if wanted.payload_file is not None:
@@ -106,11 +114,15 @@ def _job(document: _Document) -> call.Job:
         msgspec.json.encode(context.labels).decode(),
         context.traceparent,
         float("inf"),  # Whether the lease still holds is the worker's business.
+        digest_of(bytes(document.spec)),
+        context.as_of_us,
     ]
 
 
 def execute(app: Any, job: call.Job) -> call.Result:
     """Run one attempt."""
+    install(task.key for task in app.registry if not task.deterministic)
+    open_tray(Tray(job))
     wanted = f"{job[2]}@{job[3]}"
     if any(task.is_async for task in app.registry if task.key == wanted):
         return asyncio.run(_attempt(app, job))

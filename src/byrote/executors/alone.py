@@ -33,6 +33,7 @@ class Alone:
         told = describe(self._options.python, self._options.app)
         named = msgspec.convert(told["commands"], dict[str, Command])
         self._commands.learn(dict.fromkeys(told["tasks"], self._plain) | named)
+        self._commands.surroundings = told["provenance"]
         self.url = told["url"]
         self._commands.start(report)
 

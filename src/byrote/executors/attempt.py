@@ -13,6 +13,7 @@ import msgspec
 from byrote.core.command import Command
 from byrote.core.outcome import OUTPUT_MAX, Disrupted, Failed, Fault, Outcome
 from byrote.core.run import Leased
+from byrote.core.seed import seed_of
 from byrote.executors import container
 from byrote.executors.envelope import (
     ENVELOPE_MAX,
@@ -228,6 +229,8 @@ def environment(run: Leased, plan: Command, environ: Mapping[str, str]) -> dict[
         "BYROTE_TASK": run.task,
         "BYROTE_ATTEMPT": str(run.attempt),
         "BYROTE_QUEUE": run.queue,
+        "BYROTE_SEED": str(seed_of(run.spec_hash)),
+        "BYROTE_AS_OF_US": str(run.as_of_us),
     }
     if container.passes_descriptors(plan.container):
         told["BYROTE_RESULT_FD"] = str(RESULT_FD)
@@ -257,6 +260,9 @@ def _document(run: Leased, plan: Command) -> bytes:
         "labels": {} if run.labels_json is None else json.loads(run.labels_json),
         "timeout_s": None if run.timeout_ms is None else run.timeout_ms / 1000,
         "traceparent": run.traceparent,
+        "spec_hash": run.spec_hash.hex(),
+        "seed": seed_of(run.spec_hash),
+        "as_of_us": run.as_of_us,
         "result_fd": RESULT_FD if container.passes_descriptors(plan.container) else None,
     }
     return f'{{"spec":{run.spec_json},"context":{json.dumps(context)}}}\n'.encode()

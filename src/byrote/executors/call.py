@@ -2,7 +2,7 @@
 """One attempt: find the task, read its arguments, call it, and turn whatever happens into a result.
 
 A result is a flat array for the wire: `[slot, code, …]`, with what the attempt printed as a map at
-the end if it printed anything; `outcome_of` reads it on the supervisor's side.
+the end if it printed anything or was measured; `outcome_of` reads it on the supervisor's side.
 """
 
 import asyncio
@@ -39,11 +39,13 @@ from byrote.core.task import Registry, Task
 from byrote.executors.context import Context
 from byrote.executors.desk import Desk
 from byrote.executors.ledger import Suspended
+from byrote.executors.meter import Measured, call_measured
 
 RETURNED, RAISED, SNOOZED, CANCELLED, DECLINED, RELEASED = range(6)
 
 type Job = Sequence[Any]
-"""`[slot, id, task, version, spec, attempt, timeout_ms, queue, labels, trace, deadline]`."""
+"""`[slot, id, task, version, spec, attempt, timeout_ms, queue, labels, trace, deadline, hash,
+as_of_us]`."""
 
 type Result = list[Any]
 
@@ -67,6 +69,8 @@ def call_sync(registry: Registry, job: Job, desk: Desk | None = None) -> Result:
     """Run one attempt of a sync task in this thread."""
     try:
         task, args, kwargs = prepare(registry, job, desk)
+        if task.measure:
+            return returned(job[0], call_measured(task.function, args, kwargs))
         return returned(job[0], task.function(*args, **kwargs))
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
         return raised(job[0], error)
@@ -76,6 +80,8 @@ async def call_async(registry: Registry, job: Job, desk: Desk | None = None) -> 
     """Run one attempt of an async task on this loop."""
     try:
         task, args, kwargs = prepare(registry, job, desk)
+        if task.measure:
+            return returned(job[0], await Measured(task.function(*args, **kwargs)))
         return returned(job[0], await task.function(*args, **kwargs))
     except asyncio.CancelledError:
         raise
@@ -157,18 +163,22 @@ def timeout_fault(limit_ms: int, attempt: int, worker: str) -> Fault:
 
 def outcome_of(result: Result, attempt: int, worker: str) -> Outcome:
     """Read a result on the supervisor's side."""
-    output = Output(**result[-1]) if type(result[-1]) is dict else None
+    output = usage = None
+    if type(result[-1]) is dict:
+        extra = result[-1]
+        usage = extra.pop("usage", None)
+        output = Output(**extra) if extra else None
     match result[1]:
         case 0:  # RETURNED
-            return Succeeded(result[2], result[3], output)
+            return Succeeded(result[2], result[3], output, usage)
         case 1:  # RAISED
             fault = Fault(**(result[2] | {"attempt": attempt, "worker": worker}))
             after = None if result[3] is None else timedelta(microseconds=result[3])
-            return Failed(fault, after=after, final=result[4], output=output)
+            return Failed(fault, after=after, final=result[4], output=output, usage=usage)
         case 2:  # SNOOZED
             wait, event = result[3:5] if len(result) > 4 else (None, None)
-            return Snoozed(timedelta(microseconds=result[2]), output, wait, event)
+            return Snoozed(timedelta(microseconds=result[2]), output, usage, wait, event)
         case 5:  # RELEASED
-            return Released(output)
+            return Released(output, usage)
         case _:
-            return Cancelled(output)
+            return Cancelled(output, usage)

@@ -12,6 +12,7 @@ from collections import deque
 from typing import Any
 
 from byrote.core.outcome import Outcome
+from byrote.core.provenance import Provenance
 from byrote.core.run import Leased
 from byrote.executors.board import SLOTS, Board
 from byrote.executors.frames import Frames, frame
@@ -62,6 +63,7 @@ class Child:
         self.fates: dict[int, Outcome | None] = {}
         """What is reported of runs that we kill; None for those nobody is to hear of."""
         self.killed = False
+        self.provenance: Provenance | None = None
         self._frames = Frames()
         self._unsent = bytearray()
 
@@ -180,4 +182,6 @@ def job_of(slot: int, run: Leased) -> list[Any]:
         run.labels_json,
         run.traceparent,
         run.deadline,
+        run.spec_hash,
+        run.as_of_us,
     ]

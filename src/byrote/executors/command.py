@@ -17,14 +17,16 @@ import subprocess
 import threading
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from byrote.core.command import Command
 from byrote.core.outcome import Cancelled, Disrupted, Fault, Outcome, Released
 from byrote.core.ports import Clock, Report, Room
+from byrote.core.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
-from byrote.executors.attempt import Attempt, Ending
+from byrote.executors.attempt import FIXED, Attempt, Ending
 from byrote.executors.spawn import Nest
 
 TICK_S = 0.05
@@ -57,11 +59,16 @@ class Commands:
         worker: str,
         clock: Clock,
         environment: Mapping[str, str] | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         self._options = options
         self._worker = worker
         self._clock = clock
         self._environment = dict(os.environ if environment is None else environment)
+        self._about = {} if about is None else dict(about)
+        self._provenances: dict[str, Provenance] = {}
+        self.surroundings: Mapping[str, Any] = {}
+        """What was measured in a process that imported the app; empty: nothing is recorded."""
         self._plans: dict[str, Command] = {}
         self._default = self._completed(Command())
         self._waiting: deque[Leased] = deque()
@@ -221,6 +228,7 @@ class Commands:
 
     def _start(self, run: Leased, plan: Command) -> None:
         attempt = Attempt(run, plan, worker=self._worker, now=self._clock())
+        run.provenance = self._provenance("command" if plan.container is None else "container")
         try:
             attempt.start(self._nest, self._environment)
         except OSError:
@@ -228,6 +236,12 @@ class Commands:
             raise
         self._running[id(attempt)] = attempt
         self._watch(attempt)
+
+    def _provenance(self, executor: str) -> Provenance | None:
+        if executor not in self._provenances and self.surroundings:
+            doc = {**self.surroundings, "environment": FIXED, "worker": self._about}
+            self._provenances[executor] = provenance_of(doc | {"executor": executor})
+        return self._provenances.get(executor)
 
     def _troubled(self, run: Leased, error: OSError) -> Outcome:
         message = f"The worker could not start a process: {error.strerror}."

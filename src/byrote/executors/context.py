@@ -5,14 +5,18 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
+from uuid import UUID
 
 import msgspec
 
 from byrote.core.codec import unpack
 from byrote.core.errors import BadOption, WaitTimeout
+from byrote.core.seed import seed_of, uuid_of
+from byrote.executors.chance import Random, seeded
 from byrote.executors.desk import Desk
 from byrote.executors.ledger import EVENT, SLEEP, Async, Ledger, Length, Sync, check_name
 from byrote.executors.once import ado_once, do_once
@@ -22,13 +26,22 @@ if TYPE_CHECKING:
     from byrote.executors.keeping import Keeper
 
 _RAISE: Any = object()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Context:
     """The attempt a task is in; a first parameter named `ctx` receives it."""
 
     def __init__(
-        self, *, run_id: str, task: str, queue: str, attempt: int, labels: Mapping[str, str]
+        self,
+        *,
+        run_id: str,
+        task: str,
+        queue: str,
+        attempt: int,
+        labels: Mapping[str, str],
+        spec_hash: bytes = bytes(32),
+        as_of_us: int = 0,
     ) -> None:
         self.run_id = run_id
         """The run's id: the same for every attempt, so a good idempotency key."""
@@ -42,18 +55,54 @@ class Context:
         self.traceparent: str | None = None
         self._desk: Desk | None = None
         self._slot = 0
+        self._spec_hash = spec_hash
+        self._as_of_us = as_of_us
+        self._uuids = 0
 
     @classmethod
     def of(cls, job: Sequence[Any], desk: Desk | None = None) -> "Context":
         """The context of a job as it came over the wire."""
         labels = msgspec.json.decode(job[8]) if job[8] else {}
-        ctx = cls(run_id=job[1], task=job[2], queue=job[7], attempt=job[5], labels=labels)
+        ctx = cls(
+            run_id=job[1],
+            task=job[2],
+            queue=job[7],
+            attempt=job[5],
+            labels=labels,
+            spec_hash=job[11],
+            as_of_us=job[12],
+        )
         if job[6] is not None:
             ctx.deadline = time.monotonic() + job[6] / 1000
         ctx.traceparent = job[9]
         ctx._desk = desk
         ctx._slot = job[0]
         return ctx
+
+    @property
+    def seed(self) -> int:
+        """53 bits of the spec's hash: the same for every attempt, and every run of this spec."""
+        return seed_of(self._spec_hash)
+
+    @cached_property
+    def random(self) -> Random:
+        """A generator seeded with `seed`, of this attempt's own."""
+        return seeded(self._spec_hash)
+
+    def now(self) -> datetime:
+        """When the run was accepted, in UTC; in a replay, when the run it repeats was.
+
+        It does not move: the same moment in every attempt.
+        """
+        return _EPOCH + timedelta(microseconds=self._as_of_us)
+
+    def uuid(self) -> UUID:
+        """The next of a sequence of UUIDs that belongs to the spec and begins anew each attempt.
+
+        Two runs of the same spec get the same; what must be unique per run takes `run_id`.
+        """
+        self._uuids += 1
+        return uuid_of(self._spec_hash, self._uuids - 1)
 
     @property
     def seconds_left(self) -> float | None:

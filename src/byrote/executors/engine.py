@@ -87,7 +87,7 @@ class Engine:
     async def _attempt(self, job: Job) -> None:
         slot = job[0]
         alarm = None
-        tray = Tray()
+        tray = Tray(job)
         open_tray(tray)
         if job[6] is not None:
             alarm = self._loop.call_later(job[6] / 1000, self._strike, slot)
@@ -126,7 +126,7 @@ class Engine:
         desk = self._desk
         while (job := get()) is not None:
             if board.begin(job[0], place, job[10]):
-                tray = Tray()
+                tray = Tray(job)
                 open_tray(tray)
                 done.append(tray.close_with(call.call_sync(registry, job, desk)))
                 board.leave(place)

@@ -18,6 +18,8 @@ from typing import Any
 
 from byrote.core.ports import Once
 from byrote.executors.board import Board
+from byrote.executors.chance import notice_numpy
+from byrote.executors.checkout import Checkout
 from byrote.executors.desk import Desk
 from byrote.executors.engine import Engine
 from byrote.executors.frames import Frames, frame
@@ -45,10 +47,19 @@ def refuse(link: socket.socket, reason: str) -> None:
 class Hand:
     """One hand at work."""
 
-    def __init__(self, link: socket.socket, app: Any, settings: dict[str, Any], once: Once) -> None:
+    def __init__(
+        self,
+        link: socket.socket,
+        app: Any,
+        settings: dict[str, Any],
+        *,
+        checkout: Checkout,
+        once: Once,
+    ) -> None:
         self._link = link
         self._once = once
         self._app = app
+        self._checkout = checkout
         self._settings = settings
         self._frames = Frames()
         self._unsent = bytearray()
@@ -68,7 +79,7 @@ class Hand:
             threads=self._settings["threads"],
             desk=self._desk,
         )
-        self._send(frame(["ready", introduction(self._app)]))
+        self._send(frame(["ready", introduction(self._app, self._checkout)]))
         loop.add_reader(self._link.fileno(), self._receive)
         await self._stopped.wait()
         loop.remove_reader(self._link.fileno())
@@ -97,6 +108,8 @@ class Hand:
                     self._stopped.set()
 
     def _deliver(self, results: list[list[Any]]) -> None:
+        # A task may have imported it just now; asked once per batch, this costs nothing.
+        notice_numpy()
         self._send(frame(["done", results]))
 
     def _ask(self, slot: int, number: int, verb: str, payload: Mapping[str, Any]) -> None:

@@ -25,6 +25,7 @@ from byrote.core.errors import BadOption
 from byrote.core.event import HandEnded, HandStarted
 from byrote.core.outcome import Cancelled, Failed, Released
 from byrote.core.ports import Asks, Clock, Emit, Report, Room
+from byrote.core.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
 from byrote.executors import call
 from byrote.executors.burial import Death, bury, oom_kills
@@ -32,6 +33,7 @@ from byrote.executors.child import Child
 from byrote.executors.desk import pass_on
 from byrote.executors.orphans import adopt_orphans, end_orphans
 from byrote.executors.roster import STOP_GRACE_S, Reports, Roster
+from byrote.executors.surroundings import FIXED
 
 TICK_S = 0.05
 PATIENCE_S = 1.0
@@ -56,6 +58,8 @@ class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     log_format: str = "text"
     log_level: str = "info"
+    deterministic: bool = True
+    """Whether hash seed, time zone and locale are fixed, and tasks have a seeded `random`."""
 
 
 class Hands:
@@ -70,10 +74,15 @@ class Hands:
         emit: Emit,
         environment: Mapping[str, str] | None = None,
         asks: Asks | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         self._asks = asks
         self._options = options
         self._environment = dict(os.environ if environment is None else environment)
+        if options.deterministic:
+            self._environment |= FIXED
+        self._about = {} if about is None else dict(about)
+        self._provenances: dict[str, Provenance] = {}
         self._worker = worker
         self._clock = clock
         self._emit = emit
@@ -84,6 +93,7 @@ class Hands:
             "threads": limits[False],
             "log_format": options.log_format,
             "log_level": options.log_level,
+            "deterministic": options.deterministic,
         }
         self._roster = Roster(
             limits=limits, max_tasks=options.max_tasks, worker=worker, clock=clock
@@ -101,6 +111,8 @@ class Hands:
         """The database the app itself names, if it does."""
         self.commands: dict[str, Command] = {}
         """Tasks that are not for hands, and how they run."""
+        self.surroundings: dict[str, Any] = {}
+        """What a hand last measured around itself."""
 
     # -- The executor's face ---------------------------------------------------------------------
 
@@ -278,8 +290,12 @@ class Hands:
         self._roster.kinds = self._roster.kinds | told["tasks"]
         self.url = told["url"]
         self.commands = msgspec.convert(told["commands"], dict[str, Command])
+        self.surroundings = told["provenance"]
+        found = provenance_of({**self.surroundings, "worker": self._about, "executor": "hand"})
         self._failures = 0
         with self._roster.lock:
+            # Hands that are alike share one, so that it is registered once.
+            child.provenance = self._provenances.setdefault(found.digest, found)
             child.ready = True
         self._emit([HandStarted(self._worker, child.pid)])
         self._first.set()
@@ -353,6 +369,8 @@ class Hands:
                 death=death,
                 worker=self._worker,
             )
+        for slot in verdict.outcomes:
+            child.jobs[slot].provenance = child.provenance
         child.close()
         end_orphans(child.mark)
         self._emit([HandEnded(self._worker, child.pid, death.reason)])

@@ -15,10 +15,12 @@ from typing import Any
 from byrote.core.errors import BadOption
 from byrote.core.outcome import Outcome, Released
 from byrote.core.ports import Asks, Clock, Once, Report, Room
+from byrote.core.provenance import Provenance
 from byrote.core.run import Leased
 from byrote.core.task import Registry
 from byrote.executors import call
 from byrote.executors.board import SLOTS, Board
+from byrote.executors.chance import install
 from byrote.executors.child import job_of
 from byrote.executors.desk import Desk, pass_on
 from byrote.executors.engine import Engine
@@ -39,11 +41,15 @@ class Inline:
         url: str | None = None,
         asks: Asks | None = None,
         once: Once | None = None,
+        provenance: Provenance | None = None,
+        deterministic: bool = True,
     ) -> None:
         self.url = url
         self._asks = asks
         self._once = once
-
+        self._provenance = provenance
+        if deterministic:
+            install(task.key for task in registry if not task.deterministic)
         self._registry = registry
         self._limits = {False: threads, True: concurrency}
         self._worker = worker
@@ -148,6 +154,7 @@ class Inline:
                 kind = self._kind(run)
                 self._running[kind] -= 1
                 counts[kind] += 1
+                run.provenance = self._provenance
                 if slot in self._forgotten:
                     self._forgotten.discard(slot)
                     continue

@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 
 from byrote.core.errors import BadOption
+from byrote.executors.checkout import Checkout
+from byrote.executors.surroundings import measure
 
 
 def load_app(path: str) -> Any:
@@ -35,10 +37,11 @@ def load_app(path: str) -> Any:
     return app
 
 
-def introduction(app: Any) -> dict[str, Any]:
-    """What a supervisor must know of an app: tasks for hands, tasks that are commands, database."""
+def introduction(app: Any, checkout: Checkout) -> dict[str, Any]:
+    """What a supervisor must know: tasks for hands, tasks that are commands, database, code."""
     return {
         "tasks": {task.key: task.is_async for task in app.registry if task.command is None},
         "commands": msgspec.to_builtins(app.registry.commands),
         "url": getattr(app, "url", None),
+        "provenance": measure(app.registry, checkout),
     }

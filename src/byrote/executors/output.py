@@ -11,6 +11,7 @@ import contextlib
 import io
 import sys
 from collections import deque
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, TextIO
 
@@ -74,13 +75,27 @@ def output_of(stdout: Tail, stderr: Tail) -> Output | None:
 
 
 class Tray:
-    """What one attempt in a hand has printed so far; closed, it takes nothing more."""
+    """What belongs to one attempt in a hand: what it printed, what else was kept for it.
 
-    __slots__ = ("closed", "tails")
+    Closed, it takes no more prints.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_kept", "closed", "job", "tails")
+
+    def __init__(self, job: Sequence[Any] = ()) -> None:
+        self.job = job
+        """The attempt itself, see `call.Job`."""
         self.closed = False
         self.tails: tuple[Tail, Tail] | None = None
+        self._kept: dict[str, Any] | None = None
+
+    def keep(self, name: str, make: Callable[[], Any]) -> Any:
+        """Something of the attempt's own by this name, made when it is first asked for."""
+        if self._kept is None:
+            self._kept = {}
+        if name not in self._kept:
+            self._kept[name] = make()
+        return self._kept[name]
 
     def add(self, place: int, chunk: bytes) -> None:
         """Keep a copy of what was printed to stdout (0) or stderr (1)."""
@@ -91,16 +106,24 @@ class Tray:
         self.tails[place].add(chunk)
 
     def close_with(self, result: list[Any]) -> list[Any]:
-        """End the attempt; what it printed, if anything, goes last into its result."""
+        """End the attempt; what it printed or used, if that is known, goes last into its result."""
         self.closed = True
-        if self.tails is not None:
-            result.append(msgspec.to_builtins(output_of(*self.tails)))
+        if self.tails is None and self._kept is None:
+            return result
+        printed = None if self.tails is None else output_of(*self.tails)
+        extra = {} if printed is None else msgspec.structs.asdict(printed)
+        if self._kept is not None and "usage" in self._kept:
+            extra["usage"] = self._kept["usage"]
+        if extra:
+            result.append(extra)
         return result
 
 
 _tray: ContextVar[Tray | None] = ContextVar("byrote_tray", default=None)
 open_tray = _tray.set
 """Names the tray that catches what this thread or coroutine prints from now on."""
+current_tray = _tray.get
+"""The tray of the attempt whose code is calling, or None."""
 
 
 class Tee(io.TextIOBase):

@@ -84,6 +84,7 @@ class Roster:
         reports: Reports = []
         again: list[Leased] = []
         counts = {False: 0, True: 0}
+        provenance = child.provenance
         with self.lock:
             for result in results:
                 slot = result[0]
@@ -95,6 +96,7 @@ class Roster:
                 child.free.append(slot)
                 child.finished += 1
                 counts[kind] += 1
+                run.provenance = provenance
                 outcome = call.outcome_of(result, run.attempt, self._worker)
                 if child.fates:
                     # An attempt that was stopped ends as we meant it to; one that came to its own

@@ -7,6 +7,7 @@ stays rare, the share of commands among what was lately claimed bounds the next 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from byrote.core.command import Command
 from byrote.core.outcome import Released
@@ -19,11 +20,16 @@ class Switch:
     """An executor that sends each run to the right one of two."""
 
     def __init__(
-        self, inner: Executor, commands: Commands, plans: Callable[[], Mapping[str, Command]]
+        self,
+        inner: Executor,
+        commands: Commands,
+        plans: Callable[[], Mapping[str, Command]],
+        surroundings: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self._inner = inner
         self._commands = commands
         self._plans = plans
+        self._surroundings = surroundings
         self._known: frozenset[str] = frozenset()
         self._share = 0.0
 
@@ -35,6 +41,7 @@ class Switch:
         self._known = frozenset(plans)
         if plans:
             self._commands.learn(plans)
+            self._commands.surroundings = self._surroundings()
             self._commands.start(report)
 
     @property

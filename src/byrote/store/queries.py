@@ -322,6 +322,17 @@ def outputs(run_id: str, *, attempt: int | None = None) -> Query[rows.Printed]:
     return Query("outputs", {"id": run_id, "attempt": attempt}, lambda row: rows.Printed(*row))
 
 
+def register_provenance(*, digest: str, doc: str) -> Query[int]:
+    """Give an environment its number; the same environment has the same one."""
+    args = {"hash": digest, "doc": doc}
+    return Query("register_provenance", args, lambda row: int(row[0]))
+
+
+def provenances(ids: Sequence[int]) -> Query[rows.Environment]:
+    """The environments with these numbers."""
+    return Query("provenances", {"ids": list(ids)}, rows.environment_from)
+
+
 def queues() -> Query[rows.QueueRow]:
     """Every queue with what waits in it."""
     return Query("queues", {}, lambda row: rows.QueueRow(*row))

@@ -27,7 +27,7 @@ _RUN_COLUMNS = (
     "charged", "losses", "max_attempts", "timeout", "spec_json", "spec_hash", "result_json",
     "result_hash", "faults", "retry_json", "labels", "worker_ids", "leased_by", "leased_until",
     "cancel_requested_at", "replay_of", "traceparent", "enqueued_at", "started_at",
-    "last_attempted_at", "finished_at",
+    "last_attempted_at", "finished_at", "as_of", "provenance", "usage",
 )  # fmt: skip
 
 
@@ -42,6 +42,8 @@ def run_from(row: tuple[Any, ...]) -> Run:
             "timeout": None if timeout is None else timedelta(milliseconds=timeout),
             "faults": _json(fields["faults"], []),
             "labels": _json(fields["labels"], {}),
+            "provenance": fields["provenance"] or [],
+            "usage": _json(fields["usage"], []),
         }
     )
 
@@ -150,6 +152,19 @@ class StepRow(msgspec.Struct, frozen=True):
     attempt: int
     at: datetime
     wake_at: datetime | None
+
+
+class Environment(msgspec.Struct, frozen=True):
+    """An environment that executed attempts, by its number."""
+
+    id: int
+    hash: str
+    doc: dict[str, Any]
+
+
+def environment_from(row: tuple[Any, ...]) -> Environment:
+    """Read a row of provenances.sql."""
+    return Environment(row[0], row[1], _json(row[2], {}))
 
 
 class Duty(msgspec.Struct, frozen=True):

@@ -118,12 +118,21 @@ class Recorder:
         for run, _, _ in judged:
             run.settling = True
         try:
+            self._register(judged)
             accepted = self._send(judged)
         except psycopg.Error as error:
             self._write_apart(ended, error)
             return
         self._held.drop([run for run, _, _ in judged])
         self._tell(judged, accepted)
+
+    def _register(self, judged: Sequence[Judged]) -> None:
+        """Have numbers for the environments that are spoken of for the first time."""
+        for run, _, _ in judged:
+            found = run.provenance
+            if found is not None and found.id is None:
+                query = queries.register_provenance(digest=found.digest, doc=found.text)
+                [found.id] = self._link.run(query)
 
     def _send(self, judged: Sequence[Judged]) -> dict[str, str]:
         """The ids that were accepted, and as what."""
@@ -174,6 +183,10 @@ def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
             row["error"] = msgspec.to_builtins(fault)
     if outcome.output is not None:
         row["output"] = msgspec.to_builtins(outcome.output)
+    if outcome.usage is not None:
+        row["usage"] = {"attempt": run.attempt, **outcome.usage}
+    if run.provenance is not None:
+        row["provenance"] = run.provenance.id
     if isinstance(verdict, RetryIn | SnoozeFor):
         row["delay_us"] = micros(verdict.delay)
     if isinstance(verdict, SnoozeFor) and verdict.wait is not None:

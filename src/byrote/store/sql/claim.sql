@@ -42,7 +42,7 @@ leased as (
   returning
     run.result_id, run.queue_name, run.task_path, run.task_version, run.spec_json, run.attempts, run.charged,
     run.losses, run.max_attempts, run.timeout_ms, run.retry_json, run.labels, run.traceparent, run.spec_hash,
-    run.rank, run.moves, run.leased_until, run.enqueued_at
+    run.rank, run.moves, run.leased_until, run.enqueued_at, run.as_of
 ),
 told as (
   insert into byrote_events (at, kind, worker, lease_token, leased_until, runs, attempts, moves)
@@ -55,6 +55,7 @@ told as (
 select
   result_id::text, queue_name, task_path, task_version, spec_json, attempts, charged, losses, max_attempts,
   timeout_ms, retry_json, labels::text, traceparent, spec_hash, rank,
-  byrote_micros((select now from clock)) - byrote_micros(enqueued_at) as age_us
+  byrote_micros((select now from clock)) - byrote_micros(enqueued_at) as age_us,
+  byrote_micros(coalesce(as_of, enqueued_at)) as as_of_us
 from leased
 order by rank;  -- RETURNING promises no order; we do.

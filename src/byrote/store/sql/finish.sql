@@ -13,10 +13,10 @@ with clock as materialized (
 ),
 sent as materialized (
   select id, token, verdict, result, hash, delay_us, error || jsonb_build_object('at', (select now from clock)) as error, output,
-    wait, event
+    wait, event, provenance, usage
   from jsonb_to_recordset(%(verdicts)s::jsonb) as sent (
     id uuid, token uuid, verdict "char", result text, hash text, error jsonb, delay_us bigint, output jsonb,
-    wait text, event text
+    wait text, event text, provenance integer, usage jsonb
   )
 ),
 settled as (
@@ -54,7 +54,13 @@ settled as (
       finished_at = case
         when sent.verdict in ('S', 'C') or run.cancel_requested_at is not null then (select now from clock)
       end,
-      leased_until = null
+      leased_until = null,
+      provenance = byrote_noted(run.provenance, run.attempts, sent.provenance),
+      usage = case
+        when sent.usage is null then run.usage
+        when jsonb_array_length(run.usage) >= 50 then run.usage - 0 || sent.usage
+        else coalesce(run.usage, '[]') || sent.usage
+      end
   from sent
   where sent.verdict <> 'F'
     and sent.event is null
@@ -85,7 +91,13 @@ parked as (
       ),
       moves = run.moves + 1,
       finished_at = case when run.cancel_requested_at is not null then (select now from clock) end,
-      leased_until = null
+      leased_until = null,
+      provenance = byrote_noted(run.provenance, run.attempts, sent.provenance),
+      usage = case
+        when sent.usage is null then run.usage
+        when jsonb_array_length(run.usage) >= 50 then run.usage - 0 || sent.usage
+        else coalesce(run.usage, '[]') || sent.usage
+      end
   from sent
   where sent.event is not null
     and run.result_id = sent.id
@@ -105,14 +117,14 @@ gone as (
     and run.lease_token = sent.token
     and run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
-  returning run.*, sent.error, sent.output
+  returning run.*, sent.error, sent.output, sent.provenance as measured, sent.usage as used
 ),
 died as (
   insert into byrote_dead (
     result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
     finished_at, cancel_requested_at, timeout_ms, task_version, attempts, charged, losses, max_attempts, moves,
     priority, status, queue_name, task_path, leased_by, spec_hash, worker_ids, spec_json, errors_json, retry_json,
-    labels, traceparent
+    labels, traceparent, as_of, provenance, usage
   )
   select
     result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
@@ -122,7 +134,12 @@ died as (
       when jsonb_array_length(errors_json) >= 50 then errors_json - 1 || error
       else coalesce(errors_json, '[]') || error
     end,
-    retry_json, labels, traceparent
+    retry_json, labels, traceparent, as_of, byrote_noted(provenance, attempts, measured),
+    case
+      when used is null then usage
+      when jsonb_array_length(usage) >= 50 then usage - 0 || used
+      else coalesce(usage, '[]') || used
+    end
   from gone
 ),
 heard as (

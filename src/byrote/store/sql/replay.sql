@@ -5,13 +5,14 @@ with clock as materialized (
 copied as (
   insert into byrote_task_runs (
     result_id, replay_of, queue_name, task_path, task_version, spec_json, spec_hash, priority, run_after, rank,
-    status, enqueued_at, max_attempts, timeout_ms, retry_json, labels
+    status, enqueued_at, max_attempts, timeout_ms, retry_json, labels, as_of
   )
   select
     %(id)s::uuid, run.result_id, run.queue_name, run.task_path, run.task_version, run.spec_json, run.spec_hash,
     run.priority, (select now from clock),
     run.rank + byrote_micros((select now from clock)) - byrote_micros(run.run_after),
-    'READY', (select now from clock), run.max_attempts, run.timeout_ms, run.retry_json, run.labels
+    'READY', (select now from clock), run.max_attempts, run.timeout_ms, run.retry_json, run.labels,
+    coalesce(run.as_of, run.enqueued_at)
   from byrote_runs as run
   where run.result_id = %(original)s::uuid
   returning result_id, queue_name

@@ -12,14 +12,14 @@ revived as (
   insert into byrote_task_runs (
     result_id, workflow_id, replay_of, rank, run_after, enqueued_at, started_at, last_attempted_at, timeout_ms,
     task_version, attempts, charged, losses, max_attempts, moves, priority, status, queue_name, task_path, spec_hash,
-    worker_ids, spec_json, errors_json, retry_json, labels, traceparent
+    worker_ids, spec_json, errors_json, retry_json, labels, traceparent, as_of, provenance, usage
   )
   select
     result_id, workflow_id, replay_of,
     rank + byrote_micros((select now from clock)) - byrote_micros(run_after), (select now from clock),
     enqueued_at, started_at, last_attempted_at, timeout_ms, task_version, attempts, 0, 0, max_attempts, moves + 1,
     priority, 'READY', queue_name, task_path, spec_hash, worker_ids, spec_json, errors_json, retry_json, labels,
-    traceparent
+    traceparent, as_of, provenance, usage
   from risen
   returning result_id, attempts, moves, queue_name
 ),

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+"""Numbers and ids that follow from a spec's hash, in a way any language can repeat."""
+
+from hashlib import sha256
+from uuid import UUID
+
+SEED_BITS = 53
+"""As many as a JSON number holds exactly everywhere."""
+
+
+def seed_of(digest: bytes) -> int:
+    """The seed of every run of this spec: the first 53 bits of its hash."""
+    return int.from_bytes(digest[:8]) >> 64 - SEED_BITS
+
+
+def uuid_of(digest: bytes, number: int) -> UUID:
+    """The UUID (version 8) with this number, from 0, in the sequence that belongs to a spec."""
+    noise = int.from_bytes(sha256(digest + number.to_bytes(8)).digest()[:16])
+    return UUID(int=noise & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0x2 << 62)

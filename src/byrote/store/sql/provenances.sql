@@ -1,0 +1,5 @@
+-- The environments with these numbers.
+select provenance_id, encode(hash, 'hex') as hash, doc::text
+from byrote_provenance
+where provenance_id = any (%(ids)s::integer[])
+order by provenance_id;
