@@ -10,9 +10,10 @@ import msgspec
 
 from byrote.cli.show import moment, print_fields, print_table, printable
 from byrote.core.run import Run
+from byrote.core.seed import seed_of
 from byrote.store.rows import StepRow
 
-PAYLOADS = ("spec_json", "result_json", "faults", "retry_json")
+PAYLOADS = ("spec_json", "result_json", "faults", "retry_json", "provenance", "usage")
 ERROR_WIDTH = 60
 
 
@@ -39,6 +40,8 @@ def fields_of(run: Run, *, whole: bool = False) -> dict[str, Any]:
         return {**fields, "error": error_of(run) or None}
     return {
         **fields,
+        "seed": seed_of(bytes.fromhex(run.spec_hash)),
+        "usage": run.usage,
         "retry": _raw(run.retry_json),
         "spec": _raw(run.spec_json),
         "result": _raw(run.result_json),
@@ -60,6 +63,8 @@ def show_run(run: Run) -> None:
         _print_json_part("result", run.result)
     for fault in run.faults:
         _print_fault(fault)
+    for usage in run.usage:
+        _print_usage(usage)
 
 
 def step_fields(step: StepRow) -> dict[str, Any]:
@@ -107,6 +112,15 @@ def _print_fault(fault: Mapping[str, Any]) -> None:
     click.echo(_indented(said))
     if fault.get("traceback"):
         click.echo(_indented(str(fault["traceback"]).rstrip()))
+
+
+def _print_usage(usage: Mapping[str, Any]) -> None:
+    wall, cpu = usage.get("wall_us", 0) / 1e6, usage.get("cpu_us", 0) / 1e6
+    size = usage.get("rss_max", 0) / 2**20
+    click.echo(f"\nattempt {usage.get('attempt', '?')} used")
+    click.echo(
+        f"  {wall:.6f} s, of that {cpu:.6f} s of CPU; its hand has had {size:.0f} MiB at most"
+    )
 
 
 def _indented(text: str) -> str:

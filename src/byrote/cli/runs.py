@@ -8,10 +8,12 @@ import click
 
 from byrote.cli.artifacts import artifacts, fetch
 from byrote.cli.database import open_store, whole_id
+from byrote.cli.diff import diff
 from byrote.cli.failure import FAILED
 from byrote.cli.logs import logs
 from byrote.cli.options import Label, RunId, SpecHash, database_options
 from byrote.cli.picture import fields_of, row_of, show_run, show_steps, step_fields
+from byrote.cli.provenance import environments, print_provenance, provenance_fields
 from byrote.cli.show import print_json, print_table
 from byrote.cli.signal import signal
 from byrote.core.errors import UnknownRun
@@ -35,6 +37,7 @@ runs.add_command(logs)
 runs.add_command(signal)
 runs.add_command(artifacts)
 runs.add_command(fetch)
+runs.add_command(diff)
 
 
 @runs.command("list", epilog="Example: byrote runs list --status failed --queue mail --json")
@@ -73,17 +76,23 @@ def list_runs(
 @click.argument("begun", metavar="ID", type=RunId())
 @database_options
 def show(begun: str, *, url: str | None, as_json: bool) -> None:
-    """Show everything about one run: arguments, result, steps, the error of every attempt."""
+    """Show everything about one run: arguments, result, steps, errors, what executed attempts."""
     with open_store(url) as store:
         run = store.first(queries.run(whole_id(store, begun)))
-        steps = [] if run is None else store.all(queries.steps([run.id]))
-    if run is None:
-        raise UnknownRun(begun)
+        if run is None:
+            raise UnknownRun(begun)
+        steps = store.all(queries.steps([run.id]))
+        found = environments(store, run)
     if as_json:
-        print_json({**fields_of(run, whole=True), "steps": list(map(step_fields, steps))})
+        extra = {
+            "steps": list(map(step_fields, steps)),
+            "provenance": provenance_fields(run, found),
+        }
+        print_json({**fields_of(run, whole=True), **extra})
     else:
         show_run(run)
         show_steps(steps)
+        print_provenance(run, found)
 
 
 @runs.command(epilog="Example: byrote runs cancel 01932c4e-8d5b-7a90-b1c2-3d4e5f607182")

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""`byrote runs diff`: what differs between two runs."""
+
+import click
+import msgspec
+
+from byrote.cli.database import open_store, whole_id
+from byrote.cli.options import RunId, database_options
+from byrote.cli.provenance import environments, last_doc
+from byrote.cli.show import coloured, print_json, printable
+from byrote.core.compare import Comparison, compare
+from byrote.core.diff import Change, Changes
+from byrote.core.errors import UnknownRun
+from byrote.core.run import Run
+from byrote.store import queries
+from byrote.store.sync import Store
+
+VALUE_WIDTH = 80
+SIGNS = {"added": "+", "removed": "-", "changed": "~"}
+COLOURS = {"added": "green", "removed": "red", "changed": "yellow"}
+
+
+@click.command(epilog="Example: byrote runs diff 01932c4e-8d5b-7a90 01932c4f-1a2b-7c3d --json")
+@click.argument("first", metavar="ID", type=RunId())
+@click.argument("second", metavar="ID", type=RunId())
+@database_options
+def diff(first: str, second: str, *, url: str | None, as_json: bool) -> None:
+    """Show what differs between two runs: spec, delivery, provenance, result, execution.
+
+    Places are JSON Pointers; + is only in the second run, - only in the first. Of the provenance,
+    the last attempts are compared. At most 100 differences of each part are shown. Exits with 0
+    whether the runs differ or not, with 4 if there is no such run.
+    """
+    with open_store(url) as store:
+        runs = _run(store, first), _run(store, second)
+        found = environments(store, *runs)
+    docs = last_doc(runs[0], found), last_doc(runs[1], found)
+    compared = compare(*runs, provenances=docs)
+    if as_json:
+        parts = {name: msgspec.to_builtins(part) for name, part in compared.parts.items()}
+        print_json({"first": runs[0].id, "second": runs[1].id, "known": _known(docs), **parts})
+    else:
+        _show(compared, known=all(_known(docs)))
+
+
+def _known(docs: tuple[object, object]) -> list[bool]:
+    return [doc is not None for doc in docs]
+
+
+def _run(store: Store, begun: str) -> Run:
+    run = store.first(queries.run(whole_id(store, begun)))
+    if run is None:
+        raise UnknownRun(begun)
+    return run
+
+
+def _show(compared: Comparison, *, known: bool) -> None:
+    for name, part in compared.parts.items():
+        unknown = name == "provenance" and not known
+        click.echo(f"{name:<12}{'unknown' if unknown else _summary(part)}")
+        if not unknown:
+            for change in part.changes:
+                _print_change(change)
+            if part.cut:
+                click.echo("  … and more")
+
+
+def _summary(part: Changes) -> str:
+    number = len(part.changes)
+    return f"{number}{'+' if part.cut else ''} different" if number else "same"
+
+
+def _print_change(change: Change) -> None:
+    match change.kind:
+        case "added":
+            values = _short(change.new)
+        case "removed":
+            values = _short(change.old)
+        case _:
+            values = f"{_short(change.old)} -> {_short(change.new)}"
+    line = printable(f"  {SIGNS[change.kind]} {change.path or '(all of it)'}  {values}")
+    click.echo(click.style(line, fg=COLOURS[change.kind]) if coloured() else line)
+
+
+def _short(value: object) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= VALUE_WIDTH else f"{text[: VALUE_WIDTH - 1]}…"

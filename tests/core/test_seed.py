@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+from hashlib import sha256
+
+from byrote.core.seed import seed_of, uuid_of
+
+DIGEST = sha256(b"a spec").digest()
+
+
+def test_a_seed_is_the_first_53_bits_of_the_hash() -> None:
+    assert seed_of(bytes.fromhex("ff" * 32)) == 2**53 - 1
+    assert seed_of(bytes.fromhex("00" * 6 + "0fff" + "ff" * 24)) == 1
+    assert seed_of(DIGEST) == int(DIGEST.hex()[:16], 16) // 2**11
+
+
+def test_uuids_of_a_spec_are_a_sequence_that_never_changes() -> None:
+    first, second = uuid_of(DIGEST, 0), uuid_of(DIGEST, 1)
+
+    assert str(first) == "d9e2b6be-c926-847b-b708-c2454e4a18e6"
+    assert str(second) == "d8a2acca-1651-8b6c-a2de-fae5c373ffa1"
+    assert (first.version, first.variant) == (8, "specified in RFC 4122")
+    assert uuid_of(DIGEST[::-1], 0) != first
