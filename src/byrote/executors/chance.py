@@ -13,6 +13,7 @@ imported), threads a task starts by itself, processes it forks, `random.Random()
 """
 
 import functools
+import importlib
 import os
 import random
 import sys
@@ -54,8 +55,14 @@ def install(left_alone: Iterable[str] = ()) -> None:
 
 def notice_numpy() -> None:
     """Do the same for numpy's global functions and `default_rng()`, as soon as it is imported."""
-    numpy = sys.modules.get(_NUMPY)
-    if numpy is None or _NUMPY in _installed or "random" not in _installed:
+    if _NUMPY in _installed or "numpy" not in sys.modules or "random" not in _installed:
+        return
+    if getattr(sys.modules["numpy"].__spec__, "_initializing", False):
+        return  # Another thread is importing it; the next batch will find it.
+    try:
+        # Recent versions import it when it is first used, which may be too late.
+        numpy = importlib.import_module(_NUMPY)
+    except ImportError:
         return
     shared = getattr(getattr(numpy, "mtrand", None), "_rand", None)
     if shared is None:
