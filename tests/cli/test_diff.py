@@ -28,7 +28,7 @@ def ran(db: Database, n: int, result: str, doc: dict[str, Any] | None, **deliver
     if doc is not None:
         found = provenance_of(doc)
         [number] = fetch(db, queries.register_provenance(digest=found.digest, doc=found.text))
-        more = {"provenance": number}
+        more = {"more": {"provenance": number}}
     fetch(db, queries.finish([success(claim(db)[0], result) | more]))
     return run_id
 

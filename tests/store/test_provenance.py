@@ -55,9 +55,9 @@ def _waits(db: Db, other: Db) -> bool:
 def test_each_attempt_says_what_executed_it_until_the_run_is_dead(db: Db, clock: FakeClock) -> None:
     [run_id] = enqueue(db, retry=Retry(attempts=3))
     used = {"attempt": 1, "wall_us": 5, "cpu_us": 4, "rss_max": 3}
-    finish(db, [verdict(claim(db)[0], "R", delay_us=0, provenance=7, usage=used)])
+    finish(db, [verdict(claim(db)[0], "R", delay_us=0, more={"provenance": 7, "usage": used})])
     finish(db, [verdict(claim(db)[0], "L")])
-    finish(db, [verdict(claim(db)[0], "F", provenance=8, usage=used | {"attempt": 3})])
+    finish(db, [verdict(claim(db)[0], "F", more={"provenance": 8, "usage": used | {"attempt": 3}})])
     dead = run_of(db, run_id)
 
     assert dead.status == "FAILED"
@@ -65,14 +65,14 @@ def test_each_attempt_says_what_executed_it_until_the_run_is_dead(db: Db, clock:
     assert [usage["attempt"] for usage in dead.usage] == [1, 3]
     fetch(db, queries.retry([run_id]))
     assert run_of(db, run_id).provenance == [7, None, 8]
-    finish(db, [success(claim(db)[0]) | {"provenance": 9}])
+    finish(db, [success(claim(db)[0]) | {"more": {"provenance": 9}}])
     assert run_of(db, run_id).provenance == [7, None, 8, 9]
 
 
 def test_what_is_known_of_a_run_follows_it_into_the_archive(db: Db, clock: FakeClock) -> None:
     [run_id] = enqueue(db)
     accepted = run_of(db, run_id).enqueued_at
-    finish(db, [success(claim(db)[0]) | {"provenance": 7, "usage": {"attempt": 1}}])
+    finish(db, [success(claim(db)[0]) | {"more": {"provenance": 7, "usage": {"attempt": 1}}}])
     clock.advance(hours=2)
     fetch(db, queries.archive(after="00000000-0000-0000-0000-000000000000"))
     archived = run_of(db, run_id)
@@ -84,7 +84,7 @@ def test_what_is_known_of_a_run_follows_it_into_the_archive(db: Db, clock: FakeC
 
 def test_a_run_lost_too_often_keeps_what_is_known(db: Db, clock: FakeClock) -> None:
     [run_id] = enqueue(db)
-    finish(db, [verdict(claim(db)[0], "Z", delay_us=0, provenance=7)])
+    finish(db, [verdict(claim(db)[0], "Z", delay_us=0, more={"provenance": 7})])
     for _ in range(10):
         claim(db)
         clock.advance(minutes=1)
@@ -100,6 +100,15 @@ def test_a_run_of_ten_thousand_attempts_keeps_a_thousand(db: Db) -> None:
 
     assert gaps == [1, None, None, 9]
     assert (len(filled), filled[-1], filled[-2]) == (1000, 9, 1)
+
+
+def test_what_executed_a_batch_is_said_once_and_may_be_denied(db: Db) -> None:
+    ids = enqueue(db, 3)
+    first, other, nobody = map(success, claim(db, 3))
+    rows = [first, other | {"more": {"provenance": 8}}, nobody | {"more": {"provenance": 0}}]
+    fetch(db, queries.finish(rows, provenance=7))
+
+    assert [run_of(db, run_id).provenance for run_id in ids] == [[7], [8], []]
 
 
 def test_no_provenance_is_no_entry(db: Db) -> None:

@@ -130,9 +130,15 @@ def renew(leases: Sequence[Leased], *, lease_for: timedelta) -> Query[rows.Renew
     return Query("renew", args, lambda row: rows.Renewal(*row))
 
 
-def finish(verdicts: Sequence[Mapping[str, Any]]) -> Query[tuple[str, str]]:
-    """Settle attempts; gives ids accepted and as what, what is missing lost its lease."""
-    return Query("finish", {"verdicts": _encode(verdicts).decode()}, lambda row: (row[0], row[1]))
+def finish(
+    verdicts: Sequence[Mapping[str, Any]], *, provenance: int | None = None
+) -> Query[tuple[str, str]]:
+    """Settle attempts; gives ids accepted and as what, what is missing lost its lease.
+
+    `provenance` is what executed those that do not say otherwise in their `more`.
+    """
+    args = {"verdicts": _encode(verdicts).decode(), "provenance": provenance}
+    return Query("finish", args, lambda row: (row[0], row[1]))
 
 
 def settled(leases: Sequence[Leased]) -> Query[str]:

@@ -31,6 +31,7 @@ from byrote.core.policy import (
 )
 from byrote.core.run import Leased
 from byrote.store import queries
+from byrote.store.query import Query
 from byrote.store.sync import Interrupted, Link
 from byrote.worker.held import Held
 from byrote.worker.means import Means
@@ -140,7 +141,7 @@ class Recorder:
         while True:
             left = [entry for entry in judged if entry[0].id not in accepted]
             try:
-                rows = self._link.ask(queries.finish([row_of(*entry) for entry in left]))
+                rows = self._link.ask(_finish(left))
                 return accepted | dict(rows)
             except Interrupted:
                 known = set(self._link.run(queries.settled([run for run, _, _ in left])))
@@ -173,6 +174,17 @@ class Recorder:
             self.on_report()
 
 
+def _finish(judged: Sequence[Judged]) -> Query[tuple[str, str]]:
+    """The statement that settles these; what executed most of them is said once for all."""
+    rows = [row_of(*entry) for entry in judged]
+    common = judged[0][0].provenance
+    for (run, _, _), row in zip(judged, rows, strict=True):
+        if run.provenance is not common:
+            number = 0 if run.provenance is None else run.provenance.id
+            row["more"] = {**row.get("more", {}), "provenance": number}
+    return queries.finish(rows, provenance=None if common is None else common.id)
+
+
 def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
     """A verdict as finish.sql reads it."""
     row: dict[str, Any] = {"id": run.id, "token": run.token, "verdict": LETTERS[type(verdict)]}
@@ -184,9 +196,7 @@ def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
     if outcome.output is not None:
         row["output"] = msgspec.to_builtins(outcome.output)
     if outcome.usage is not None:
-        row["usage"] = {"attempt": run.attempt, **outcome.usage}
-    if run.provenance is not None:
-        row["provenance"] = run.provenance.id
+        row["more"] = {"usage": {"attempt": run.attempt, **outcome.usage}}
     if isinstance(verdict, RetryIn | SnoozeFor):
         row["delay_us"] = micros(verdict.delay)
     if isinstance(verdict, SnoozeFor) and verdict.wait is not None:

@@ -4,6 +4,7 @@
 -- A Z may say what it waits for (`wait`: sleep or event) and for which `event`. One whose signal has come meanwhile does
 -- not wait: `parked` asks byrote_signalled, again if it had to wait for a signal that was changing the row.
 -- A run that somebody wants cancelled does not come back: R, Z, L and X become C.
+-- What executed them all is said once (`provenance`); a verdict says in `more` if that is not so of it (0: unknown).
 -- The answer names what was accepted and as what; what is missing lost its lease. The token stays in the row, so that a sender
 -- whose answer was lost can ask again (settled.sql).
 -- `status || ''` keeps the fence out of the partial lease index: with stale statistics the planner would walk every
@@ -13,10 +14,11 @@ with clock as materialized (
 ),
 sent as materialized (
   select id, token, verdict, result, hash, delay_us, error || jsonb_build_object('at', (select now from clock)) as error, output,
-    wait, event, provenance, usage
+    wait, event,
+    nullif(coalesce((more ->> 'provenance')::integer, %(provenance)s::integer), 0) as provenance, more -> 'usage' as usage
   from jsonb_to_recordset(%(verdicts)s::jsonb) as sent (
     id uuid, token uuid, verdict "char", result text, hash text, error jsonb, delay_us bigint, output jsonb,
-    wait text, event text, provenance integer, usage jsonb
+    wait text, event text, more jsonb
   )
 ),
 settled as (
