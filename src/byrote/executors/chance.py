@@ -83,12 +83,18 @@ def _leave_attempt() -> None:
 def _routed(
     name: str, shared: Callable[..., Any], own: Callable[[Tray], Any]
 ) -> Callable[..., Any]:
+    place = f"{own.__name__} {name}"
+
     @functools.wraps(shared)
     def draw(*args: Any, **kwargs: Any) -> Any:
         tray = current_tray()
-        if tray is None or _free(tray):
+        if tray is None:
             return shared(*args, **kwargs)
-        return getattr(own(tray), name)(*args, **kwargs)
+        method = tray.kept.get(place) if tray.kept is not None else None
+        if method is None:
+            method = shared if _free(tray) else getattr(own(tray), name)
+            tray.keep(place, lambda: method)
+        return method(*args, **kwargs)
 
     return draw
 

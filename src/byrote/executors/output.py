@@ -80,22 +80,23 @@ class Tray:
     Closed, it takes no more prints.
     """
 
-    __slots__ = ("_kept", "closed", "job", "tails")
+    __slots__ = ("closed", "job", "kept", "tails")
 
     def __init__(self, job: Sequence[Any] = ()) -> None:
         self.job = job
         """The attempt itself, see `call.Job`."""
         self.closed = False
         self.tails: tuple[Tail, Tail] | None = None
-        self._kept: dict[str, Any] | None = None
+        self.kept: dict[str, Any] | None = None
+        """Things of the attempt's own, see `keep`."""
 
     def keep(self, name: str, make: Callable[[], Any]) -> Any:
         """Something of the attempt's own by this name, made when it is first asked for."""
-        if self._kept is None:
-            self._kept = {}
-        if name not in self._kept:
-            self._kept[name] = make()
-        return self._kept[name]
+        if self.kept is None:
+            self.kept = {}
+        if name not in self.kept:
+            self.kept[name] = make()
+        return self.kept[name]
 
     def add(self, place: int, chunk: bytes) -> None:
         """Keep a copy of what was printed to stdout (0) or stderr (1)."""
@@ -108,12 +109,12 @@ class Tray:
     def close_with(self, result: list[Any]) -> list[Any]:
         """End the attempt; what it printed or used, if that is known, goes last into its result."""
         self.closed = True
-        if self.tails is None and self._kept is None:
+        if self.tails is None and self.kept is None:
             return result
         printed = None if self.tails is None else output_of(*self.tails)
         extra = {} if printed is None else msgspec.structs.asdict(printed)
-        if self._kept is not None and "usage" in self._kept:
-            extra["usage"] = self._kept["usage"]
+        if self.kept is not None and "usage" in self.kept:
+            extra["usage"] = self.kept["usage"]
         if extra:
             result.append(extra)
         return result
