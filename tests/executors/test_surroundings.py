@@ -10,6 +10,7 @@ import pytest
 
 from byrote import App
 from byrote.core.command import Command
+from byrote.core.provenance import provenance_of
 from byrote.executors.checkout import Checkout, head_of
 from byrote.executors.surroundings import (
     distributions,
@@ -165,7 +166,13 @@ def test_an_image_without_a_repository_may_name_its_commit(
     assert Checkout(tmp_path).tell([]) == {"commit": "c0ffee", "dirty": None}
 
 
-def test_a_document_can_be_stored_whatever_the_tasks_are(tmp_path: Path) -> None:
+def test_a_document_can_be_stored_whatever_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "odd\udc80-1\udc81.dist-info").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("BYROTE_IMAGE_DIGEST", "TZ"):
+        monkeypatch.setenv(name, "odd \udc80")
     app = App()
     app.command("shell", ["sh", "-c", "true"])
     app.task(name="len")(len)
@@ -175,4 +182,7 @@ def test_a_document_can_be_stored_whatever_the_tasks_are(tmp_path: Path) -> None
     assert doc["code"]["tasks"].keys() == {"shell@1", "len@1", "plain@1"}
     assert doc["code"]["tasks"]["shell@1"]["tree"] is None
     assert doc["vcs"] is None
+    assert doc["image"] == doc["environment"]["TZ"] == r"odd \udc80"
+    assert doc["packages"][r"odd\udc80"] == r"1\udc81"
+    assert provenance_of(doc).text
     assert doc["byrote"] == doc["packages"]["byrote"]

@@ -53,6 +53,8 @@ def show_run(run: Run) -> None:
     """Print everything about a run."""
     shown = {k: v for k, v in msgspec.structs.asdict(run).items() if k not in PAYLOADS}
     shown["attempts"] = f"{run.attempts} ({run.charged} of {run.max_attempts} charged)"
+    if run.as_of == run.enqueued_at:
+        del shown["as_of"]
     if not run.losses:
         del shown["losses"], shown["charged"], shown["max_attempts"]
     print_fields(shown)

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from byrote.core.outcome import safe_text
+
 PATIENCE_S = 1.0
 """A repository so large that git takes longer is not told whether it was changed."""
 
@@ -25,7 +27,7 @@ class Checkout:
         said = self._heard()
         named = os.environ.get("BYROTE_COMMIT")
         if named:
-            return {"commit": named, "dirty": None}
+            return {"commit": safe_text(named), "dirty": None}
         if self.root is None or not any(file.is_relative_to(self.root) for file in files):
             return None
         if said is None:

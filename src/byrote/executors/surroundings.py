@@ -18,6 +18,7 @@ from typing import Any
 
 from byrote.core.codec import pack
 from byrote.core.command import Command
+from byrote.core.outcome import safe_text
 from byrote.core.task import Registry, Task
 from byrote.executors.checkout import Checkout
 
@@ -56,13 +57,13 @@ def measure(registry: Registry, checkout: Checkout) -> dict[str, Any]:
         },
         "image": image_digest(),
         "byrote": packages.get("byrote"),
-        "environment": {name: os.environ.get(name) for name in FIXED},
+        "environment": {name: _said(name) for name in FIXED},
     }
 
 
 def top_of(task: Task) -> str:
     """The top-level package, or module, that a task was defined in."""
-    return str(task.function.__module__).partition(".")[0]
+    return safe_text(str(task.function.__module__).partition(".")[0])
 
 
 def _is_program(task: Task) -> bool:
@@ -157,19 +158,26 @@ def distributions(folders: Iterable[str]) -> dict[str, str]:
                 stem, _, kind = entry.rpartition(".")
                 if kind in {"dist-info", "egg-info"}:
                     name, _, version = stem.partition("-")
-                    found.setdefault(_SEPARATORS.sub("-", name).lower(), version)
+                    name = safe_text(_SEPARATORS.sub("-", name).lower())
+                    found.setdefault(name, safe_text(version))
     return dict(sorted(found.items()))
 
 
 def image_digest() -> str | None:
     """The container image: as BYROTE_IMAGE_DIGEST says, or as podman leaves word of it."""
-    named = os.environ.get("BYROTE_IMAGE_DIGEST")
+    named = _said("BYROTE_IMAGE_DIGEST")
     if named:
         return named
     with contextlib.suppress(OSError, UnicodeDecodeError):
         told = _IMAGE.search(Path("/run/.containerenv").read_text(encoding="utf-8"))
         return None if told is None else told.group(1)
     return None
+
+
+def _said(name: str) -> str | None:
+    """A variable of the environment, in a form that can be stored whatever bytes it holds."""
+    said = os.environ.get(name)
+    return None if said is None else safe_text(said)
 
 
 def _libc() -> str | None:
