@@ -114,6 +114,7 @@ BAD = {
     "log_level": "loud",
     "payload_max": "0",
     "artifact_max": "lots",
+    "deterministic": "mostly",
 }
 
 

@@ -69,6 +69,17 @@ def test_each_attempt_says_what_executed_it_until_the_run_is_dead(db: Db, clock:
     assert run_of(db, run_id).provenance == [7, None, 8, 9]
 
 
+def test_an_attempt_that_parks_says_what_executed_it(db: Db) -> None:
+    [run_id] = enqueue(db)
+    more = {"provenance": 7, "usage": {"attempt": 1}}
+    wait = {"wait": "event", "event": "paid", "more": more}
+    finish(db, [verdict(claim(db)[0], "Z", delay_us=1_000_000, **wait)])
+    run = run_of(db, run_id)
+
+    assert (run.status, run.wait_reason) == ("WAITING", "event")
+    assert (run.provenance, run.usage) == ([7], [{"attempt": 1}])
+
+
 def test_what_is_known_of_a_run_follows_it_into_the_archive(db: Db, clock: FakeClock) -> None:
     [run_id] = enqueue(db)
     accepted = run_of(db, run_id).enqueued_at

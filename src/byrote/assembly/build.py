@@ -140,9 +140,7 @@ def _hands(app: str, settings: Settings, name: str, *, emit: Emit, hands: int, a
         log_level=settings.log_level,
         deterministic=settings.deterministic,
     )
-    return Hands(
-        options, worker=name, clock=monotonic, emit=emit, asks=asks, about=about(settings)
-    )
+    return Hands(options, worker=name, clock=monotonic, emit=emit, asks=asks, about=about(settings))
 
 
 def log_form(settings: Settings) -> Format:
