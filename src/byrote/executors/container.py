@@ -62,6 +62,9 @@ def _bubblewrap(container: Container, launch: Launch) -> list[str]:
         argv.append("--share-net")
     argv += ["--ro-bind" if container.read_only else "--bind", "/", "/"]
     argv += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]  # noqa: S108 -- private ones, inside.
+    if launch.cwd.startswith(("/tmp/", "/var/tmp/")):  # noqa: S108 -- covered just now.
+        # A private tmp must not hide the folder the command is to run in.
+        argv += ["--ro-bind", launch.cwd, launch.cwd]
     for mount in _mounts(container):
         argv += ["--bind" if mount.writable else "--ro-bind", mount.host, mount.inside]
     return [*argv, "--chdir", launch.cwd, "--", *launch.argv]
