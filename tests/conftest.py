@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,10 @@ from byrote.store.connect import Door
 from byrote.store.migrate import migrate
 from byrote.store.sync import Store
 from byrote.testing import FakeClock
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background by a shell; the processes of the tests must not inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 EMPTY = """
 truncate byrote_task_runs, byrote_archive, byrote_dead, byrote_events, byrote_workers,
