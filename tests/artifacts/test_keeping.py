@@ -44,7 +44,7 @@ class FakeDesk:
 
 
 def context(desk: FakeDesk | None) -> Context:
-    job = [3, "run", "t", 1, "", 2, None, "default", None, None, 0.0]
+    job = [3, "run", "t", 1, "", 2, None, "default", None, None, 0.0, b"\0" * 32, 0]
     return Context.of(job, desk)  # type: ignore[arg-type]
 
 

@@ -111,9 +111,14 @@ def start(runner: Runner, socket_dir: Path, settings: Mapping[str, str]) -> Post
         # killed at the wrong moment may have left a server that we did not see yet.
         if other := await_ready(runner.home):
             return other
-        if "pre-existing shared memory block" not in said or time.monotonic() > patience:
+        if not _passes(said) or time.monotonic() > patience:
             raise StartFailed(runner.home.log, said)
         time.sleep(_POLL_S)
+
+
+def _passes(said: str) -> bool:
+    """Whether a killed server is still on its way out: its memory, or its process, is there yet."""
+    return "pre-existing shared memory block" in said or "lock file" in said
 
 
 def stop(home: Home, running: Postmaster) -> None:
