@@ -187,10 +187,11 @@ def test_weighted_queues_share_and_none_starves(
     for queue in ("many", "few"):
         send(db, *(spec("mark", marks.path, queue, 0.005, queue=queue) for _ in range(120)))
     start_worker(queues="many=3,few=1", drain=True).wait(30)
-    first = marks.words[:100]
 
-    # Wide on purpose: within one claim runs go by rank, so the order is not the share.
-    assert 1 <= first.count("few") <= 45
+    # The shares themselves are in tests/core/test_shares.py; here only that nobody waits for the
+    # other queue to be empty.
+    assert marks.words.index("few") < 119
+    assert marks.words.index("many") < 119
     assert sorted(marks.words) == ["few"] * 120 + ["many"] * 120
 
 
