@@ -20,6 +20,9 @@ from byrote.executors.call import Job, Result
 from byrote.executors.desk import Desk
 from byrote.executors.output import Tray, open_tray
 
+FLUSH = 100
+"""Results that leave at once, without waiting for the loop to come round."""
+
 
 class Engine:
     """Runs the tasks of one registry; results go to `deliver`, in batches, on the loop's thread."""
@@ -79,6 +82,9 @@ class Engine:
                 continue
             task = asyncio.Task(self._attempt(job), loop=self._loop, eager_start=True)
             self._board.step(-1)
+            if len(self._done) >= FLUSH:
+                # Tasks that never wait would keep the loop until the last of them was done.
+                self._flush()
             if not task.done():
                 self._running[slot] = task
                 task.add_done_callback(self._forget)

@@ -74,7 +74,9 @@ class Tempos:
             return Room(0, ())
         tasks = [task for task, kind in kinds.items() if kind in free]
         worth = min(max(buffer[kind] for kind in free) // 4, WORTH_MAX, self._fit(whole) // 4)
-        return Room(self._fit(free), tasks, max(worth, 1))
+        # A third at a time: while one batch is claimed another is executed and a third written.
+        limit = min(self._fit(free), max(self._fit(whole) // 3, 1))
+        return Room(limit, tasks, max(min(worth, limit), 1))
 
     def _fit(self, free: Mapping[bool, int]) -> int:
         # Room for two sync runs must not keep a hundred async ones out, if that is what comes.
