@@ -106,7 +106,7 @@ def test_sigusr1_prints_the_stacks_and_the_worker_goes_on(
     with Process("worker", "shop:app", "--hands", "1", url=url, folder=folder) as worker:
         worker.wrote("WorkerStarted")
         worker.signal(signal.SIGUSR1)
-        worker.wrote("Current thread")
+        worker.wrote("Thread MainThread")
         ran = byrote("enqueue", "add", '{"a": 1, "b": 2}', url=url).out.strip()
         until(lambda: run_of(db, ran).finished)
         worker.signal(signal.SIGTERM)

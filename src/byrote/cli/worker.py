@@ -2,7 +2,6 @@
 """`byrote worker`: executes runs for an app until it is told to stop."""
 
 import contextlib
-import faulthandler
 import functools
 import logging
 import os
@@ -25,6 +24,7 @@ from byrote.cli.options import url_option
 from byrote.cli.probe import new_queues
 from byrote.embedded.server import open_server
 from byrote.observe.logs import Format, LogWriter, set_up_logging
+from byrote.observe.stacks import stacks
 from byrote.store.connect import Door
 from byrote.store.migrate import migrate
 from byrote.store.sync import unreachable
@@ -123,18 +123,20 @@ def _signals_to(built: Worker) -> Iterator[None]:
 
     def pass_on() -> None:
         while (name := told.get()) is not None:
-            built.stop(name)
+            if name == "SIGUSR1":
+                click.echo(stacks(), err=True)
+            else:
+                built.stop(name)
 
     def hear(number: int, _frame: FrameType | None) -> None:
         told.put(signal.Signals(number).name)
 
     threading.Thread(target=pass_on, name="byrote-signals", daemon=True).start()
-    faulthandler.register(signal.SIGUSR1, all_threads=True)
-    before = {number: signal.signal(number, hear) for number in (signal.SIGTERM, signal.SIGINT)}
+    heard = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+    before = {number: signal.signal(number, hear) for number in heard}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        faulthandler.unregister(signal.SIGUSR1)
         told.put(None)

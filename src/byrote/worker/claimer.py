@@ -12,6 +12,7 @@ would look at them until their lease ran out.
 
 import os
 import select
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -35,6 +36,8 @@ LOOKS_S = (0.005, 0.05)
 """When to look again after saying that we are idle, before polling slowly."""
 UNWRITTEN_MAX = 5_000
 """Ended attempts that may wait to be written before no more runs are claimed."""
+ASIDE_S, ASIDE_FACTOR = 0.05, 20
+"""How long not to look again for tasks of one kind while the other is full, and found none."""
 DEADLINE_MARGIN = 0.9
 """The share of a lease that is believed; the rest is for drifting clocks."""
 
@@ -75,6 +78,7 @@ class Claimer:
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._asleep = False
         self._stopping = False
+        self._aside_until = 0.0
         self.idle = False
         self.listening = False
         if options.listen:
@@ -109,6 +113,9 @@ class Claimer:
             if room.limit < room.worth:
                 self._wait(self._options.poll_s)
                 continue
+            if self._partial(room):
+                self._claim_aside(room)
+                continue
             if self._claim(room):
                 looks = 0
                 continue
@@ -127,6 +134,24 @@ class Claimer:
             return Room(0, ())
         return room
 
+    def _partial(self, room: Room) -> bool:
+        return len(room.tasks) < len(self._executor.tasks)
+
+    def _claim_aside(self, room: Room) -> None:
+        """Claim for the kind of task that has room while the other has none.
+
+        The database may have to walk past everything that waits for the other kind to find out that
+        there is nothing, and would be asked again after every run: so when there was nothing, the
+        next look is a while off, in proportion to what this one took.
+        """
+        began = self._means.clock()
+        if began < self._aside_until:
+            self._wait(min(self._aside_until - began, self._options.poll_s))
+            return
+        if not self._claim(room):
+            took = self._means.clock() - began
+            self._aside_until = began + max(ASIDE_S, took * ASIDE_FACTOR)
+
     def _next_look(self, looks: int) -> float:
         if looks < len(LOOKS_S):
             return LOOKS_S[looks]
@@ -140,14 +165,12 @@ class Claimer:
         left, unasked = room.limit, self._shares.queues
         while left > 0 and unasked:
             quotas = self._shares.split(left, unasked)
-            found = self._lease(quotas, room.tasks)
-            left -= len(found)
+            claimed = Counter(run.queue for run in self._lease(quotas, room.tasks))
             # A queue that gave its whole share may have more; one that got no share was not asked.
-            unasked = [
-                queue
-                for queue in unasked
-                if queue not in quotas or _count(found, queue) == quotas[queue]
-            ]
+            dry = [queue for queue, quota in quotas.items() if claimed[queue] < quota]
+            self._shares.settle(claimed, dry, unasked)
+            left -= claimed.total()
+            unasked = [queue for queue in unasked if queue not in dry]
         if left == 0:
             self._say_idle(idle=False)
         return left == 0 or (left < room.limit and self._watermark.raised)
@@ -251,7 +274,3 @@ class Claimer:
     def _heard(self, channel: str, payload: str) -> None:
         if channel == "byrote_cancel" and payload == self._means.worker:
             self._on_cancel()
-
-
-def _count(runs: Sequence[Leased], queue: str) -> int:
-    return sum(run.queue == queue for run in runs)

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Divides room between queues by weight: none starves, none waits for an empty one."""
+"""Divides room between queues by weight: none starves, none waits for an empty one.
+
+A queue is owed its share of what was really claimed, not of what was asked for: a claim that comes
+back empty, because the tasks with room are not those that wait, changes nothing.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,29 +13,35 @@ class Shares:
 
     def __init__(self, weights: Mapping[str, int]) -> None:
         self._weights = dict(weights)
-        self._credit = dict.fromkeys(weights, 0.0)
+        self._owed = dict.fromkeys(weights, 0.0)
 
     @property
     def queues(self) -> list[str]:
         """The queues, in the order given."""
         return list(self._weights)
 
-    def split(self, limit: int, among: Sequence[str] | None = None) -> dict[str, int]:
-        """Quotas that add up to `limit`; what rounding keeps from a queue it gets next time."""
-        queues = self.queues if among is None else list(among)
-        if len(queues) == 1:
-            return {queues[0]: limit}
-        total = sum(self._weights[queue] for queue in queues)
-        for queue in queues:
-            self._credit[queue] += limit * self._weights[queue] / total
-        quotas = {queue: max(int(self._credit[queue]), 0) for queue in queues}
+    def split(self, limit: int, among: Sequence[str]) -> dict[str, int]:
+        """Quotas that add up to `limit`, with what each queue is owed from before."""
+        wanted = {
+            queue: self._owed[queue] + limit * part for queue, part in self._parts(among).items()
+        }
+        quotas = {queue: max(int(share), 0) for queue, share in wanted.items()}
         left = limit - sum(quotas.values())
-        for queue in sorted(queues, key=lambda name: quotas[name] - self._credit[name]):
+        for queue in sorted(wanted, key=lambda name: quotas[name] - wanted[name]):
             if left > 0:
                 quotas[queue] += 1
                 left -= 1
         while sum(quotas.values()) > limit:
             quotas[max(quotas, key=lambda name: quotas[name])] -= 1
-        for queue in queues:
-            self._credit[queue] -= quotas[queue]
         return {queue: quota for queue, quota in quotas.items() if quota}
+
+    def settle(self, claimed: Mapping[str, int], dry: Sequence[str], among: Sequence[str]) -> None:
+        """Note what a claim gave: queues that had enough owe each other what rounding did."""
+        busy = [queue for queue in among if queue not in dry]
+        total = sum(claimed.get(queue, 0) for queue in busy)
+        for queue, part in self._parts(busy).items():
+            self._owed[queue] += total * part - claimed.get(queue, 0)
+
+    def _parts(self, queues: Sequence[str]) -> dict[str, float]:
+        total = sum(self._weights[queue] for queue in queues)
+        return {queue: self._weights[queue] / total for queue in queues}
