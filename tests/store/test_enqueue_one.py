@@ -11,6 +11,7 @@ from byrote.assembly.identity import new_id
 from byrote.core.policy import Retry
 from byrote.core.spec import Delivery, describe
 from byrote.store import queries
+from byrote.store.post import Poster
 from byrote.store.sync import fetch
 from byrote.testing import FakeClock
 
@@ -29,17 +30,46 @@ DELIVERIES = [
 def test_one_is_accepted_as_one_of_many_is(db: Db, clock: FakeClock, delivery: Delivery) -> None:
     db.execute("insert into byrote_queues (queue_name, ageing) values ('ageing', '1 minute')")
     spec = describe("t", 3, [1], {"a": -0.0}, delivery=delivery)
-    alone, together = new_id(), new_id()
-    fetch(db, queries.enqueue_one(alone, spec))
-    fetch(db, queries.enqueue([(together, spec)]))
+    fetch(db, queries.enqueue_one(new_id(), spec))
+    Poster().post(db, queries.enqueue_one(new_id(), spec))
+    fetch(db, queries.enqueue([(new_id(), spec)]))
 
     # A batch keeps its order by a microsecond of rank per place; nothing else may differ.
     columns = "to_jsonb(run) - 'result_id' - 'rank', rank"
     rows = db.execute(f"select {columns} from byrote_task_runs as run order by rank")  # noqa: S608
-    [(one, rank), (many, next_rank)] = rows.fetchall()
+    [(one, rank), (posted, same_rank), (many, next_rank)] = rows.fetchall()
 
-    assert one == many
-    assert next_rank == rank + 1
+    assert one == posted == many
+    assert (same_rank, next_rank) == (rank, rank + 1)
+
+
+def test_a_posted_statement_that_is_refused_says_why_and_leaves_the_connection_usable(
+    db: Db,
+) -> None:
+    poster, spec = Poster(), describe("t", 1, [], {}, delivery=Delivery())
+    twice = queries.enqueue_one(new_id(), spec)
+    poster.post(db, twice)
+    with pytest.raises(psycopg.errors.UniqueViolation, match="byrote_task_runs_pkey"):
+        poster.post(db, twice)
+    poster.post(db, queries.enqueue_one(new_id(), spec))
+
+    assert db.execute("select count(*) from byrote_task_runs").fetchone() == (2,)
+
+
+def test_what_is_larger_than_every_buffer_is_posted_whole(db: Db) -> None:
+    spec = describe("t", 1, ["é" * 1_900_000], {}, delivery=Delivery())
+    Poster().post(db, queries.enqueue_one(new_id(), spec))
+
+    assert db.execute("select spec_json from byrote_task_runs").fetchone() == (spec.text,)
+
+
+def test_posting_on_a_line_that_was_cut_raises_what_psycopg_would(url: str, db: Db) -> None:
+    poster, spec = Poster(), describe("t", 1, [], {}, delivery=Delivery())
+    with psycopg.connect(url, autocommit=True) as other:
+        poster.post(other, queries.enqueue_one(new_id(), spec))
+        db.execute("select pg_terminate_backend(%s)", [other.info.backend_pid])
+        with pytest.raises(psycopg.OperationalError):
+            poster.post(other, queries.enqueue_one(new_id(), spec))
 
 
 def test_one_tells_one_event_and_wakes_an_idle_worker(db: Db) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A query is a value: a statement's name, its parameters, and how to read a row of its answer."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
@@ -26,3 +27,17 @@ class Query[Row](msgspec.Struct, frozen=True):
 def statement(name: str) -> bytes:
     """The text of `sql/<name>.sql`, read once."""
     return files("byrote.store").joinpath("sql", f"{name}.sql").read_bytes()
+
+
+@cache
+def numbered(name: str) -> tuple[bytes, list[str]]:
+    """The statement with its parameters as $1, $2, … and their names in that order."""
+    names: list[str] = []
+
+    def place(match: re.Match[bytes]) -> bytes:
+        parameter = match[1].decode()
+        if parameter not in names:
+            names.append(parameter)
+        return b"$%d" % (names.index(parameter) + 1)
+
+    return re.sub(rb"%\((\w+)\)s", place, statement(name)), names

@@ -12,6 +12,7 @@ import psycopg
 from byrote.core.errors import DatabaseUnreachable
 from byrote.store import queries
 from byrote.store.connect import Door
+from byrote.store.post import Poster
 from byrote.store.query import Query
 from byrote.store.trouble import Remedy, pause_before, remedy
 
@@ -147,6 +148,7 @@ class Store:
         self._patience_s = patience_s
         self._room = threading.BoundedSemaphore(size)
         self._shelf: list[psycopg.Connection[Any]] = []
+        self._poster = Poster()
         self._pid = os.getpid()
 
     def all[Row](
@@ -158,8 +160,7 @@ class Store:
         waited, tries = 0.0, 1
         while True:
             try:
-                with self.borrow() as borrowed:
-                    return fetch(borrowed, query)
+                return self._try(query)
             except psycopg.Error as error:
                 tries += 1
                 pause = pause_before(tries, self._chance)
@@ -171,6 +172,13 @@ class Store:
                 threading.Event().wait(pause)
                 if query.name in queries.ENQUEUES and self.knows(query):
                     return []
+
+    def _try[Row](self, query: Query[Row]) -> list[Row]:
+        with self.borrow() as borrowed:
+            if query.name != "enqueue_one" or self.door.pooled:
+                return fetch(borrowed, query)
+            self._poster.post(borrowed, query)
+            return []
 
     def knows(self, enqueue: Query[Any]) -> bool:
         """Whether an enqueue whose answer was lost had been accepted: it was all of it or none."""

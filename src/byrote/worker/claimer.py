@@ -251,11 +251,13 @@ class Claimer:
     def _wait(self, seconds: float) -> None:
         """Sleep until nudged, notified, or for so long."""
         connection = self._link.connection
-        sources, nobody = [self._wake, connection.fileno()], list[int]()
-        ready, _, _ = select.select(sources, nobody, nobody, seconds if self._asleep else 0)
+        poll, line = select.poll(), connection.fileno()
+        poll.register(self._wake, select.POLLIN)
+        poll.register(line, select.POLLIN)
+        ready = dict(poll.poll(seconds * 1000 if self._asleep else 0))
         if self._wake in ready:
             os.eventfd_read(self._wake)
-        if connection.fileno() in ready:
+        if line in ready:
             self._hear(connection)
 
     def _hear(self, connection: psycopg.Connection[Any]) -> None:

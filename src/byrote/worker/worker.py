@@ -175,7 +175,9 @@ class Worker:
             means=means,
             on_cancel=keeper.look,
         )
-        sweeper = Sweeper(self._link("duties"), means, idle=lambda: claimer.idle)
+        # A crash of the server may undo the last duties, as a whole: they are simply done again.
+        duties = self._link("duties", "synchronous_commit=off")
+        sweeper = Sweeper(duties, means, idle=lambda: claimer.idle)
         return _Parts(recorder, claimer, keeper, sweeper)
 
     def _link(self, purpose: str, *settings: str) -> Link:
