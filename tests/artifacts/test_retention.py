@@ -14,6 +14,7 @@ from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import chance, new_token
 from byrote.store import artifacts, queries
 from byrote.store.connect import Door
+from byrote.store.lines import DutyLine, ShelfLine
 from byrote.store.sync import Link, fetch
 from byrote.testing import FakeClock
 from byrote.worker.artifacts import START_RUN, Tidier, prune
@@ -26,14 +27,14 @@ from tests.worker.harness import StartWorker, until
 @pytest.fixture
 def link(door: Door, clock: FakeClock) -> Iterator[Link]:
     """A worker's connection that lives by the test's clock."""
-    link = Link(door, "test", chance=chance, stopped=threading.Event())
+    link = Link(door, "test", chance=chance, stopped=threading.Event().wait)
     clock.on(link.connection)
     yield link
     link.drop()
 
 
 def prune_all(link: Link) -> None:
-    assert prune(link, None, going_on=lambda: True) == f"{START_RUN} "
+    assert prune(DutyLine(link), None, going_on=lambda: True) == f"{START_RUN} "
 
 
 def dead_run_with(db: Db, *names: str, data: bytes = b"x", **more: object) -> str:
@@ -95,8 +96,8 @@ def test_a_walk_goes_on_where_it_stopped(db: Db, clock: FakeClock, link: Link) -
 
     assert (seen, count(db, "byrote_artifacts")) == (6, 0)
     clock.advance(hours=2)
-    cursor = prune(link, None, going_on=lambda: False)
-    assert prune(link, cursor, going_on=lambda: True) == f"{START_RUN} "
+    cursor = prune(DutyLine(link), None, going_on=lambda: False)
+    assert prune(DutyLine(link), cursor, going_on=lambda: True) == f"{START_RUN} "
     assert count(db, "byrote_artifact_blobs") == 0
 
 
@@ -129,7 +130,7 @@ def test_a_worker_does_it_by_itself(db: Db, start_worker: StartWorker) -> None:
 
 def tidier(link: Link, where: Path) -> Tidier:
     means = Means("w", monotonic, chance, new_token, lambda _events: None)
-    return Tidier(link, means, str(where))
+    return Tidier(ShelfLine(link), means, str(where))
 
 
 def old_file(place: Place, data: bytes) -> tuple[str, Path]:

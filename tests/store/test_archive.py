@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
+from byrote.core.answer import Archived
 from byrote.core.policy import Retry
 from byrote.store import queries
 from byrote.store.connect import Door
-from byrote.store.rows import Archived
 from byrote.store.sync import fetch
 from byrote.testing import FakeClock
 from tests.support import (

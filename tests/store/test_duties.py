@@ -2,9 +2,9 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+from byrote.core.answer import Duty
 from byrote.store import queries
 from byrote.store.connect import Door
-from byrote.store.rows import Duty
 from byrote.store.sync import fetch
 from byrote.testing import FakeClock
 from tests.support import Db

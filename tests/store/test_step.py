@@ -5,12 +5,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from byrote.core.answer import Noted
 from byrote.core.codec import pack
 from byrote.core.run import Leased
 from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.connect import Door
-from byrote.store.rows import Noted
 from byrote.store.sync import fetch
 from byrote.testing import FakeClock
 from tests.support import (

@@ -29,6 +29,7 @@ from byrote.executors.surroundings import measure
 from byrote.executors.switch import Switch
 from byrote.observe.logs import Format
 from byrote.store.connect import Door
+from byrote.store.lines import Lines
 from byrote.worker.artifacts import artifact_answers
 from byrote.worker.means import Means
 from byrote.worker.worker import Worker, WorkerOptions
@@ -56,22 +57,22 @@ def build_worker(
         lease_for=settings.lease,
         grace=settings.grace,
         poll=settings.poll_interval,
-        listen=settings.listen,
         drain=drain,
-        durable_claims=settings.claims == "durable",
         version=version("byrote"),
         artifacts=where,
     )
 
-    def door() -> Door:
+    def store() -> Lines:
         found = settings.database_url or url() or (fallback and fallback())
         if not found:
             raise BadOption("No database is set; give --url or set BYROTE_DATABASE_URL.")
-        return Door(found, name=f"byrote {name}", pooled=settings.pooled)
+        door = Door(found, name=f"byrote {name}", pooled=settings.pooled)
+        durable = settings.claims == "durable"
+        return Lines(door, listen=settings.listen, durable_claims=durable)
 
     means = Means(name, monotonic, chance, new_token, emit)
     answers = artifact_answers(where, settings.artifact_max)
-    return Worker(door, executor, options, means, asks=asks, answers=answers)
+    return Worker(store, executor, options, means, asks=asks, answers=answers)
 
 
 def _executor(

@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from byrote.cli.show import moment, print_fields, print_table, printable
+from byrote.core.answer import StepRow
 from byrote.core.run import Run
 from byrote.core.seed import seed_of
-from byrote.store.rows import StepRow
 
 PAYLOADS = ("spec_json", "result_json", "faults", "retry_json", "provenance", "usage")
 ERROR_WIDTH = 60

@@ -116,10 +116,33 @@ class ResultTimeout(ByroteError, TimeoutError):
     code = "result_timeout"
 
 
-class DatabaseUnreachable(ByroteError, ConnectionError):
+class Unreachable(ByroteError, ConnectionError):
+    """Whoever keeps the runs did not answer; what was tried is in the message."""
+
+    code = "unreachable"
+
+
+class DatabaseUnreachable(Unreachable):
     """PostgreSQL did not answer; what was tried is in the message."""
 
     code = "database_unreachable"
+
+
+class ServiceUnreachable(Unreachable):
+    """The queue service did not answer; what was tried is in the message."""
+
+    code = "service_unreachable"
+
+
+class StoreRefused(ByroteError):
+    """Whoever keeps the runs will not take this, and would not if it were asked again."""
+
+    code = "store_refused"
+
+    def __init__(self, message: str, brief: str | None = None) -> None:
+        super().__init__(message)
+        self.brief = brief or message
+        """The same without anything that might quote what was sent."""
 
 
 class SchemaMismatch(ByroteError):

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""The sockets others plug into: who executes, who tells the time, who draws lots, who listens."""
+"""The sockets others plug into: who executes, who remembers, who tells the time, who listens."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
+from byrote.core.answer import Archived, Duty, Keeping, Noted, Promotion, StepRow, Swept, Walked
 from byrote.core.event import Event
+from byrote.core.judged import Judged
 from byrote.core.outcome import Outcome
 from byrote.core.run import Leased
 
@@ -80,3 +83,183 @@ class Executor(Protocol):
 
     def stop(self) -> None:
         """Leave; nothing may be under way any more."""
+
+
+# -- Stores ------------------------------------------------------------------------------------
+#
+# A store keeps runs; each part of a worker has a line to it, used by that part's thread alone.
+# Verbs take batches, heal what heals by itself, and find out what became of a request whose answer
+# was lost. They raise Unreachable once the worker has stopped and there is still no answer, and
+# StoreRefused for what would be refused again.
+
+
+class Line(NamedTuple):
+    """What a part brings along to its line."""
+
+    purpose: str
+    stopped: Callable[[float], bool]
+    """Waits so many seconds, or until the worker has stopped: whether it has."""
+    notice: Callable[[str, str | None], None]
+    """Hears the purpose and what goes wrong, or None when it goes well again."""
+    chance: Callable[[], float]
+
+
+class Wanted(NamedTuple):
+    """What a claim asks for, and when it was asked."""
+
+    quotas: Mapping[str, int]
+    """How many of each queue, at most."""
+    tasks: Sequence[str]
+    worker: str
+    token: str
+    lease_for: timedelta
+    deadline: float
+    claimed_at: float
+    floors: Mapping[str, int]
+    """Ranks to start from; where there is none, from the very front."""
+
+
+class Leases(Protocol):
+    """The line of a claimer."""
+
+    @property
+    def listening(self) -> bool:
+        """Whether `rest` ends when work comes, so that looking often is needless."""
+
+    def claim(self, wanted: Wanted) -> list[Leased] | None:
+        """Lease what is wanted; None when the answer was lost and nothing had come of it."""
+
+    def idle(self, *, worker: str, idle: bool) -> None:
+        """Ask to be woken when work comes, or stop asking."""
+
+    def rest(self, wake: int, seconds: float, *, for_room: bool = False) -> None:
+        """Wait until the descriptor can be read, or so long, or until there may be work.
+
+        One that waits for room rather than for work does not want to hear of work.
+        """
+
+    def unfinished(self, *, queues: Sequence[str], tasks: Sequence[str]) -> bool:
+        """Whether anything in these queues is due, or under way somewhere."""
+
+    def close(self) -> None:
+        """Leave; the line may be used again."""
+
+
+class Verdicts(Protocol):
+    """The line of a recorder."""
+
+    def finish(self, judged: Sequence[Judged]) -> Mapping[str, str]:
+        """Settle attempts: the ids accepted, and as which letter; what is missing was lost."""
+
+    def close(self) -> None:
+        """Leave; the line may be used again."""
+
+
+class Roll(Protocol):
+    """The line of a keeper: leases kept alive, and the list of workers."""
+
+    def register(self, description: Mapping[str, Any]) -> None:
+        """Announce a worker."""
+
+    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
+        """Say that a worker lives; False when it is not on the list."""
+
+    def deregister(self, worker: str) -> None:
+        """Take a worker off the list."""
+
+    def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> Mapping[str, bool]:
+        """Extend leases: ids still held, and whether their cancellation is wanted."""
+
+    def close(self) -> None:
+        """Leave; the line may be used again."""
+
+
+class Ledgers(Protocol):
+    """The line of a scribe."""
+
+    def load(self, leases: Sequence[Leased]) -> list[StepRow]:
+        """The ledgers of these runs, each in order."""
+
+    def note(self, steps: Sequence[Mapping[str, Any]]) -> list[Noted]:
+        """Write steps under their leases; what is missing from the answer was lost."""
+
+    def close(self) -> None:
+        """Leave; the line may be used again."""
+
+
+class Shelf(Protocol):
+    """The line of whoever looks after artifacts."""
+
+    def home(self) -> str:
+        """The name of this store's part of a place that others may share."""
+
+    def keep(self, lease: Leased, artifact: Mapping[str, Any]) -> Keeping:
+        """Store an artifact under a lease; small contents come along as `data`."""
+
+    def referred(self, hashes: Sequence[str]) -> list[str]:
+        """Which of these hashes some artifact refers to."""
+
+    def close(self) -> None:
+        """Leave; the line may be used again."""
+
+
+class Duties(Protocol):
+    """The line of a sweeper, where housekeeping is the workers' affair."""
+
+    def due(self, *, worker: str, every: Mapping[str, timedelta]) -> list[Duty]:
+        """Take every duty that is due."""
+
+    def promote(self, *, limit: int) -> Promotion:
+        """Make due runs READY, oldest first."""
+
+    def sweep(self) -> list[Swept]:
+        """Take back runs whose lease ran out."""
+
+    def archive(self, *, after: str, limit: int) -> Archived:
+        """Move finished runs that lie after a cursor to the archive."""
+
+    def partition(self) -> None:
+        """Make the coming days' partitions."""
+
+    def prune(self) -> None:
+        """Forget what has been kept long enough."""
+
+    def forget(self, *, limit: int) -> int:
+        """Delete some of what runs left behind that are gone; gives the most of one kind."""
+
+    def prune_artifacts(self, after: str) -> Walked:
+        """Forget a page of artifacts whose runs were pruned."""
+
+    def prune_blobs(self, after: str) -> Walked:
+        """Forget a page of small contents that nothing refers to."""
+
+    def bookmark(self, duty: str, cursor: str) -> None:
+        """Remember how far a duty came."""
+
+    def close(self) -> None:
+        """Leave; the line may be used again."""
+
+
+class Store(Protocol):
+    """Where a worker's runs come from and go to: a line for each of its parts."""
+
+    def check(self) -> None:
+        """Raise what a person has to do something about before a worker can work."""
+
+    def leases(self, line: Line, *, on_cancel: Callable[[], None]) -> Leases:
+        """A claimer's line; `on_cancel` hears that some run of this worker is not wanted."""
+
+    def verdicts(self, line: Line) -> Verdicts:
+        """A recorder's line."""
+
+    def roll(self, line: Line) -> Roll:
+        """A keeper's line."""
+
+    def ledgers(self, line: Line) -> Ledgers:
+        """A scribe's line."""
+
+    def shelf(self, line: Line) -> Shelf:
+        """A line for artifacts."""
+
+    def duties(self, line: Line) -> Duties | None:
+        """A sweeper's line; None where the store keeps house itself."""

@@ -4,9 +4,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from byrote.core import answer
 from byrote.core.artifact import COUNT_MAX, Entry
 from byrote.core.run import Leased
-from byrote.store import rows
 from byrote.store.query import Query
 
 
@@ -19,11 +19,11 @@ def artifact(
     media_type: str,
     place: str,
     data: bytes | None,
-) -> Query[rows.Keeping]:
+) -> Query[answer.Keeping]:
     """Store an artifact under a lease; small contents come along as `data`."""
     args: dict[str, Any] = {"id": lease.id, "token": lease.token, "name": name, "hash": digest}
     args |= {"size": size, "media_type": media_type, "place": place, "data": data}
-    return Query("artifact", args | {"count_max": COUNT_MAX}, lambda row: rows.Keeping(*row))
+    return Query("artifact", args | {"count_max": COUNT_MAX}, lambda row: answer.Keeping(*row))
 
 
 def artifacts(run_id: str) -> Query[Entry]:
@@ -47,11 +47,13 @@ def referred(hashes: Sequence[str]) -> Query[str]:
     return Query("referred", args, lambda row: str(row[0]))
 
 
-def prune_artifacts(*, after: str, limit: int = 500) -> Query[rows.Walked]:
+def prune_artifacts(*, after: str, limit: int = 500) -> Query[answer.Walked]:
     """Forget a page of artifacts whose runs were pruned."""
-    return Query("prune_artifacts", {"after": after, "limit": limit}, lambda row: rows.Walked(*row))
+    return Query(
+        "prune_artifacts", {"after": after, "limit": limit}, lambda row: answer.Walked(*row)
+    )
 
 
-def prune_blobs(*, after: str, limit: int = 500) -> Query[rows.Walked]:
+def prune_blobs(*, after: str, limit: int = 500) -> Query[answer.Walked]:
     """Forget a page of small contents that nothing refers to."""
-    return Query("prune_blobs", {"after": after, "limit": limit}, lambda row: rows.Walked(*row))
+    return Query("prune_blobs", {"after": after, "limit": limit}, lambda row: answer.Walked(*row))

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from byrote.core import answer
 from byrote.core.codec import Packed
 from byrote.core.duration import micros
 from byrote.core.policy import LOSSES_MAX, ONCE
@@ -87,9 +88,9 @@ def _delivery(delivery: Delivery) -> dict[str, Any]:
     return sent
 
 
-def promote(*, limit: int = 1_000) -> Query[rows.Promotion]:
+def promote(*, limit: int = 1_000) -> Query[answer.Promotion]:
     """Make due runs READY, oldest first."""
-    return Query("promote", {"limit": limit}, lambda row: rows.Promotion(*row))
+    return Query("promote", {"limit": limit}, lambda row: answer.Promotion(*row))
 
 
 def claim(
@@ -150,14 +151,14 @@ def _leases(leases: Sequence[Leased]) -> str:
     return _encode([{"id": lease.id, "token": lease.token} for lease in leases]).decode()
 
 
-def step(steps: Sequence[Mapping[str, Any]]) -> Query[rows.Noted]:
+def step(steps: Sequence[Mapping[str, Any]]) -> Query[answer.Noted]:
     """Write steps under their leases; what is missing from the answer lost its lease."""
-    return Query("step", {"steps": _encode(steps).decode()}, lambda row: rows.Noted(*row))
+    return Query("step", {"steps": _encode(steps).decode()}, lambda row: answer.Noted(*row))
 
 
-def steps(ids: Sequence[str]) -> Query[rows.StepRow]:
+def steps(ids: Sequence[str]) -> Query[answer.StepRow]:
     """The ledgers of these runs, each in order."""
-    return Query("steps", {"ids": list(ids)}, lambda row: rows.StepRow(*row))
+    return Query("steps", {"ids": list(ids)}, lambda row: answer.StepRow(*row))
 
 
 def signal(run_id: str, signal_id: str, event: str, payload: Packed) -> Query[str]:
@@ -185,10 +186,10 @@ def forget(
     return Query("forget", args, lambda row: (row[0], row[1], row[2]))
 
 
-def sweep(*, limit: int = 1_000) -> Query[rows.Swept]:
+def sweep(*, limit: int = 1_000) -> Query[answer.Swept]:
     """Take back runs whose lease ran out."""
     args = {"limit": limit, "losses_max": LOSSES_MAX}
-    return Query("sweep", args, lambda row: rows.Swept(*row[:4]))
+    return Query("sweep", args, lambda row: answer.Swept(*row[:4]))
 
 
 def cancel(ids: Sequence[str]) -> Query[rows.Settlement]:
@@ -221,9 +222,9 @@ def resume(queue: str) -> Query[str]:
     return Query("resume", {"queue": queue}, lambda row: str(row[0]))
 
 
-def archive(*, after: str, limit: int = 5_000) -> Query[rows.Archived]:
+def archive(*, after: str, limit: int = 5_000) -> Query[answer.Archived]:
     """Move finished runs that lie after a cursor to the archive."""
-    return Query("archive", {"after": after, "limit": limit}, lambda row: rows.Archived(*row))
+    return Query("archive", {"after": after, "limit": limit}, lambda row: answer.Archived(*row))
 
 
 def prune(
@@ -243,10 +244,10 @@ def partition(*, days: int = 14) -> Query[int]:
     return Query("partition", {"days": days}, lambda row: int(row[0]))
 
 
-def duties(*, worker: str, every: Mapping[str, timedelta]) -> Query[rows.Duty]:
+def duties(*, worker: str, every: Mapping[str, timedelta]) -> Query[answer.Duty]:
     """Take every duty that is due."""
     args = {"worker": worker, "duties": list(every), "every": list(every.values())}
-    return Query("duties", args, lambda row: rows.Duty(*row))
+    return Query("duties", args, lambda row: answer.Duty(*row))
 
 
 def bookmark(*, duty: str, cursor: str | None) -> Query[str]:

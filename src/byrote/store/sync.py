@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from byrote.core.errors import DatabaseUnreachable
+from byrote.core.errors import DatabaseUnreachable, StoreRefused
 from byrote.store import queries
 from byrote.store.connect import Door
 from byrote.store.post import Poster
@@ -42,7 +42,7 @@ class Link:
         purpose: str,
         *settings: str,
         chance: Callable[[], float],
-        stopped: threading.Event,
+        stopped: Callable[[float], bool],
         notice: Callable[[str, str | None], None] = lambda _what, _error: None,
     ) -> None:
         self._door = door
@@ -86,7 +86,7 @@ class Link:
             except psycopg.Error as error:
                 match remedy(error):
                     case Remedy.RAISE:
-                        raise
+                        raise refused(error) from error
                     case Remedy.RECONNECT:
                         self.drop()
                         self._trouble(error)
@@ -102,7 +102,11 @@ class Link:
 
     def once[Row](self, query: Query[Row]) -> list[Row]:
         """Run a query and let whoever asked deal with what goes wrong."""
-        return fetch(self.connection, query)
+        connection = self.connection
+        try:
+            return fetch(connection, query)
+        except psycopg.Error as error:
+            raise refused(error) from error
 
     def run[Row](self, query: Query[Row]) -> list[Row]:
         """Run a query that may safely run twice, until it is answered."""
@@ -118,7 +122,7 @@ class Link:
 
     def _wait_for_better(self, error: psycopg.Error, tries: int) -> None:
         self._trouble(error)
-        if self._stopped.wait(pause_before(tries, self._chance)):
+        if self._stopped(pause_before(tries, self._chance)):
             raise unreachable(self._door, error) from error
 
     def drop(self) -> None:
@@ -222,3 +226,10 @@ class Store:
 def unreachable(door: Door, error: psycopg.Error) -> DatabaseUnreachable:
     """The error that says where we knocked and what came back."""
     return DatabaseUnreachable(f"PostgreSQL at {door.place} did not answer: {_said(error)}")
+
+
+def refused(error: psycopg.Error) -> StoreRefused:
+    """The error for what PostgreSQL will not take."""
+    # The primary message only: what follows it may quote the row.
+    brief = f"PostgreSQL refused: {error.diag.message_primary or type(error).__name__}"
+    return StoreRefused(_said(error), brief)

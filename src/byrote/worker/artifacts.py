@@ -7,13 +7,11 @@ from typing import Any
 
 from byrote.artifacts.place import GRACE, SHARDS, Place, place_for
 from byrote.core import event
+from byrote.core.answer import Walked
 from byrote.core.artifact import COUNT_MAX, INLINE_MAX, ArtifactRefused, check_artifact, too_large
 from byrote.core.errors import ByroteError
+from byrote.core.ports import Duties, Shelf
 from byrote.core.run import Leased
-from byrote.store import artifacts as kept
-from byrote.store.query import Query
-from byrote.store.rows import Walked
-from byrote.store.sync import Link
 from byrote.worker.clerk import Answer, LeaseLost
 from byrote.worker.means import Means
 
@@ -27,28 +25,19 @@ def artifact_answers(where: str, size_max: int) -> Mapping[str, Answer]:
     """The verbs of artifacts, for a desk."""
     homes: dict[str, str] = {}
 
-    def terms(link: Link, _run: Leased, _asked: Mapping[str, Any]) -> dict[str, Any]:
+    def terms(shelf: Shelf, _run: Leased, _asked: Mapping[str, Any]) -> dict[str, Any]:
         if not homes:
-            homes["place"] = place_for(where, link.run(kept.artifact_home())[0]).url
+            homes["place"] = place_for(where, shelf.home()).url
         return {"max": size_max, "place": homes["place"]}
 
-    def store(link: Link, run: Leased, asked: Mapping[str, Any]) -> list[str]:
+    def store(shelf: Shelf, run: Leased, asked: Mapping[str, Any]) -> list[str]:
         check_artifact(asked["name"], asked["media_type"])
         if asked["size"] > size_max:
             raise too_large(size_max)
         if asked["data"] is not None and len(asked["data"]) > INLINE_MAX:
             raise too_large(INLINE_MAX)
-        query = kept.artifact(
-            run,
-            name=asked["name"],
-            digest=asked["hash"],
-            size=asked["size"],
-            media_type=asked["media_type"],
-            place=asked["place"],
-            data=asked["data"],
-        )
-        # A second try after a lost answer finds the first one's row, and says the same.
-        [keeping] = link.run(query)
+        fields = {name: asked[name] for name in ("name", "size", "media_type", "place", "data")}
+        keeping = shelf.keep(run, {**fields, "digest": asked["hash"]})
         if keeping.verdict not in {"stored", "same"}:
             raise _refusal(keeping.verdict, asked["name"])
         return [keeping.media_type, keeping.place, keeping.at.isoformat()]
@@ -70,21 +59,20 @@ def _refusal(verdict: str, name: str) -> ByroteError:
             return LeaseLost()
 
 
-def prune(link: Link, cursor: str | None, *, going_on: Callable[[], bool]) -> str:
+def prune(duties: Duties, cursor: str | None, *, going_on: Callable[[], bool]) -> str:
     """Forget artifacts of pruned runs, then contents nothing refers to; gives the next cursor."""
     run, _, digest = (cursor or f"{START_RUN} ").partition(" ")
-    run = _walk(link, lambda at: kept.prune_artifacts(after=at), run, going_on) or START_RUN
-    digest = _walk(link, lambda at: kept.prune_blobs(after=at), digest, going_on) or ""
+    run = _walk(duties.prune_artifacts, run, going_on) or START_RUN
+    digest = _walk(duties.prune_blobs, digest, going_on) or ""
     return f"{run} {digest}"
 
 
 def _walk(
-    link: Link, step: Callable[[str], Query[Walked]], at: str | None, going_on: Callable[[], bool]
+    step: Callable[[str], Walked], at: str | None, going_on: Callable[[], bool]
 ) -> str | None:
     """Step by step from a bookmark; None when the end was reached."""
     while at is not None:
-        [walked] = link.once(step(at))
-        at = walked.reached
+        at = step(at).reached
         if not going_on():
             break
     return at
@@ -96,8 +84,8 @@ class Tidier:
     No duty of the cluster: the directories of two machines may be two directories.
     """
 
-    def __init__(self, link: Link, means: Means, where: str) -> None:
-        self._link = link
+    def __init__(self, shelf: Shelf, means: Means, where: str) -> None:
+        self._shelf = shelf
         self._means = means
         self._where = where
         self._shard = int(means.chance() * SHARDS)
@@ -117,15 +105,10 @@ class Tidier:
                 said = " ".join(str(error).split())[:300]
                 self._means.emit([event.Troubled(self._means.worker, "artifacts", said)])
             # A connection that is used once a minute is better not kept.
-            self._link.drop()
+            self._shelf.close()
 
     def sweep(self) -> int:
         """Remove what no row refers to from the next shard; gives how much."""
-        place: Place = place_for(self._where, self._link.run(kept.artifact_home())[0])
+        place: Place = place_for(self._where, self._shelf.home())
         self._shard = (self._shard + 1) % SHARDS
-        return place.sweep(
-            self._shard,
-            lambda hashes: self._link.run(kept.referred(hashes)),
-            grace=GRACE,
-            page=SWEEP_PAGE,
-        )
+        return place.sweep(self._shard, self._shelf.referred, grace=GRACE, page=SWEEP_PAGE)

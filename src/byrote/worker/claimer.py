@@ -6,26 +6,21 @@ registry (`idle`), and from then on whoever enqueues wakes it. An enqueue that l
 so, and commits after we looked, wakes nobody: hence the further looks, a few milliseconds later,
 before settling down to the slow rhythm of polling.
 
-A claim whose answer is lost is asked for again by its token: those runs are ours, and nobody else
-would look at them until their lease ran out.
+A claim whose answer is lost is asked for again by its token, by the line itself: those runs are
+ours, and nobody else would look at them until their lease ran out.
 """
 
 import os
-import select
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
 
 import msgspec
-import psycopg
 
 from byrote.core import event
 from byrote.core.outcome import Released
-from byrote.core.ports import Executor, Room
+from byrote.core.ports import Executor, Leases, Room, Wanted
 from byrote.core.run import Leased
-from byrote.store import queries
-from byrote.store.sync import Interrupted, Link
 from byrote.worker.held import Held
 from byrote.worker.means import Means
 from byrote.worker.recorder import Recorder
@@ -48,31 +43,28 @@ class ClaimOptions(msgspec.Struct, frozen=True, kw_only=True):
     weights: Mapping[str, int]
     lease_for: timedelta
     poll_s: float
-    listen: bool
     drain: bool
 
 
 class Claimer:
-    """The worker's claiming loop, on a thread and a connection of its own."""
+    """The worker's claiming loop, on a thread and a line of its own."""
 
     def __init__(
         self,
-        link: Link,
+        leases: Leases,
         executor: Executor,
         *,
         recorder: Recorder,
         held: Held,
         options: ClaimOptions,
         means: Means,
-        on_cancel: Callable[[], None],
     ) -> None:
-        self._link = link
+        self._leases = leases
         self._executor = executor
         self._recorder = recorder
         self._held = held
         self._options = options
         self._means = means
-        self._on_cancel = on_cancel
         self._shares = Shares(options.weights)
         self._watermark = Watermark(means.clock)
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -80,18 +72,7 @@ class Claimer:
         self._stopping = False
         self._aside_until = 0.0
         self.idle = False
-        self.listening = False
-        if options.listen:
-            link.on_open = self._listen
         recorder.on_report = self.nudge
-
-    def _listen(self, connection: psycopg.Connection[Any]) -> None:
-        self.listening = False
-        # Notifications that arrive while a claim is under way come through the handler.
-        connection.add_notify_handler(self._notified)
-        connection.execute("listen byrote_ready")
-        connection.execute("listen byrote_cancel")
-        self.listening = True
 
     def nudge(self) -> None:
         """There may be room again, or something else to look at."""
@@ -111,7 +92,7 @@ class Claimer:
         while not self._stopping:
             room = self._room()
             if room.limit < room.worth:
-                self._wait(self._options.poll_s)
+                self._wait(self._options.poll_s, for_room=True)
                 continue
             if self._partial(room):
                 self._claim_aside(room)
@@ -146,7 +127,7 @@ class Claimer:
         """
         began = self._means.clock()
         if began < self._aside_until:
-            self._wait(min(self._aside_until - began, self._options.poll_s))
+            self._wait(min(self._aside_until - began, self._options.poll_s), for_room=True)
             return
         if not self._claim(room):
             took = self._means.clock() - began
@@ -155,7 +136,7 @@ class Claimer:
     def _next_look(self, looks: int) -> float:
         if looks < len(LOOKS_S):
             return LOOKS_S[looks]
-        if self.listening:
+        if self._leases.listening:
             return self._options.poll_s * (0.75 + 0.5 * self._means.chance())
         backoff: float = LOOKS_S[-1] * 2 ** min(looks - len(LOOKS_S), 10)
         return min(backoff, self._options.poll_s) * (0.75 + 0.5 * self._means.chance())
@@ -179,27 +160,11 @@ class Claimer:
         token, before = self._means.token(), self._means.clock()
         deadline = before + self._options.lease_for.total_seconds() * DEADLINE_MARGIN
         floors = self._watermark.floors(before)
-        query = queries.claim(
-            quotas=quotas,
-            tasks=tasks,
-            worker=self._means.worker,
-            token=token,
-            lease_for=self._options.lease_for,
-            deadline=deadline,
-            claimed_at=before,
-            floors=floors,
-        )
-        try:
-            found = self._link.ask(query)
-        except Interrupted:
-            found = self._link.run(
-                queries.claimed(
-                    worker=self._means.worker, token=token, deadline=deadline, claimed_at=before
-                )
-            )
-            if not found:
-                # Nothing came of it, and whatever was notified meanwhile was lost with the line.
-                return self._lease(quotas, tasks)
+        lease_for, worker = self._options.lease_for, self._means.worker
+        wanted = Wanted(quotas, tasks, worker, token, lease_for, deadline, before, floors)
+        found = self._leases.claim(wanted)
+        if found is None:
+            return self._lease(quotas, tasks)
         if len(found) > sum(quotas.values()):
             raise RuntimeError(
                 f"The claim gave {len(found)} runs where {sum(quotas.values())} were asked for."
@@ -239,40 +204,14 @@ class Claimer:
 
     def _say_idle(self, *, idle: bool) -> None:
         if idle != self.idle:
-            self._link.run(queries.idle(worker=self._means.worker, idle=idle))
+            self._leases.idle(worker=self._means.worker, idle=idle)
             self.idle = idle
 
     def _dry(self) -> bool:
         if self._held or self._recorder.backlog:
             return False
-        left = queries.unfinished(queues=self._shares.queues, tasks=self._executor.tasks)
-        return not self._link.run(left)[0]
+        return not self._leases.unfinished(queues=self._shares.queues, tasks=self._executor.tasks)
 
-    def _wait(self, seconds: float) -> None:
-        """Sleep until nudged, notified, or for so long."""
-        connection = self._link.connection
-        poll, line = select.poll(), connection.fileno()
-        poll.register(self._wake, select.POLLIN)
-        poll.register(line, select.POLLIN)
-        ready = dict(poll.poll(seconds * 1000 if self._asleep else 0))
-        if self._wake in ready:
-            os.eventfd_read(self._wake)
-        if line in ready:
-            self._hear(connection)
-
-    def _hear(self, connection: psycopg.Connection[Any]) -> None:
-        try:
-            connection.pgconn.consume_input()
-        except psycopg.OperationalError:
-            self.listening = False
-            self._link.drop()
-            return
-        while notify := connection.pgconn.notifies():
-            self._heard(notify.relname.decode(), notify.extra.decode())
-
-    def _notified(self, notify: psycopg.Notify) -> None:
-        self._heard(notify.channel, notify.payload)
-
-    def _heard(self, channel: str, payload: str) -> None:
-        if channel == "byrote_cancel" and payload == self._means.worker:
-            self._on_cancel()
+    def _wait(self, seconds: float, *, for_room: bool = False) -> None:
+        """Sleep until nudged, for so long, or until the line hears of work."""
+        self._leases.rest(self._wake, seconds if self._asleep else 0, for_room=for_room)

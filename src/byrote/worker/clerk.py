@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Answers what tasks ask of the database: one thread, one connection, opened when first needed."""
+"""Answers what tasks ask of the store: one thread, one line, opened when first needed."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import psycopg
-
-from byrote.core.errors import ByroteError, DatabaseUnreachable
-from byrote.core.ports import Ask, Asks
+from byrote.core.errors import ByroteError, StoreRefused, Unreachable
+from byrote.core.ports import Ask, Asks, Shelf
 from byrote.core.run import Leased
-from byrote.store.sync import Link
 
-type Answer = Callable[[Link, Leased, Any], Any]
+type Answer = Callable[[Shelf, Leased, Any], Any]
 """Answers one verb; the message of a ByroteError it raises is what the task gets to see."""
 
 
@@ -24,8 +21,8 @@ class LeaseLost(ByroteError):
 class Clerk:
     """Answers asks in order, each by the function of its verb."""
 
-    def __init__(self, link: Link, asks: Asks, answers: Mapping[str, Answer]) -> None:
-        self._link = link
+    def __init__(self, shelf: Shelf, asks: Asks, answers: Mapping[str, Answer]) -> None:
+        self._shelf = shelf
         self._asks = asks
         self._answers = answers
 
@@ -36,19 +33,15 @@ class Clerk:
 
     def _answer(self, ask: Ask) -> tuple[bool, Any]:
         try:
-            return True, self._answers[ask.verb](self._link, ask.run, ask.payload)
-        except DatabaseUnreachable:
+            return True, self._answers[ask.verb](self._shelf, ask.run, ask.payload)
+        except Unreachable:
             raise
         except LeaseLost:
             return False, None
+        except StoreRefused as error:
+            return False, error.brief
         except ByroteError as error:
             return False, str(error)
-        except psycopg.Error as error:
-            # The primary message only: what follows it may quote the row.
-            return (
-                False,
-                f"PostgreSQL refused: {error.diag.message_primary or type(error).__name__}",
-            )
         except (KeyError, TypeError, ValueError) as error:
             # A hand runs others' code: what it sends may be anything, and must not end the worker.
             return False, f"{ask.verb!r} was not understood: {error!r}"

@@ -17,10 +17,8 @@ from datetime import timedelta
 from typing import Any
 
 from byrote.core import event
-from byrote.core.ports import Executor
+from byrote.core.ports import Executor, Roll
 from byrote.core.run import Leased
-from byrote.store import queries
-from byrote.store.sync import Link
 from byrote.worker.claimer import DEADLINE_MARGIN
 from byrote.worker.held import Held
 from byrote.worker.means import Means
@@ -31,11 +29,11 @@ BATCH_MAX = 1_000
 
 
 class Keeper:
-    """Renews leases and sends heartbeats, on a thread and a connection of its own."""
+    """Renews leases and sends heartbeats, on a thread and a line of its own."""
 
     def __init__(
         self,
-        link: Link,
+        roll: Roll,
         executor: Executor,
         *,
         held: Held,
@@ -44,7 +42,7 @@ class Keeper:
         description: Callable[[], Mapping[str, Any]],
         load: Callable[[], dict[str, Any]],
     ) -> None:
-        self._link = link
+        self._roll = roll
         self._executor = executor
         self._held = held
         self._lease_for = lease_for
@@ -59,7 +57,7 @@ class Keeper:
 
     def register(self) -> None:
         """Announce the worker; before anything is claimed."""
-        self._link.run(queries.register(self._description()))
+        self._roll.register(self._description())
         self._heartbeat_at = self._means.clock() + HEARTBEAT_S
 
     def look(self) -> None:
@@ -81,7 +79,7 @@ class Keeper:
             self._renew()
             if self._means.clock() >= self._heartbeat_at:
                 self._beat()
-        self._link.run(queries.deregister(worker=self._means.worker))
+        self._roll.deregister(self._means.worker)
 
     def _renew(self) -> None:
         everything, self._look_at_all = self._look_at_all, False
@@ -94,8 +92,7 @@ class Keeper:
 
     def _renew_some(self, due: Sequence[Leased]) -> None:
         before = self._means.clock()
-        renewed = self._link.run(queries.renew(due, lease_for=self._lease_for))
-        answer = {row.id: row.cancel for row in renewed}
+        answer = self._roll.renew(due, lease_for=self._lease_for)
         for run in due:
             if run.id in answer:
                 run.deadline = before + self._lease_s * DEADLINE_MARGIN
@@ -121,6 +118,6 @@ class Keeper:
 
     def _beat(self) -> None:
         self._heartbeat_at = self._means.clock() + HEARTBEAT_S
-        if not self._link.run(queries.heartbeat(worker=self._means.worker, **self._load())):
+        if not self._roll.heartbeat(self._means.worker, self._load()):
             # Forgotten while we were cut off: introduce ourselves again.
             self.register()

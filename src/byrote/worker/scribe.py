@@ -2,21 +2,17 @@
 """Serves the ledgers of runs under way: whatever attempts have asked since the last look.
 
 Hands have no database; their asks come through a queue and are answered from one thread with one
-connection, in batches: one at idle, hundreds under load. Both statements may run twice without
-harm, so a lost answer is simply asked for again. A step whose lease does not hold is refused by the
-statement itself, and its attempt is told so.
+line, in batches: one at idle, hundreds under load. A step whose lease does not hold is refused by
+the store itself, and its attempt is told so.
 """
 
 from collections.abc import Sequence
 from queue import Empty
 from typing import Any
 
-import psycopg
-
-from byrote.core.ports import Ask, Asks
-from byrote.store import queries
-from byrote.store.rows import Noted, StepRow
-from byrote.store.sync import Link
+from byrote.core.answer import Noted, StepRow
+from byrote.core.errors import StoreRefused
+from byrote.core.ports import Ask, Asks, Ledgers
 
 LEDGER = frozenset({"load", "note"})
 """Verbs that are answered here; all others are passed on to the clerk."""
@@ -28,10 +24,10 @@ LOADS_MAX = 16
 
 
 class Scribe:
-    """The worker's ledger keeper, on a thread and a connection of its own."""
+    """The worker's ledger keeper, on a thread and a line of its own."""
 
-    def __init__(self, link: Link, asks: Asks, others: Asks) -> None:
-        self._link = link
+    def __init__(self, ledgers: Ledgers, asks: Asks, others: Asks) -> None:
+        self._ledgers = ledgers
         self._asks = asks
         self._others = others
         self._closing = False
@@ -70,23 +66,23 @@ class Scribe:
             return
         try:
             answers = self._load(asks) if asks[0].verb == "load" else self._note(asks)
-        except psycopg.Error as error:
+        except StoreRefused as error:
             self._serve_apart(asks, error)
             return
         for ask, answer in zip(asks, answers, strict=True):
             ask.answer(answer is not None, answer)
 
-    def _serve_apart(self, asks: Sequence[Ask], error: psycopg.Error) -> None:
-        """One ask the database will not take must not hold back the others."""
+    def _serve_apart(self, asks: Sequence[Ask], error: StoreRefused) -> None:
+        """One ask the store will not take must not hold back the others."""
         if len(asks) > 1:
             for ask in asks:
                 self._serve([ask])
         else:
-            asks[0].answer(False, " ".join(str(error).split())[:300])
+            asks[0].answer(False, str(error))
 
     def _load(self, asks: Sequence[Ask]) -> list[list[Any]]:
         ledgers: dict[str, list[StepRow]] = {ask.run.id: [] for ask in asks}
-        for row in self._link.run(queries.steps(list(ledgers))):
+        for row in self._ledgers.load([ask.run for ask in asks]):
             ledgers[row.run_id].append(row)
         return [
             [[s.sequence, s.kind, s.name, s.open, s.result_json] for s in ledgers[ask.run.id]]
@@ -97,7 +93,7 @@ class Scribe:
         """What the ledger has now; None where the lease did not hold."""
         rows = [{**ask.payload, "id": ask.run.id, "token": ask.run.token} for ask in asks]
         noted: dict[tuple[str, int], Noted] = {
-            (row.id, row.sequence): row for row in self._link.run(queries.step(rows))
+            (row.id, row.sequence): row for row in self._ledgers.note(rows)
         }
         found = [noted.get((ask.run.id, ask.payload["sequence"])) for ask in asks]
         return [None if row is None else [row.open, row.result_json, row.left_us] for row in found]

@@ -5,11 +5,9 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 
-import psycopg
-
 from byrote.core import event
-from byrote.store import queries
-from byrote.store.sync import Link
+from byrote.core.errors import StoreRefused
+from byrote.core.ports import Duties
 from byrote.worker import artifacts
 from byrote.worker.means import Means
 
@@ -32,10 +30,10 @@ START = "00000000-0000-0000-0000-000000000000"
 
 
 class Sweeper:
-    """Does the duties, on a thread and a connection of its own."""
+    """Does the duties, on a thread and a line of its own."""
 
-    def __init__(self, link: Link, means: Means, *, idle: Callable[[], bool]) -> None:
-        self._link = link
+    def __init__(self, duties: Duties, means: Means, *, idle: Callable[[], bool]) -> None:
+        self._duties = duties
         self._means = means
         self._idle = idle
         self._stopped = threading.Event()
@@ -49,16 +47,14 @@ class Sweeper:
         """Do what is due until stopped."""
         while not self._stopped.wait(self._pause()):
             self._next_due_s = None
-            for duty in self._link.run(queries.duties(worker=self._means.worker, every=EVERY)):
+            for duty in self._duties.due(worker=self._means.worker, every=EVERY):
                 try:
                     self._do(duty.name, duty.cursor)
-                except psycopg.Error as error:
+                except StoreRefused as error:
                     # A duty that fails is somebody's again in a moment; the others must not wait
                     # for it.
-                    said = " ".join(str(error).split())[:300]
-                    self._means.emit(
-                        [event.Troubled(self._means.worker, f"duty {duty.name}", said)]
-                    )
+                    about = f"duty {duty.name}"
+                    self._means.emit([event.Troubled(self._means.worker, about, str(error))])
 
     def _pause(self) -> float:
         tick = TICK_S * (0.75 + 0.5 * self._means.chance())
@@ -74,29 +70,28 @@ class Sweeper:
             case "archive":
                 self._archive(cursor or START)
             case "partition":
-                self._link.once(queries.partition())
+                self._duties.partition()
             case "prune":
-                self._link.once(queries.prune())
+                self._duties.prune()
                 self._forget()
             case "artifacts":
                 self._prune_artifacts(cursor)
 
     def _forget(self) -> None:
         while not self._stopped.is_set():
-            [counts] = self._link.run(queries.forget(limit=FORGET_STEP))
-            if max(counts) < FORGET_STEP:
+            if self._duties.forget(limit=FORGET_STEP) < FORGET_STEP:
                 return
 
     def _prune_artifacts(self, cursor: str | None) -> None:
         deadline = self._means.clock() + ARCHIVE_BUSY_S
         reached = artifacts.prune(
-            self._link, cursor, going_on=lambda: self._means.clock() < deadline
+            self._duties, cursor, going_on=lambda: self._means.clock() < deadline
         )
-        self._link.run(queries.bookmark(duty="artifacts", cursor=reached))
+        self._duties.bookmark("artifacts", reached)
 
     def _promote(self) -> None:
         while True:
-            [promotion] = self._link.run(queries.promote(limit=PROMOTE_MAX))
+            promotion = self._duties.promote(limit=PROMOTE_MAX)
             if promotion.promoted:
                 self._means.emit([event.Promoted(promotion.promoted)])
             if promotion.promoted < PROMOTE_MAX:
@@ -104,7 +99,7 @@ class Sweeper:
                 return
 
     def _sweep(self) -> None:
-        swept = self._link.run(queries.sweep())
+        swept = self._duties.sweep()
         if swept:
             self._means.emit(
                 [event.Swept(row.id, row.status, row.attempt, row.worker) for row in swept]
@@ -114,9 +109,9 @@ class Sweeper:
         patience = ARCHIVE_IDLE_S if self._idle() else ARCHIVE_BUSY_S
         deadline = self._means.clock() + patience
         while self._means.clock() < deadline:
-            [step] = self._link.run(queries.archive(after=cursor, limit=ARCHIVE_STEP))
+            step = self._duties.archive(after=cursor, limit=ARCHIVE_STEP)
             # At the end of the table the walk begins again.
             cursor = step.reached or START
             if step.reached is None:
                 break
-        self._link.run(queries.bookmark(duty="archive", cursor=cursor))
+        self._duties.bookmark("archive", cursor)

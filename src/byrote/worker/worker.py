@@ -7,19 +7,15 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
-import psycopg
 
 from byrote.core import event
-from byrote.core.errors import ByroteError, DatabaseUnreachable
+from byrote.core.errors import Unreachable
 from byrote.core.outcome import Outcome
-from byrote.core.ports import Asks, Executor
+from byrote.core.ports import Asks, Executor, Line, Store
 from byrote.core.run import Leased
-from byrote.store import migrate
-from byrote.store.connect import PLAN_GUARDS, Door
-from byrote.store.sync import Link, unreachable
 from byrote.worker.artifacts import Tidier
 from byrote.worker.claimer import Claimer, ClaimOptions
 from byrote.worker.clerk import Answer, Clerk
@@ -45,10 +41,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     lease_for: timedelta = timedelta(seconds=30)
     grace: timedelta = timedelta(seconds=25)
     poll: timedelta = timedelta(seconds=1)
-    listen: bool = True
     drain: bool = False
-    durable_claims: bool = True
-    """Whether a claim waits for the disk; if not, a server crash may hand a run out twice."""
     version: str = ""
     artifacts: str | None = None
     """Where large artifacts lie; absent: there are none to tidy up."""
@@ -58,7 +51,11 @@ class _Parts(NamedTuple):
     recorder: Recorder
     claimer: Claimer
     keeper: Keeper
-    sweeper: Sweeper
+    sweeper: Sweeper | None
+
+
+class _Closes(Protocol):
+    def close(self) -> None: ...
 
 
 class Worker:
@@ -66,7 +63,7 @@ class Worker:
 
     def __init__(
         self,
-        door: Callable[[], Door],
+        store: Callable[[], Store],
         executor: Executor,
         options: WorkerOptions,
         means: Means,
@@ -76,7 +73,7 @@ class Worker:
     ) -> None:
         self._answers = answers or {}
         self._tidier: Tidier | None = None
-        self._find_door = door
+        self._find_store = store
         self._asks: Asks = SimpleQueue() if asks is None else asks
         self._executor = executor
         self._options = options
@@ -90,7 +87,7 @@ class Worker:
         self._held = Held()
         self._parts: _Parts | None = None
         self._threads: dict[str, threading.Thread] = {}
-        self._links: dict[str, Link] = {}
+        self._ends: dict[str, Callable[[], None]] = {}
 
     def stop(self, reason: str) -> None:
         """Claim no more and finish what fits into the grace; asked again, give all back now."""
@@ -109,19 +106,20 @@ class Worker:
 
     def run(self) -> None:
         """Work until stopped or, when draining, until nothing is left; raises what broke it."""
-        # The hands first: only they import the app, and it may be the app that names the database.
+        # The hands first: only they import the app, and it may be the app that names the store.
         self._executor.start(self._report)
         try:
-            self._door = self._find_door()
-            self._check()
+            self._store = self._find_store()
+            self._store.check()
             self._parts = parts = self._build()
             parts.keeper.register()
             self._tell_start()
-            self._start("recorder", "finish", parts.recorder.run)
-            self._start("keeper", "renew", parts.keeper.run)
-            self._start("sweeper", "duties", parts.sweeper.run)
+            self._start("recorder", parts.recorder.run)
+            self._start("keeper", parts.keeper.run)
+            if parts.sweeper is not None:
+                self._start("sweeper", parts.sweeper.run)
             self._start_helpers()
-            self._start("claimer", "claim", self._claim_until_dry)
+            self._start("claimer", self._claim_until_dry)
             self._wanted.wait()
         finally:
             self._leave()
@@ -130,28 +128,25 @@ class Worker:
 
     def _start_helpers(self) -> None:
         others: Asks = SimpleQueue()
-        self._start("scribe", "steps", Scribe(self._link("steps"), self._asks, others).run)
-        self._start("clerk", "ask", Clerk(self._link("ask"), others, self._answers).run)
+        ledgers = self._with_end("scribe", self._store.ledgers(self._line("steps")))
+        self._start("scribe", Scribe(ledgers, self._asks, others).run)
+        shelf = self._with_end("clerk", self._store.shelf(self._line("ask")))
+        self._start("clerk", Clerk(shelf, others, self._answers).run)
         if self._options.artifacts is not None:
-            self._tidier = Tidier(self._link("tidy"), self._means, self._options.artifacts)
-            self._start("tidier", "tidy", self._tidier.run)
+            shelf = self._with_end("tidier", self._store.shelf(self._line("tidy")))
+            self._tidier = Tidier(shelf, self._means, self._options.artifacts)
+            self._start("tidier", self._tidier.run)
 
     def _report(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
         if self._parts is not None:
             self._parts.recorder.report(ended)
 
-    def _check(self) -> None:
-        try:
-            with self._door.open("worker") as connection:
-                migrate.check(connection)
-        except psycopg.OperationalError as error:
-            raise unreachable(self._door, error) from error
-
     def _build(self) -> _Parts:
         options, means, held = self._options, self._means, self._held
-        recorder = Recorder(self._link("finish"), held, means)
+        verdicts = self._with_end("recorder", self._store.verdicts(self._line("finish")))
+        recorder = Recorder(verdicts, held, means)
         keeper = Keeper(
-            self._link("renew"),
+            self._with_end("keeper", self._store.roll(self._line("renew"))),
             self._executor,
             held=held,
             lease_for=options.lease_for,
@@ -163,37 +158,35 @@ class Worker:
             weights=options.queues,
             lease_for=options.lease_for,
             poll_s=options.poll.total_seconds(),
-            listen=options.listen and not self._door.pooled,
             drain=options.drain,
         )
+        leases = self._store.leases(self._line("claim"), on_cancel=keeper.look)
         claimer = Claimer(
-            self._link("claim", *(() if options.durable_claims else ("synchronous_commit=off",))),
+            self._with_end("claimer", leases),
             self._executor,
             recorder=recorder,
             held=held,
             options=wanted,
             means=means,
-            on_cancel=keeper.look,
         )
-        # A crash of the server may undo the last duties, as a whole: they are simply done again.
-        duties = self._link("duties", "synchronous_commit=off")
-        sweeper = Sweeper(duties, means, idle=lambda: claimer.idle)
-        return _Parts(recorder, claimer, keeper, sweeper)
+        return _Parts(recorder, claimer, keeper, self._sweeper(claimer))
 
-    def _link(self, purpose: str, *settings: str) -> Link:
+    def _sweeper(self, claimer: Claimer) -> Sweeper | None:
+        duties = self._store.duties(self._line("duties"))
+        if duties is None:
+            return None
+        return Sweeper(self._with_end("sweeper", duties), self._means, idle=lambda: claimer.idle)
+
+    def _line(self, purpose: str) -> Line:
         # Claims and duties are given up at the first word of stopping; verdicts and leases not.
         needed = purpose in {"finish", "renew", "steps", "ask"}
-        link = Link(
-            self._door,
-            purpose,
-            *PLAN_GUARDS,
-            *settings,
-            chance=self._means.chance,
-            stopped=self._given_up if needed else self._wanted,
-            notice=self._notice,
-        )
-        self._links[purpose] = link
-        return link
+        stopped = self._given_up if needed else self._wanted
+        return Line(purpose, stopped.wait, self._notice, self._means.chance)
+
+    def _with_end[Part: _Closes](self, thread: str, part: Part) -> Part:
+        """A line that is closed when its thread ends."""
+        self._ends[thread] = part.close
+        return part
 
     def _describe(self) -> dict[str, Any]:
         options = self._options
@@ -237,17 +230,17 @@ class Worker:
             ]
         )
 
-    def _start(self, name: str, line: str, part: Callable[[], None]) -> None:
+    def _start(self, name: str, part: Callable[[], None]) -> None:
         thread = threading.Thread(
-            target=self._guard, args=(name, line, part), name=f"byrote-{name}", daemon=True
+            target=self._guard, args=(name, part), name=f"byrote-{name}", daemon=True
         )
         self._threads[name] = thread
         thread.start()
 
-    def _guard(self, name: str, line: str, part: Callable[[], None]) -> None:
+    def _guard(self, name: str, part: Callable[[], None]) -> None:
         try:
             part()
-        except DatabaseUnreachable as error:
+        except Unreachable as error:
             if not self._wanted.is_set():
                 self._failure = self._failure or error
                 self._end(f"{name} failed: {error}")
@@ -255,7 +248,7 @@ class Worker:
             self._failure = self._failure or error
             self._end(f"{name} failed: {type(error).__name__}: {error}")
         finally:
-            self._links[line].drop()
+            self._ends[name]()
 
     def _claim_until_dry(self) -> None:
         assert self._parts is not None  # noqa: S101 -- threads start after the parts are built.
@@ -276,7 +269,8 @@ class Worker:
         self._emit_stopping()
         # Stop claiming before draining: a run claimed now would only be handed back at the end.
         claimer.stop()
-        sweeper.stop()
+        if sweeper is not None:
+            sweeper.stop()
         if self._tidier is not None:
             self._tidier.stop()
         self._join("claimer", deadline)
@@ -290,7 +284,7 @@ class Worker:
         self._join("recorder", last)
         keeper.stop()
         self._join("keeper", last)
-        # Whoever still waits for the database waits in vain; leases run out by themselves.
+        # Whoever still waits for the store waits in vain; leases run out by themselves.
         self._given_up.set()
         for name in self._threads:
             self._join(name, self._means.clock() + 0.2)
@@ -304,7 +298,7 @@ class Worker:
 
     def _drain(self, deadline: float) -> None:
         """Wait for what is under way, as long as the grace lasts and nobody hurries us."""
-        if self._failure is not None and not isinstance(self._failure, ByroteError):
+        if self._failure is not None and not isinstance(self._failure, Unreachable):
             return
         while self._held and self._means.clock() < deadline:
             if self._hurried.wait(0.02):

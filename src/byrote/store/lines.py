@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: MIT
+"""The store of a worker that has the database at hand: one connection for each of its parts."""
+
+import os
+import select
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+
+from byrote.core.answer import Archived, Duty, Keeping, Noted, Promotion, StepRow, Swept, Walked
+from byrote.core.judged import LETTERS, Judged, row_of
+from byrote.core.ports import Line, Wanted
+from byrote.core.run import Leased
+from byrote.store import artifacts, migrate, queries
+from byrote.store.connect import PLAN_GUARDS, Door
+from byrote.store.query import Query
+from byrote.store.sync import Interrupted, Link, unreachable
+
+
+class Lines:
+    """A worker's store on PostgreSQL.
+
+    Claims that are not durable do not wait for the disk: a server crash may hand a run out twice.
+    """
+
+    def __init__(self, door: Door, *, listen: bool = True, durable_claims: bool = True) -> None:
+        self._door = door
+        self._listen = listen and not door.pooled
+        self._claims = () if durable_claims else ("synchronous_commit=off",)
+
+    def check(self) -> None:
+        """Raise unless the database answers and has our schema."""
+        try:
+            with self._door.open("worker") as connection:
+                migrate.check(connection)
+        except psycopg.OperationalError as error:
+            raise unreachable(self._door, error) from error
+
+    def leases(self, line: Line, *, on_cancel: Callable[[], None]) -> "LeaseLine":
+        """A claimer's line."""
+        link = self._link(line, *self._claims)
+        return LeaseLine(link, listen=self._listen, on_cancel=on_cancel)
+
+    def verdicts(self, line: Line) -> "VerdictLine":
+        """A recorder's line."""
+        return VerdictLine(self._link(line))
+
+    def roll(self, line: Line) -> "RollLine":
+        """A keeper's line."""
+        return RollLine(self._link(line))
+
+    def ledgers(self, line: Line) -> "LedgerLine":
+        """A scribe's line."""
+        return LedgerLine(self._link(line))
+
+    def shelf(self, line: Line) -> "ShelfLine":
+        """A line for artifacts."""
+        return ShelfLine(self._link(line))
+
+    def duties(self, line: Line) -> "DutyLine":
+        """A sweeper's line."""
+        # A crash of the server may undo the last duties, as a whole: they are simply done again.
+        return DutyLine(self._link(line, "synchronous_commit=off"))
+
+    def _link(self, line: Line, *settings: str) -> Link:
+        return Link(
+            self._door,
+            line.purpose,
+            *PLAN_GUARDS,
+            *settings,
+            chance=line.chance,
+            stopped=line.stopped,
+            notice=line.notice,
+        )
+
+
+class _OnLink:
+    """Something that has a connection of its own."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def close(self) -> None:
+        """Close the connection; the next verb opens another."""
+        self._link.drop()
+
+
+class LeaseLine(_OnLink):
+    """Claims, and hears what the database notifies."""
+
+    def __init__(self, link: Link, *, listen: bool, on_cancel: Callable[[], None]) -> None:
+        super().__init__(link)
+        self._on_cancel = on_cancel
+        self._worker = ""
+        self.listening = False
+        if listen:
+            link.on_open = self._subscribe
+
+    def claim(self, wanted: Wanted) -> list[Leased] | None:
+        """Lease what is wanted; None when the answer was lost and nothing had come of it."""
+        self._worker = wanted.worker
+        try:
+            return self._link.ask(queries.claim(**wanted._asdict()))
+        except Interrupted:
+            lost = queries.claimed(
+                worker=wanted.worker,
+                token=wanted.token,
+                deadline=wanted.deadline,
+                claimed_at=wanted.claimed_at,
+            )
+            # If nothing came of it, whatever was notified meanwhile was lost with the line.
+            return self._link.run(lost) or None
+
+    def idle(self, *, worker: str, idle: bool) -> None:
+        """Ask to be woken, or stop asking."""
+        self._link.run(queries.idle(worker=worker, idle=idle))
+
+    def unfinished(self, *, queues: Sequence[str], tasks: Sequence[str]) -> bool:
+        """Whether anything in these queues is due."""
+        return self._link.run(queries.unfinished(queues=queues, tasks=tasks))[0]
+
+    def rest(self, wake: int, seconds: float, *, for_room: bool = False) -> None:  # noqa: ARG002 -- a notification costs nothing to hear.
+        """Wait until woken, notified, or for so long."""
+        connection = self._link.connection
+        poll, line = select.poll(), connection.fileno()
+        poll.register(wake, select.POLLIN)
+        poll.register(line, select.POLLIN)
+        ready = dict(poll.poll(seconds * 1000))
+        if wake in ready:
+            os.eventfd_read(wake)
+        if line in ready:
+            self._hear(connection)
+
+    def _subscribe(self, connection: psycopg.Connection[Any]) -> None:
+        self.listening = False
+        # Notifications that arrive while a claim is under way come through the handler.
+        connection.add_notify_handler(lambda notify: self._heard(notify.channel, notify.payload))
+        connection.execute("listen byrote_ready")
+        connection.execute("listen byrote_cancel")
+        self.listening = True
+
+    def _hear(self, connection: psycopg.Connection[Any]) -> None:
+        try:
+            connection.pgconn.consume_input()
+        except psycopg.OperationalError:
+            self.listening = False
+            self._link.drop()
+            return
+        while notify := connection.pgconn.notifies():
+            self._heard(notify.relname.decode(), notify.extra.decode())
+
+    def _heard(self, channel: str, payload: str) -> None:
+        if channel == "byrote_cancel" and payload == self._worker:
+            self._on_cancel()
+
+
+class VerdictLine(_OnLink):
+    """Settles attempts."""
+
+    def finish(self, judged: Sequence[Judged]) -> dict[str, str]:
+        """The ids that were accepted, and as what."""
+        self._number_environments(judged)
+        accepted: dict[str, str] = {}
+        while True:
+            left = [entry for entry in judged if entry[0].id not in accepted]
+            try:
+                return accepted | dict(self._link.ask(_finish(left)))
+            except Interrupted:
+                # Asked, not guessed: only what was not accepted is sent again.
+                known = set(self._link.run(queries.settled([run for run, _, _ in left])))
+                accepted |= {run.id: LETTERS[type(v)] for run, _, v in left if run.id in known}
+                if len(accepted) == len(judged):
+                    return accepted
+
+    def _number_environments(self, judged: Sequence[Judged]) -> None:
+        """Have numbers for the environments that are spoken of for the first time."""
+        for run, _, _ in judged:
+            found = run.provenance
+            if found is not None and found.id is None:
+                query = queries.register_provenance(digest=found.digest, doc=found.text)
+                [found.id] = self._link.run(query)
+
+
+def _finish(judged: Sequence[Judged]) -> Query[tuple[str, str]]:
+    """The statement that settles these; what executed most of them is said once for all."""
+    rows = [row_of(*entry) for entry in judged]
+    common = judged[0][0].provenance
+    for (run, _, _), row in zip(judged, rows, strict=True):
+        if run.provenance is not common:
+            number = 0 if run.provenance is None else run.provenance.id
+            row["more"] = {**row.get("more", {}), "provenance": number}
+    return queries.finish(rows, provenance=None if common is None else common.id)
+
+
+class RollLine(_OnLink):
+    """Keeps leases, and a worker's line in the list."""
+
+    def register(self, description: Mapping[str, Any]) -> None:
+        """Announce a worker."""
+        self._link.run(queries.register(description))
+
+    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
+        """Say that a worker lives; False when it is not on the list."""
+        return bool(self._link.run(queries.heartbeat(worker=worker, **load)))
+
+    def deregister(self, worker: str) -> None:
+        """Take a worker off the list."""
+        self._link.run(queries.deregister(worker=worker))
+
+    def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> dict[str, bool]:
+        """Extend leases: ids still held, and whether their cancellation is wanted."""
+        renewed = self._link.run(queries.renew(leases, lease_for=lease_for))
+        return {row.id: row.cancel for row in renewed}
+
+
+class LedgerLine(_OnLink):
+    """Reads and writes ledgers. Both statements may run twice without harm."""
+
+    def load(self, leases: Sequence[Leased]) -> list[StepRow]:
+        """The ledgers of these runs, each in order."""
+        return self._link.run(queries.steps([lease.id for lease in leases]))
+
+    def note(self, steps: Sequence[Mapping[str, Any]]) -> list[Noted]:
+        """Write steps under their leases; what is missing from the answer was lost."""
+        return self._link.run(queries.step(steps))
+
+
+class ShelfLine(_OnLink):
+    """Keeps the rows of artifacts."""
+
+    def home(self) -> str:
+        """The name of this database's part of a place that others may share."""
+        return self._link.run(artifacts.artifact_home())[0]
+
+    def keep(self, lease: Leased, artifact: Mapping[str, Any]) -> Keeping:
+        """Store an artifact under a lease."""
+        # A second try after a lost answer finds the first one's row, and says the same.
+        [keeping] = self._link.run(artifacts.artifact(lease, **artifact))
+        return keeping
+
+    def referred(self, hashes: Sequence[str]) -> list[str]:
+        """Which of these hashes some artifact refers to."""
+        return self._link.run(artifacts.referred(hashes))
+
+
+class DutyLine(_OnLink):
+    """Housekeeping, statement by statement."""
+
+    def due(self, *, worker: str, every: Mapping[str, timedelta]) -> list[Duty]:
+        """Take every duty that is due."""
+        return self._link.run(queries.duties(worker=worker, every=every))
+
+    def promote(self, *, limit: int) -> Promotion:
+        """Make due runs READY, oldest first."""
+        return self._link.run(queries.promote(limit=limit))[0]
+
+    def sweep(self) -> list[Swept]:
+        """Take back runs whose lease ran out."""
+        return self._link.run(queries.sweep())
+
+    def archive(self, *, after: str, limit: int) -> Archived:
+        """Move finished runs that lie after a cursor to the archive."""
+        return self._link.run(queries.archive(after=after, limit=limit))[0]
+
+    def partition(self) -> None:
+        """Make the coming days' partitions."""
+        self._link.once(queries.partition())
+
+    def prune(self) -> None:
+        """Forget what has been kept long enough."""
+        self._link.once(queries.prune())
+
+    def forget(self, *, limit: int) -> int:
+        """Delete some of what runs left behind that are gone; gives the most of one kind."""
+        return max(self._link.run(queries.forget(limit=limit))[0])
+
+    def prune_artifacts(self, after: str) -> Walked:
+        """Forget a page of artifacts whose runs were pruned."""
+        return self._link.once(artifacts.prune_artifacts(after=after))[0]
+
+    def prune_blobs(self, after: str) -> Walked:
+        """Forget a page of small contents that nothing refers to."""
+        return self._link.once(artifacts.prune_blobs(after=after))[0]
+
+    def bookmark(self, duty: str, cursor: str) -> None:
+        """Remember how far a duty came."""
+        self._link.run(queries.bookmark(duty=duty, cursor=cursor))
