@@ -65,7 +65,7 @@ def whole_id(store: Store, begun: str) -> str:
     if len(digits) == 32:
         return dashed(digits)
     above = dashed(digits.ljust(32, "f"))
-    found = [run.id for run in store.all(queries.runs(before=above, limit=2))]
+    found = [run.id for run in store.all(queries.runs(before=above, limit=2, shadow=True))]
     matching = [run_id for run_id in found if run_id.replace("-", "").startswith(digits)]
     if not matching:
         raise UnknownRun(begun)

@@ -91,6 +91,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Attempt by attempt, the number of the environment that executed it."""
     usage: list[dict[str, Any]]
     """Wall time, CPU time and memory of attempts of tasks that ask to be measured."""
+    shadow: bool
+    """Whether it only checks if the run it repeats would end the same today."""
 
     @property
     def finished(self) -> bool:

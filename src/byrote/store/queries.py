@@ -233,10 +233,12 @@ def prune(
     keep_dead: timedelta = timedelta(days=90),
     keep_events: timedelta = timedelta(days=30),
     keep_worker: timedelta = timedelta(hours=1),
+    keep_shadow: timedelta = timedelta(days=1),
 ) -> Query[rows.Pruned]:
     """Forget what has been kept long enough."""
     args = {"keep_done": keep_done, "keep_dead": keep_dead, "keep_events": keep_events}
-    return Query("prune", args | {"keep_worker": keep_worker}, lambda row: rows.Pruned(*row))
+    args |= {"keep_worker": keep_worker, "keep_shadow": keep_shadow}
+    return Query("prune", args, lambda row: rows.Pruned(*row))
 
 
 def partition(*, days: int = 14) -> Query[int]:
@@ -305,8 +307,9 @@ def runs(
     labels: Mapping[str, str] | None = None,
     before: str | None = None,
     limit: int = 50,
+    shadow: bool = False,
 ) -> Query[Run]:
-    """The newest runs that match."""
+    """The newest runs that match; shadow runs only if they are asked for."""
     args = {
         "status": status,
         "queue": queue,
@@ -314,6 +317,7 @@ def runs(
         "hash": spec_hash,
         "before": before,
         "limit": limit,
+        "shadow": shadow,
     }
     label = None if labels is None else _encode(labels).decode()
     return Query("runs", args | {"label": label}, rows.run_from)

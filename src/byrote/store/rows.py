@@ -28,6 +28,7 @@ _RUN_COLUMNS = (
     "result_hash", "faults", "retry_json", "labels", "worker_ids", "leased_by", "leased_until",
     "cancel_requested_at", "replay_of", "traceparent", "enqueued_at", "started_at",
     "last_attempted_at", "finished_at", "as_of", "provenance", "usage",
+    "shadow",
 )  # fmt: skip
 
 
@@ -88,6 +89,7 @@ class Pruned(msgspec.Struct, frozen=True):
     dead: int
     workers: int
     outputs: int
+    shadows: int
 
 
 class Printed(msgspec.Struct, frozen=True):
@@ -112,6 +114,14 @@ class Environment(msgspec.Struct, frozen=True):
 def environment_from(row: tuple[Any, ...]) -> Environment:
     """Read a row of provenances.sql."""
     return Environment(row[0], row[1], _json(row[2], {}))
+
+
+class ReplayRow(msgspec.Struct, frozen=True):
+    """A run that repeats another."""
+
+    id: str
+    status: str
+    shadow: bool
 
 
 class QueueRow(msgspec.Struct, frozen=True):

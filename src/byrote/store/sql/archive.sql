@@ -1,10 +1,11 @@
 -- Move finished runs past their stay in the hot table to the archive, in one bulk step from a cursor on.
+-- Shadow runs stay until they are pruned.
 -- Walks the primary key, which is time ordered: no index on finished rows has to be paid by every run.
 with clock as materialized (
   select byrote_now() as now
 ),
 page as materialized (
-  select run.result_id, run.status, run.finished_at, run.queue_name
+  select run.result_id, run.status, run.finished_at, run.queue_name, run.shadow
   from byrote_task_runs as run
   where run.result_id > %(after)s::uuid
   order by run.result_id
@@ -15,6 +16,7 @@ old as materialized (
   from page
   left join byrote_queues as queue using (queue_name)
   where page.finished_at < (select now from clock) - coalesce(queue.archive_after, interval '1 hour')
+    and page.shadow is not true
 ),
 moved as (
   delete from byrote_task_runs as run

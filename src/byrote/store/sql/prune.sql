@@ -1,4 +1,5 @@
--- Forget what has been kept long enough: archive, event and output partitions, dead letters, silent workers.
+-- Forget what has been kept long enough: archive, event and output partitions, dead letters, silent workers, and shadow
+-- runs, ended or not. Those in the queue's own table are found by byrote_replays.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -9,19 +10,34 @@ longest as materialized (
 ),
 forgotten as (
   delete from byrote_dead as dead
-  where dead.finished_at < (select now from clock) - coalesce(
-    (select queue.keep_dead from byrote_queues as queue where queue.queue_name = dead.queue_name), %(keep_dead)s::interval
-  )
+  where dead.finished_at < (select now from clock) - case
+    when dead.shadow then %(keep_shadow)s::interval
+    else coalesce(
+      (select queue.keep_dead from byrote_queues as queue where queue.queue_name = dead.queue_name), %(keep_dead)s::interval
+    )
+  end
   returning dead.result_id
 ),
+faded as (
+  delete from byrote_task_runs as run
+  where run.replay_of is not null
+    and run.shadow
+    and run.enqueued_at < (select now from clock) - %(keep_shadow)s::interval
+  returning run.result_id
+),
+gone as (
+  select result_id from forgotten
+  union all
+  select result_id from faded
+),
 steps as (
-  delete from byrote_steps using forgotten where byrote_steps.result_id = forgotten.result_id
+  delete from byrote_steps using gone where byrote_steps.result_id = gone.result_id
 ),
 signals as (
-  delete from byrote_signals using forgotten where byrote_signals.result_id = forgotten.result_id
+  delete from byrote_signals using gone where byrote_signals.result_id = gone.result_id
 ),
 marks as (
-  delete from byrote_once using forgotten where byrote_once.result_id = forgotten.result_id
+  delete from byrote_once using gone where byrote_once.result_id = gone.result_id
 ),
 silent as (
   delete from byrote_workers as worker
@@ -33,4 +49,5 @@ select
   byrote_drop_partitions('byrote_events', 'at', (select now from clock) - %(keep_events)s::interval) as events,
   (select count(*) from forgotten) as dead,
   (select count(*) from silent) as workers,
-  byrote_drop_partitions('byrote_outputs', 'at', (select now from clock) - %(keep_events)s::interval) as outputs;
+  byrote_drop_partitions('byrote_outputs', 'at', (select now from clock) - %(keep_events)s::interval) as outputs,
+  (select count(*) from faded) as shadows;

@@ -1,13 +1,15 @@
--- Every queue with what waits in it. Counts read the partial indexes, never the finished rows.
+-- Every queue with what waits in it, but for shadow runs. Counts read the partial indexes, never the finished rows.
 with live as (
   select queue_name, status, count(*) as runs, min(run_after) as oldest
   from byrote_task_runs
   where status in ('READY', 'WAITING', 'RUNNING')
+    and shadow is not true
   group by queue_name, status
 ),
 dead as (
   select queue_name, count(*) as runs
   from byrote_dead
+  where shadow is not true
   group by queue_name
 ),
 names as (

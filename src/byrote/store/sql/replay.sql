@@ -15,6 +15,7 @@ copied as (
     coalesce(run.as_of, run.enqueued_at)
   from byrote_runs as run
   where run.result_id = %(original)s::uuid
+    and run.shadow is not true
   returning result_id, queue_name
 ),
 told as (

@@ -1,4 +1,5 @@
 -- Give runs another chance now, with a fresh budget: the dead come back, the waiting stop waiting.
+-- Shadow runs get none: nobody waits for them.
 -- Attempts go on rising; nothing of the run's history is lost. A sleep or a wait for a signal ends now, too.
 with clock as materialized (
   select byrote_now() as now
@@ -6,6 +7,7 @@ with clock as materialized (
 risen as (
   delete from byrote_dead as run
   where run.result_id = any (%(ids)s::uuid[])
+    and run.shadow is not true
   returning run.*
 ),
 revived as (

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""The verbs of verified replay, as `queries.py` has those of runs."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from byrote.store import rows
+from byrote.store.query import Query
+
+
+def shadow(pairs: Sequence[tuple[str, str]], *, queue: str) -> Query[str]:
+    """Enqueue runs again as shadow runs: pairs of a new id and the id of the original."""
+    ids, originals = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    args = {"ids": ids, "originals": originals, "queue": queue}
+    return Query("shadow", args, lambda row: str(row[0]))
+
+
+def replays(run_id: str, *, limit: int = 100) -> Query[rows.ReplayRow]:
+    """What repeats a run, oldest first."""
+    return Query("replays", {"id": run_id, "limit": limit}, lambda row: rows.ReplayRow(*row))
+
+
+def originals(
+    task: str,
+    *,
+    limit: int,
+    since: datetime | timedelta | None = None,
+    failed: bool = False,
+) -> Query[str]:
+    """The newest runs of a task that ended by themselves, since a moment or for so long."""
+    args = {
+        "task": task,
+        "limit": limit,
+        "failed": failed,
+        "since": since if isinstance(since, datetime) else None,
+        "ago": since if isinstance(since, timedelta) else None,
+    }
+    return Query("originals", args, lambda row: str(row[0]))
+
+
+def marks(run_id: str) -> Query[str]:
+    """The keys of the effects a run has marked as done."""
+    return Query("marks", {"id": run_id}, lambda row: str(row[0]))
+
+
+def remembered(run_id: str) -> Query[bool]:
+    """Whether a run that is gone is still in the event log."""
+    around = datetime.fromtimestamp(int(run_id.replace("-", "")[:12], 16) / 1000, UTC)
+    return Query("remembered", {"id": run_id, "around": around}, lambda row: bool(row[0]))

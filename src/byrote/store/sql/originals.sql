@@ -1,0 +1,9 @@
+-- The newest runs of a task that ended by themselves, newest first: what a replay can be compared with.
+select result_id::text
+from byrote_runs
+where task_path = %(task)s
+  and shadow is not true
+  and (status = 'FAILED' or (status = 'SUCCESSFUL' and not %(failed)s::boolean))
+  and finished_at >= coalesce(%(since)s::timestamptz, (select byrote_now()) - %(ago)s::interval, '-infinity')
+order by result_id desc
+limit %(limit)s;

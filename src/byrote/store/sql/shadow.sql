@@ -1,0 +1,32 @@
+-- Enqueue the specs of earlier runs again, byte for byte, as shadow runs in a queue of their own: one attempt each.
+-- The originals are only read. Labels come along, since tasks see them; workflows, keys and traces do not.
+with clock as materialized (
+  select byrote_now() as now
+),
+copied as (
+  insert into byrote_task_runs (
+    result_id, replay_of, queue_name, task_path, task_version, spec_json, spec_hash, run_after, rank,
+    status, enqueued_at, max_attempts, timeout_ms, labels, as_of, shadow
+  )
+  select
+    wanted.id, run.result_id, %(queue)s::text, run.task_path, run.task_version, run.spec_json, run.spec_hash,
+    (select now from clock), byrote_micros((select now from clock)) + wanted.place,
+    'READY', (select now from clock), 1, run.timeout_ms, run.labels, coalesce(run.as_of, run.enqueued_at), true
+  from unnest(%(ids)s::uuid[], %(originals)s::uuid[]) with ordinality as wanted (id, original, place)
+  join byrote_runs as run on run.result_id = wanted.original
+  returning result_id
+),
+told as (
+  insert into byrote_events (at, kind, runs, attempts, moves)
+  select
+    (select now from clock), 'Enqueued', array_agg(result_id),
+    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer])
+  from copied
+  having count(*) > 0
+),
+woken as (
+  select pg_notify('byrote_ready', %(queue)s::text)
+  where exists (select 1 from copied)
+)
+select copied.result_id::text, (select count(*) from woken) as woken
+from copied;
