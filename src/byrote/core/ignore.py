@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Places of a result that do not count when two are compared: `$.order.at`, `$.items[*].id`.
+
+`$` is the whole result, `.name` or `["any name"]` a member, `[0]` an item, `.*` and `[*]` every one
+of them. A JSON Pointer, as differences are printed, does as well: `/items/0/id`.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from byrote.core.errors import BadOption
+
+PATHS_MAX: Final = 100
+
+_STEP = re.compile(
+    r"""\.(?P<name>[^.\[\]"]+) | \[(?P<index>\d+|\*)\] | \[(?P<quoted>"(?:[^"\\]|\\.)*")\]""",
+    re.VERBOSE,
+)
+
+type Path = tuple[str | int | None, ...]
+"""Steps into a value: a member's name, an item's place, None for all of them."""
+
+
+def read_path(text: str) -> Path:
+    """The steps of a path; BadOption when it is none."""
+    if text.startswith("/"):
+        return tuple(_pointed(step) for step in text[1:].split("/"))
+    if not text.startswith("$"):
+        raise _bad(text)
+    steps: list[str | int | None] = []
+    place = 1
+    while place < len(text):
+        found = _STEP.match(text, place)
+        if found is None:
+            raise _bad(text)
+        steps.append(_step(found, text))
+        place = found.end()
+    if not steps:
+        raise BadOption("'$' is the whole result; name a part of it, such as $.at.")
+    return tuple(steps)
+
+
+def read_paths(texts: Sequence[str]) -> tuple[Path, ...]:
+    """Every path of a list; BadOption when it is a plain string, or too long."""
+    if isinstance(texts, str) or len(texts) > PATHS_MAX:
+        raise BadOption(f"Give up to {PATHS_MAX} paths to ignore, in a list such as ['$.at'].")
+    return tuple(map(read_path, texts))
+
+
+def without(value: Any, paths: Sequence[Path]) -> Any:
+    """A copy of a JSON value without what lies at these paths; items of lists become null."""
+    for path in paths:
+        value = _left(value, path)
+    return value
+
+
+def _left(value: Any, path: Path) -> Any:
+    step, rest = path[0], path[1:]
+    if type(value) is dict:
+        return {
+            name: _left(part, rest) if _meant(step, name) else part
+            for name, part in value.items()
+            if rest or not _meant(step, name)
+        }
+    if type(value) is list:
+        # Removed, an item would move those behind it, and they would be compared with others.
+        return [
+            (_left(part, rest) if rest else None) if _meant(step, str(place)) else part
+            for place, part in enumerate(value)
+        ]
+    return value
+
+
+def _meant(step: str | int | None, name: str) -> bool:
+    return step is None or str(step) == name
+
+
+def _step(found: re.Match[str], text: str) -> str | int | None:
+    name, index, quoted = found.group("name", "index", "quoted")
+    if "*" in (name, index):
+        return None
+    if index is not None:
+        return int(index)
+    if quoted is None:
+        return str(name)
+    try:
+        return str(json.loads(quoted))
+    except ValueError:
+        raise _bad(text) from None
+
+
+def _pointed(step: str) -> str:
+    return step.replace("~1", "/").replace("~0", "~")
+
+
+def _bad(text: str) -> BadOption:
+    return BadOption(
+        f"{text!r} is no path to ignore; write $.name, $.list[0].name, $.list[*].name or "
+        '$["any name"].'
+    )
