@@ -78,6 +78,25 @@ def changed_quietly(ctx: Context) -> str:
 
 
 @app.task(retry=NOW)
+def fewer(ctx: Context, path: str, count: int) -> str:
+    """Two steps in the first attempt, as many as it is told in the next."""
+    for number in range(2 if ctx.attempt == 1 else count):
+        ctx.step(f"step{number}", marked, path, f"step{number}")
+    if ctx.attempt == 1:
+        raise ConnectionError("again")
+    return "went on"
+
+
+@app.task(retry=NOW)
+async def a_fewer(ctx: Context, path: str, count: int) -> str:
+    for number in range(2 if ctx.attempt == 1 else count):
+        await ctx.astep(f"step{number}", marked, path, f"step{number}")
+    if ctx.attempt == 1:
+        raise ConnectionError("again")
+    return "went on"
+
+
+@app.task(retry=NOW)
 def unstorable(ctx: Context) -> None:
     ctx.step("odd", object)
 

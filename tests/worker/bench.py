@@ -14,7 +14,8 @@ from byrote.core.outcome import Outcome
 from byrote.core.ports import Emit, Executor
 from byrote.core.run import Leased
 from byrote.core.spec import Delivery, describe
-from byrote.executors.hands import HandOptions, Hands
+from byrote.executors.hand_options import HandOptions
+from byrote.executors.hands import Hands
 from byrote.executors.inline import Inline
 from tests.tasks import fates
 from tests.worker.harness import ROOT, until

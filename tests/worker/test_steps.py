@@ -86,6 +86,29 @@ def test_a_changed_step_ends_the_run_and_is_named(
     assert marks.words == ["step1"]
 
 
+@KINDS
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_task_that_returns_before_its_recorded_steps_took_another_way(
+    db: Database, worker: WorkerProcess, marks: Marks, *, kind: str, count: int
+) -> None:
+    [run] = await_end(db, send_one(db, spec(f"{kind}fewer", marks.path, count, retry=NOW)))
+    fault = run.faults[-1]
+
+    assert (run.status, run.attempts, fault["kind"]) == (Status.FAILED, 2, "nondeterminism")
+    assert f"Step {count + 1} was step 'step{count}'" in fault["message"]
+    assert "is the end of the task now" in fault["message"]
+
+
+@KINDS
+def test_a_task_that_comes_to_its_recorded_steps_and_no_more_is_well(
+    db: Database, worker: WorkerProcess, marks: Marks, *, kind: str
+) -> None:
+    [run] = await_end(db, send_one(db, spec(f"{kind}fewer", marks.path, 2, retry=NOW)))
+
+    assert run.result == "went on"
+    assert marks.words == ["step0", "step1"]
+
+
 def test_a_task_that_catches_its_nondeterminism_gets_no_further(
     db: Database, worker: WorkerProcess
 ) -> None:

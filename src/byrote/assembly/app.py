@@ -78,6 +78,7 @@ class App:
         executor: str | Command | None = None,
         deterministic: bool = True,
         measure: bool = False,
+        replay_ignore: Sequence[str] = (),
     ) -> TaskMaker: ...
 
     def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -96,6 +97,7 @@ class App:
         executor: str | Command | None = None,
         deterministic: bool = True,
         measure: bool = False,
+        replay_ignore: Sequence[str] = (),
         **delivery: Any,
     ) -> TaskHandle[..., Any]:
         policy = Delivery(retry=retry or ONCE, **delivery)
@@ -109,6 +111,7 @@ class App:
             command=command,
             deterministic=deterministic,
             measure=measure,
+            replay_ignore=replay_ignore,
         )
         self.registry.add(task)
         return TaskHandle(self, task, policy)

@@ -22,7 +22,8 @@ from byrote.core.provenance import provenance_of
 from byrote.executors.alone import Alone
 from byrote.executors.checkout import Checkout
 from byrote.executors.command import CommandOptions, Commands
-from byrote.executors.hands import HandOptions, Hands
+from byrote.executors.hand_options import HandOptions
+from byrote.executors.hands import Hands
 from byrote.executors.inline import Inline
 from byrote.executors.loading import load_app
 from byrote.executors.surroundings import measure

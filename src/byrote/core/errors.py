@@ -195,6 +195,12 @@ class NonDeterminism(ByroteError):
         return type(self), (self.sequence, self.recorded, self.now)
 
 
+class NotRecorded(ByroteError):
+    """A replay asked for something that the run it repeats has no record of; the replay ends."""
+
+    code = "not_recorded"
+
+
 class LeaseGone(ByroteError):
     """The attempt lost its lease: its step was not stored, and nobody will hear its outcome."""
 

@@ -2,13 +2,14 @@
 """Tasks: named, versioned functions with a policy, found by name and never by import path."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from byrote.core.command import Command
 from byrote.core.errors import BadArguments, BadOption, DuplicateTask, UnknownTask
+from byrote.core.ignore import read_paths
 from byrote.core.spec import Delivery, check_name
 
 
@@ -33,6 +34,8 @@ class Task(msgspec.Struct, frozen=True):
     """Whether attempts have a `random` of their own, seeded by the spec."""
     measure: bool = False
     """Whether wall time, CPU time and memory of its attempts are recorded."""
+    replay_ignore: tuple[str, ...] = ()
+    """What of its results does not count when a replay is compared, see `core/ignore.py`."""
 
     @property
     def key(self) -> str:
@@ -58,10 +61,12 @@ def make_task(
     command: Command | None = None,
     deterministic: bool = True,
     measure: bool = False,
+    replay_ignore: Sequence[str] = (),
 ) -> Task:
     """Describe a function as a task; a first parameter named `ctx` receives the context."""
     if type(version) is not int or not 1 <= version <= 2**31 - 1:
         raise BadOption(f"A task's version is a whole number from 1, not {version!r}.")
+    read_paths(replay_ignore)
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
     takes_context = bool(parameters) and parameters[0].name == "ctx"
@@ -81,6 +86,7 @@ def make_task(
         command=command,
         deterministic=deterministic,
         measure=measure,
+        replay_ignore=tuple(replay_ignore),
     )
 
 

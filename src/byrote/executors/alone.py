@@ -27,6 +27,8 @@ class Alone:
         self._plain = Command(container=container)
         self.url: str | None = None
         """The database the app itself names, if it does."""
+        self.ignores: dict[str, list[str]] = {}
+        """Task by task, what of its results does not count in a replay."""
 
     def start(self, report: Report) -> None:
         """Ask for the tasks; BadOption when the app cannot be imported."""
@@ -35,6 +37,7 @@ class Alone:
         self._commands.learn(dict.fromkeys(told["tasks"], self._plain) | named)
         self._commands.surroundings = told["provenance"]
         self.url = told["url"]
+        self.ignores = told["ignores"]
         self._commands.start(report)
 
     @property

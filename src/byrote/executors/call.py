@@ -20,6 +20,7 @@ from byrote.core.errors import (
     Fatal,
     LeaseGone,
     NonDeterminism,
+    NotRecorded,
     RetryLater,
     Snooze,
 )
@@ -38,7 +39,7 @@ from byrote.core.outcome import (
 from byrote.core.task import Registry, Task
 from byrote.executors.context import Context
 from byrote.executors.desk import Desk
-from byrote.executors.ledger import Suspended
+from byrote.executors.ledger import Async, Suspended, Sync
 from byrote.executors.meter import Measured, call_measured
 
 RETURNED, RAISED, SNOOZED, CANCELLED, DECLINED, RELEASED = range(6)
@@ -70,8 +71,12 @@ def call_sync(registry: Registry, job: Job, desk: Desk | None = None) -> Result:
     try:
         task, args, kwargs = prepare(registry, job, desk)
         if task.measure:
-            return returned(job[0], call_measured(task.function, args, kwargs))
-        return returned(job[0], task.function(*args, **kwargs))
+            value = call_measured(task.function, args, kwargs)
+        else:
+            value = task.function(*args, **kwargs)
+        if task.takes_context and (steps := args[0].unsettled) is not None:
+            Sync(steps).close()
+        return returned(job[0], value)
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
         return raised(job[0], error)
 
@@ -81,8 +86,12 @@ async def call_async(registry: Registry, job: Job, desk: Desk | None = None) -> 
     try:
         task, args, kwargs = prepare(registry, job, desk)
         if task.measure:
-            return returned(job[0], await Measured(task.function(*args, **kwargs)))
-        return returned(job[0], await task.function(*args, **kwargs))
+            value = await Measured(task.function(*args, **kwargs))
+        else:
+            value = await task.function(*args, **kwargs)
+        if task.takes_context and (steps := args[0].unsettled) is not None:
+            await Async(steps).close()
+        return returned(job[0], value)
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
@@ -119,7 +128,7 @@ def raised(  # noqa: PLR0911 -- one return per way to end.
         case BaseExceptionGroup() if waiting := error.subgroup(Suspended):
             # A task group wraps whatever its tasks raise.
             return raised(slot, _first(waiting))
-        case NonDeterminism():
+        case NonDeterminism() | NotRecorded():
             return [slot, RAISED, fault_of(error) | {"kind": error.code}, None, True]
         case LeaseGone():
             # Whatever is said of it will not be heard; nothing is the least that can be said.

@@ -18,8 +18,9 @@ from byrote.core.errors import BadOption, WaitTimeout
 from byrote.core.seed import seed_of, uuid_of
 from byrote.executors.chance import Random, seeded
 from byrote.executors.desk import Desk
-from byrote.executors.ledger import EVENT, SLEEP, Async, Ledger, Length, Sync, check_name
-from byrote.executors.once import ado_once, do_once
+from byrote.executors.ledger import EVENT, SLEEP, Async, Ledger, Length, Steps, Sync, check_name
+from byrote.executors.once import MARKED, ado_once, arecite_once, do_once, recite_once
+from byrote.executors.recital import Recital
 
 if TYPE_CHECKING:
     from byrote.artifacts.artifact import Artifact
@@ -141,8 +142,20 @@ class Context:
     # -- Durable steps ---------------------------------------------------------------------------
 
     @cached_property
-    def _ledger(self) -> Ledger:
-        return Ledger(self._open_desk(), self._slot, self.run_id, self.attempt)
+    def _ledger(self) -> Steps:
+        desk = self._open_desk()
+        kind = Ledger if desk.replay is None else Recital
+        return kind(desk, self._slot, self.run_id, self.attempt)
+
+    @property
+    def unsettled(self) -> Steps | None:
+        """The ledger that a task which returns must have come to the end of, if there may be one.
+
+        A first attempt has none but what it wrote itself.
+        """
+        if self._desk is None or (self.attempt == 1 and self._desk.replay is None):
+            return None
+        return self._ledger
 
     def _open_desk(self) -> Desk:
         if self._desk is None:
@@ -202,12 +215,20 @@ class Context:
         yours, or a savepoint in the one it is in; `first` is False when it was committed before.
         """
         check_name(key)
-        return do_once(self._open_desk().once, self.run_id, key, connection)
+        desk = self._open_desk()
+        if desk.replay is not None:
+            who = {"run": self.run_id, "attempt": self.attempt, "key": key}
+            return recite_once(lambda: desk.ask(self._slot, MARKED, who), key, connection)
+        return do_once(desk.once, self.run_id, key, connection)
 
     def aonce(self, key: str, connection: Any) -> AbstractAsyncContextManager[bool]:
         """As `once`, with an async connection: `async with ctx.aonce(…) as first:`."""
         check_name(key)
-        return ado_once(self._open_desk().once, self.run_id, key, connection)
+        desk = self._open_desk()
+        if desk.replay is not None:
+            who = {"run": self.run_id, "attempt": self.attempt, "key": key}
+            return arecite_once(lambda: desk.aask(self._slot, MARKED, who), key, connection)
+        return ado_once(desk.once, self.run_id, key, connection)
 
 
 def _heard(event: str, text: str | None, default: Any) -> Any:

@@ -10,7 +10,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from byrote.core.errors import BadOption
 from byrote.core.ports import Ask, Asks, Once
@@ -24,6 +24,9 @@ class Answer(NamedTuple):
     payload: Any
 
 
+type Replay = Literal["recorded", "live"]
+"""Whether a replay's steps are answered from the record or executed again."""
+
 type Send = Callable[[int, int, str, Mapping[str, Any]], None]
 """Takes a slot, a number for the answer, a verb and its payload; from any thread."""
 
@@ -35,13 +38,15 @@ type Reply = Callable[[bool, Any], None]
 class Desk:
     """The asks of one process that have no answer yet."""
 
-    def __init__(self, send: Send, once: Once) -> None:
+    def __init__(self, send: Send, once: Once, replay: Replay | None = None) -> None:
         self._send = send
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count()
         self._open: dict[int, Future[Answer]] = {}
         self.once = once
         """How an effect is marked as done."""
+        self.replay = replay
+        """How steps are answered where every attempt is a replay; None: these are no replays."""
 
     def ask(self, slot: int, verb: str, payload: Mapping[str, Any]) -> Answer:
         """Ask and wait in this thread, which must not be the one that hears the answers."""

@@ -70,7 +70,7 @@ class Hand:
         loop = asyncio.get_running_loop()
         self._loop = loop
         self._link.setblocking(False)
-        self._desk = Desk(self._ask, self._once)
+        self._desk = Desk(self._ask, self._once, self._settings.get("replay"))
         self._engine = Engine(
             self._app.registry,
             Board(self._settings["board"]),

@@ -31,6 +31,7 @@ from byrote.executors import call
 from byrote.executors.burial import Death, bury, oom_kills
 from byrote.executors.child import Child
 from byrote.executors.desk import pass_on
+from byrote.executors.hand_options import HandOptions
 from byrote.executors.orphans import adopt_orphans, end_orphans
 from byrote.executors.roster import STOP_GRACE_S, Reports, Roster
 from byrote.executors.surroundings import FIXED
@@ -41,25 +42,6 @@ PATIENCE_S = 1.0
 SLOW_S = 0.05
 """A task that has run this long is not worth waiting behind."""
 RESPAWN_MAX_S = 10.0
-
-
-class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How many hands, and how long each may live."""
-
-    app: str
-    """`module:name` of the app they import."""
-    hands: int
-    concurrency: int
-    """Async tasks under way at once, over all hands."""
-    threads: int = 1
-    """Sync tasks under way at once in each hand."""
-    max_tasks: int | None = None
-    max_rss: int | None = None
-    python: str
-    log_format: str = "text"
-    log_level: str = "info"
-    deterministic: bool = True
-    """Whether hash seed, time zone and locale are fixed, and tasks have a seeded `random`."""
 
 
 class Hands:
@@ -86,17 +68,9 @@ class Hands:
         self._worker = worker
         self._clock = clock
         self._emit = emit
-        limits = {False: options.threads, True: -(-options.concurrency // options.hands)}
-        self._settings = {
-            "app": options.app,
-            "concurrency": limits[True],
-            "threads": limits[False],
-            "log_format": options.log_format,
-            "log_level": options.log_level,
-            "deterministic": options.deterministic,
-        }
+        self._settings = options.settings
         self._roster = Roster(
-            limits=limits, max_tasks=options.max_tasks, worker=worker, clock=clock
+            limits=options.limits, max_tasks=options.max_tasks, worker=worker, clock=clock
         )
         self._selector = selectors.DefaultSelector()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -111,6 +85,8 @@ class Hands:
         """The database the app itself names, if it does."""
         self.commands: dict[str, Command] = {}
         """Tasks that are not for hands, and how they run."""
+        self.ignores: dict[str, list[str]] = {}
+        """Task by task, what of its results does not count in a replay."""
         self.surroundings: dict[str, Any] = {}
         """What a hand last measured around itself."""
 
@@ -290,6 +266,7 @@ class Hands:
         self._roster.kinds = self._roster.kinds | told["tasks"]
         self.url = told["url"]
         self.commands = msgspec.convert(told["commands"], dict[str, Command])
+        self.ignores = told["ignores"]
         self.surroundings = told["provenance"]
         found = provenance_of({**self.surroundings, "worker": self._about, "executor": "hand"})
         self._failures = 0

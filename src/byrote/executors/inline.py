@@ -22,7 +22,7 @@ from byrote.executors import call
 from byrote.executors.board import SLOTS, Board
 from byrote.executors.chance import install
 from byrote.executors.child import job_of
-from byrote.executors.desk import Desk, pass_on
+from byrote.executors.desk import Desk, Replay, pass_on
 from byrote.executors.engine import Engine
 from byrote.executors.tempo import Tempos
 
@@ -45,6 +45,8 @@ class Inline:
         deterministic: bool = True,
     ) -> None:
         self.url = url
+        self.replay: Replay | None = None
+        """How steps are answered where every run is a replay; set before the start."""
         self._asks = asks
         self._once = once
         self._provenance = provenance
@@ -81,7 +83,7 @@ class Inline:
     async def _live(self, started: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
-        self._desk = None if self._once is None else Desk(self._ask, self._once)
+        self._desk = None if self._once is None else Desk(self._ask, self._once, self.replay)
         self._engine = Engine(
             self._registry,
             self._board,

@@ -132,6 +132,9 @@ class _Content:
     def __init__(self, data: bytes | Path, terms: dict[str, Any]) -> None:
         self._limit: int = terms["max"]
         begin = _begin(data)
+        if terms["place"] is None:
+            self._weigh(begin)
+            return
         small = _small(begin)
         self.small: bytes | None = small
         if small is None:
@@ -148,6 +151,15 @@ class _Content:
         self.place = POSTGRES
         self.source = lambda: pieces(small)
         self.is_there = lambda: True
+
+    def _weigh(self, begin: Callable[[], Iterator[bytes]]) -> None:
+        """In a replay only the hash is wanted; the content lies where the original put it."""
+        known, self.size = hashlib.sha256(), 0
+        for chunk in self._limited(begin()):
+            known.update(chunk)
+            self.size += len(chunk)
+        self.digest, self.small, self.place = known.digest(), None, ""
+        self.source, self.is_there = begin, lambda: True
 
     def _limited(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         seen = 0

@@ -4,9 +4,11 @@
 What is true: the database's rows, written under the lease. This is a copy, read once, before the
 first step of any attempt but the first; only the holder of the lease adds to it, so it stays true.
 Every step, sleep and wait takes the next number in the order of the calls. A line found under that
-number must be of the same kind and name, or the task has taken another way: NonDeterminism.
+number must be of the same kind and name, or the task has taken another way: NonDeterminism. So has
+one that returns before it came to every line an earlier attempt wrote.
 
-The rules are written once, as generators that yield what to ask; `Sync` and `Async` ask it.
+The rules are written once, as generators that yield what to ask; `Sync` and `Async` ask it. The
+ledger of a replay, `recital.py`, has the same face.
 """
 
 import contextlib
@@ -14,7 +16,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextvars import ContextVar
 from datetime import timedelta
 from inspect import isawaitable, iscoroutine
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from byrote.core.codec import pack, unpack
 from byrote.core.duration import DURATION_MAX, duration, micros
@@ -28,6 +30,7 @@ CHARS_MAX = 64 * 1024 * 1024
 NAME_MAX = 200
 
 STEP, SLEEP, EVENT = "step", "sleep", "event"
+END = "the end of the task"
 
 _inside: ContextVar[bool] = ContextVar("byrote_inside_a_step", default=False)
 
@@ -54,14 +57,39 @@ class Line(NamedTuple):
     text: str | None
 
 
+class Steps(Protocol):
+    """What `Sync` and `Async` ask: the ledger of an attempt, or that of a replay."""
+
+    desk: Desk
+    slot: int
+
+    def number(self, kind: str, name: str) -> int:
+        """The place of the call that is made now."""
+
+    def find(self, number: int, kind: str, name: str) -> Asking[Line | None]:
+        """The line written under this number; None when the function is to be called."""
+
+    def keep(self, number: int, name: str, value: object) -> Asking[None]:
+        """Write a finished step."""
+
+    def wait(self, kind: str, name: str, length: timedelta | None) -> Asking[str | None]:
+        """What a wait ended with."""
+
+    def close(self) -> Asking[None]:
+        """The task returns; NonDeterminism when it has not come to every line."""
+
+
 class Ledger:
     """The steps of one attempt, in order."""
 
-    def __init__(self, desk: Desk, slot: int, run_id: str, attempt: int) -> None:
+    def __init__(
+        self, desk: Desk, slot: int, run_id: str, attempt: int, *, fresh: bool | None = None
+    ) -> None:
         self.desk = desk
         self.slot = slot
         self._who = {"run": run_id, "attempt": attempt}
-        self._known: dict[int, Line] | None = {} if attempt == 1 else None
+        fresh = attempt == 1 if fresh is None else fresh
+        self._known: dict[int, Line] | None = {} if fresh else None
         self._count = 0
         self._size = 0
         self._over: BaseException | None = None
@@ -72,7 +100,7 @@ class Ledger:
             # The task caught what ended it: it is told again, and changes nothing more.
             raise self._over
         if _inside.get():
-            raise BadOption(f"{_spoken(kind, name)} is inside another step; only tasks have steps.")
+            raise BadOption(f"{spoken(kind, name)} is inside another step; only tasks have steps.")
         check_name(name)
         self._count += 1
         if self._count > STEPS_MAX:
@@ -81,15 +109,37 @@ class Ledger:
 
     def find(self, number: int, kind: str, name: str) -> Asking[Line | None]:
         """The line written under this number, if there is one; NonDeterminism if it is another."""
-        if self._known is None:
-            rows = self._heard((yield "load", self._who))
-            self._known = {row[0]: Line(*row[1:]) for row in rows}
-            self._size = sum(len(line.text or "") for line in self._known.values())
-        line = self._known.get(number)
+        line = (yield from self.lines()).get(number)
         if line is not None and (line.kind, line.name) != (kind, name):
-            self._over = NonDeterminism(number, _spoken(line.kind, line.name), _spoken(kind, name))
-            raise self._over
+            raise self.end(NonDeterminism(number, spoken(line.kind, line.name), spoken(kind, name)))
         return line
+
+    def lines(self) -> Asking[dict[int, Line]]:
+        """Every line that earlier attempts wrote, by number; read once."""
+        if self._known is None:
+            self._learn(self._heard((yield "load", self._who)))
+        return self._known or {}
+
+    def _learn(self, rows: list[Any]) -> None:
+        self._known = {row[0]: Line(*row[1:]) for row in rows}
+        self._size = sum(len(line.text or "") for line in self._known.values())
+
+    def end(self, error: BaseException) -> BaseException:
+        """The attempt ends with this, whatever its task makes of it."""
+        self._over = error
+        return error
+
+    def close(self) -> Asking[None]:
+        """The task returns; NonDeterminism when earlier attempts did more than it came to."""
+        if self._known is None:
+            answer = yield "load", self._who
+            if not answer.ok and answer.payload is not None:
+                return  # Nobody can say; that must not cost a task that never used a step.
+            self._learn(self._heard(answer))
+        left = [number for number in self._known or {} if number > self._count]
+        if left:
+            line = (self._known or {})[min(left)]
+            raise self.end(NonDeterminism(min(left), spoken(line.kind, line.name), END))
 
     def keep(self, number: int, name: str, value: object) -> Asking[None]:
         """Write a finished step; BadPayload when its result cannot be stored."""
@@ -120,22 +170,20 @@ class Ledger:
         if not is_open or (left_us is not None and left_us <= 0 and kind == SLEEP):
             return text  # type: ignore[no-any-return]
         after = DURATION_MAX if left_us is None else timedelta(microseconds=max(left_us, 0))
-        self._over = Suspended(after, kind, name if kind == EVENT else None)
-        raise self._over
+        raise self.end(Suspended(after, kind, name if kind == EVENT else None))
 
     def _heard(self, answer: Answer) -> Any:
         if answer.ok:
             return answer.payload
         if answer.payload is None:
-            self._over = LeaseGone("The attempt lost its lease; another one goes on.")
-            raise self._over
+            raise self.end(LeaseGone("The attempt lost its lease; another one goes on."))
         raise ByroteError(f"The ledger could not be asked: {answer.payload}")
 
 
 class Sync:
     """Asks and waits in the task's thread."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Steps) -> None:
         self._ledger = ledger
 
     def step(self, name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -153,6 +201,10 @@ class Sync:
         """What a wait ended with; Suspended while it goes on."""
         return self._run(self._ledger.wait(kind, name, _length(length)))
 
+    def close(self) -> None:
+        """The task returns; NonDeterminism when it has not come to every line."""
+        self._run(self._ledger.close())
+
     def _run[T](self, asking: Asking[T]) -> T:
         try:
             verb, payload = next(asking)
@@ -165,7 +217,7 @@ class Sync:
 class Async:
     """Asks and lets other tasks of the loop work meanwhile."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Steps) -> None:
         self._ledger = ledger
 
     async def step(self, name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -184,6 +236,10 @@ class Async:
     def wait(self, kind: str, name: str, length: Length | None) -> Awaitable[str | None]:
         """What a wait ended with; Suspended while it goes on."""
         return self._run(self._ledger.wait(kind, name, _length(length)))
+
+    async def close(self) -> None:
+        """The task returns; NonDeterminism when it has not come to every line."""
+        await self._run(self._ledger.close())
 
     async def _run[T](self, asking: Asking[T]) -> T:
         try:
@@ -209,7 +265,8 @@ def _length(value: Length | None) -> timedelta | None:
     return None if value is None else duration(value)
 
 
-def _spoken(kind: str, name: str) -> str:
+def spoken(kind: str, name: str) -> str:
+    """A line in words."""
     return {STEP: f"step {name!r}", SLEEP: "a sleep", EVENT: f"a wait for {name!r}"}[kind]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from byrote.core.errors import BadOption
+from byrote.core.task import Registry
 from byrote.executors.checkout import Checkout
 from byrote.executors.surroundings import measure
 
@@ -38,10 +39,16 @@ def load_app(path: str) -> Any:
 
 
 def introduction(app: Any, checkout: Checkout) -> dict[str, Any]:
-    """What a supervisor must know: tasks for hands, tasks that are commands, database, code."""
+    """What a supervisor must know: tasks for hands, those that are commands, database, code."""
     return {
         "tasks": {task.key: task.is_async for task in app.registry if task.command is None},
         "commands": msgspec.to_builtins(app.registry.commands),
+        "ignores": ignores(app.registry),
         "url": getattr(app, "url", None),
         "provenance": measure(app.registry, checkout),
     }
+
+
+def ignores(registry: Registry) -> dict[str, list[str]]:
+    """Task by task, what of its results does not count in a replay; most have nothing."""
+    return {task.key: list(task.replay_ignore) for task in registry if task.replay_ignore}

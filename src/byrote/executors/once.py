@@ -5,10 +5,15 @@ The connection is the task's own; anything that looks like one of psycopg's will
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
+from byrote.core.errors import NotRecorded
 from byrote.core.ports import Once
+from byrote.executors.desk import Answer
+
+MARKED = "replay.marked"
+"""Asks whether the run that is repeated has marked an effect as done."""
 
 
 @contextlib.contextmanager
@@ -25,3 +30,28 @@ async def ado_once(statement: Once, run_id: str, key: str, connection: Any) -> A
     text, args = statement(run_id, key)
     async with connection.transaction():
         yield bool((await connection.execute(text, args)).rowcount)
+
+
+@contextlib.contextmanager
+def recite_once(ask: Callable[[], Answer], key: str, connection: Any) -> Iterator[bool]:
+    """In a replay the effect has been done, by the original; one it never did is not done now."""
+    _check(ask(), key)
+    with connection.transaction():
+        yield False
+
+
+@contextlib.asynccontextmanager
+async def arecite_once(
+    ask: Callable[[], Awaitable[Answer]], key: str, connection: Any
+) -> AsyncIterator[bool]:
+    """In a replay the effect has been done, by the original; one it never did is not done now."""
+    _check(await ask(), key)
+    async with connection.transaction():
+        yield False
+
+
+def _check(answer: Answer, key: str) -> None:
+    if not (answer.ok and answer.payload):
+        raise NotRecorded(
+            f"The effect {key!r} has no mark in the original, and a replay does not do it."
+        )
