@@ -36,7 +36,7 @@ def mail(ctx: Context, to: str) -> dict[str, int]:
     return {to: ctx.attempt}
 
 
-@app.task(name="shop.count", priority=5)
+@app.task(name="shop.count", priority=5, memo="7d")
 async def count(things: list[str]) -> int:
     return len(things)
 

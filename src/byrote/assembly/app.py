@@ -13,10 +13,12 @@ import psycopg
 
 from byrote.assembly.handles import RunHandle, TaskHandle, TaskMaker
 from byrote.assembly.identity import chance, new_id, new_ids
+from byrote.assembly.memory import Memory
 from byrote.assembly.settings import Settings, resolve
 from byrote.core.codec import PAYLOAD_LARGE, pack
 from byrote.core.command import Command, Container, Limits, Payload, command_of
 from byrote.core.errors import BadOption, UnknownQueue
+from byrote.core.memo import memo_keep
 from byrote.core.policy import ONCE, Retry
 from byrote.core.spec import Delivery, Spec
 from byrote.core.task import Registry, make_task, stand_in
@@ -43,6 +45,7 @@ class App:
         self.url = url
         """The database given in code; absent: as set elsewhere, else the embedded server."""
         self._queues = None if queues is None else frozenset(queues)
+        self._memory = Memory()
 
     # -- Tasks -----------------------------------------------------------------------------------
 
@@ -79,6 +82,7 @@ class App:
         deterministic: bool = True,
         measure: bool = False,
         replay_ignore: Sequence[str] = (),
+        memo: timedelta | str | float | None = None,
     ) -> TaskMaker: ...
 
     def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -98,6 +102,7 @@ class App:
         deterministic: bool = True,
         measure: bool = False,
         replay_ignore: Sequence[str] = (),
+        memo: timedelta | str | float | None = None,
         **delivery: Any,
     ) -> TaskHandle[..., Any]:
         policy = Delivery(retry=retry or ONCE, **delivery)
@@ -112,7 +117,9 @@ class App:
             deterministic=deterministic,
             measure=measure,
             replay_ignore=replay_ignore,
+            memo=None if memo is None else memo_keep(memo),
         )
+        self._memory.add(task)
         self.registry.add(task)
         return TaskHandle(self, task, policy)
 
@@ -153,7 +160,7 @@ class App:
         """Accept one spec; on a connection of yours, as part of its transaction."""
         self._check(spec)
         run_id = new_id()
-        self.store.all(queries.enqueue_one(run_id, spec), connection=connection)
+        self.store.all(self._memory.enqueue_one(run_id, spec), connection=connection)
         return RunHandle(self, run_id)
 
     async def aenqueue(
@@ -162,7 +169,7 @@ class App:
         """Accept one spec; on a connection of yours, as part of its transaction."""
         self._check(spec)
         run_id = new_id()
-        await self.astore.all(queries.enqueue_one(run_id, spec), connection=connection)
+        await self.astore.all(self._memory.enqueue_one(run_id, spec), connection=connection)
         return RunHandle(self, run_id)
 
     def enqueue_many(
@@ -170,7 +177,7 @@ class App:
     ) -> list[RunHandle[Any]]:
         """Accept many specs, all or none; a generator is encoded while the server inserts."""
         handles: list[RunHandle[Any]] = []
-        statements = bulk.batches(self._numbered(specs, handles))
+        statements = self._memory.batches(self._numbered(specs, handles))
         if connection is not None:
             bulk.enqueue_all(connection, statements)
             return handles
@@ -194,7 +201,7 @@ class App:
     ) -> list[RunHandle[Any]]:
         """Accept many specs, all or none."""
         handles: list[RunHandle[Any]] = []
-        statements = list(bulk.batches(self._numbered(specs, handles)))
+        statements = list(self._memory.batches(self._numbered(specs, handles)))
         if connection is not None:
             await bulk.aenqueue_all(connection, statements)
             return handles

@@ -26,7 +26,7 @@ from byrote.executors.hand_options import HandOptions
 from byrote.executors.hands import Hands
 from byrote.executors.inline import Inline
 from byrote.executors.loading import load_app
-from byrote.executors.surroundings import measure
+from byrote.executors.surroundings import measure, memos_of
 from byrote.executors.switch import Switch
 from byrote.observe.logs import Format
 from byrote.store.connect import Door
@@ -124,7 +124,10 @@ def _inline(
         url=app.url,
         asks=asks,
         once=once,
-        provenance=provenance_of({**surroundings, "worker": about(settings), "executor": "inline"}),
+        provenance=provenance_of(
+            {**surroundings, "worker": about(settings), "executor": "inline"},
+            memos_of(app.registry),
+        ),
         deterministic=settings.deterministic,
     )
 

@@ -45,6 +45,11 @@ def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
         row["output"] = msgspec.to_builtins(outcome.output)
     if outcome.usage is not None:
         row["more"] = {"usage": {"attempt": run.attempt, **outcome.usage}}
+    if run.provenance is not None and run.provenance.memos and isinstance(verdict, Succeed):
+        memo = run.provenance.memos.get(f"{run.task}@{run.version}")
+        if memo is not None:
+            kept = {"spec": run.spec_hash.hex(), "code": memo.code, "keep_us": memo.keep_us}
+            row["more"] = {**row.get("more", {}), "memo": kept}
     if isinstance(verdict, RetryIn | SnoozeFor):
         row["delay_us"] = micros(verdict.delay)
     if isinstance(verdict, SnoozeFor) and verdict.wait is not None:

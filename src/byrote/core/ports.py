@@ -225,7 +225,7 @@ class Duties(Protocol):
         """Forget what has been kept long enough."""
 
     def forget(self, *, limit: int) -> int:
-        """Delete some of what runs left behind that are gone; gives the most of one kind."""
+        """Delete some of what is not wanted any more; gives the most of one kind."""
 
     def prune_artifacts(self, after: str) -> Walked:
         """Forget a page of artifacts whose runs were pruned."""

@@ -3,7 +3,8 @@
 
 The document, as `executors/surroundings.py` measures it and a worker completes it:
 
-    code         tasks: for every task the hash of its function and its top-level package (`tree`);
+    code         tasks: for every task the hash of its function, that of the file it stands in
+                 (`module`) and its top-level package (`tree`);
                  trees: for every such package the hash of its modules that were imported
     vcs          commit, and whether tracked files were changed (`dirty`)
     packages     installed distributions and their versions; packages_hash is theirs
@@ -19,6 +20,7 @@ import msgspec
 
 from byrote.core.codec import pack
 from byrote.core.diff import Changes, diff
+from byrote.core.memo import Memo
 
 SHOWN = 12
 """Characters of a hash that are enough for people."""
@@ -30,12 +32,14 @@ class Provenance(msgspec.Struct):
     digest: str
     text: str
     id: int | None = None
+    memos: Mapping[str, Memo] = {}
+    """What is remembered of results that came about here, by task (`name@version`)."""
 
 
-def provenance_of(doc: Mapping[str, Any]) -> Provenance:
+def provenance_of(doc: Mapping[str, Any], memos: Mapping[str, Memo] | None = None) -> Provenance:
     """The document as it is stored, and the hash that it is stored under."""
     packed = pack(dict(doc))
-    return Provenance(packed.digest.hex(), packed.text)
+    return Provenance(packed.digest.hex(), packed.text, memos=memos or {})
 
 
 def seen_by(doc: Mapping[str, Any], task: str) -> dict[str, Any]:

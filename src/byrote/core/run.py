@@ -93,6 +93,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Wall time, CPU time and memory of attempts of tasks that ask to be measured."""
     shadow: bool
     """Whether it only checks if the run it repeats would end the same today."""
+    memo_of: str | None = None
+    """The run whose stored result answered this one at once; it may have been pruned since."""
 
     @property
     def finished(self) -> bool:

@@ -3,6 +3,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -36,6 +37,8 @@ class Task(msgspec.Struct, frozen=True):
     """Whether wall time, CPU time and memory of its attempts are recorded."""
     replay_ignore: tuple[str, ...] = ()
     """What of its results does not count when a replay is compared, see `core/ignore.py`."""
+    memo: timedelta | None = None
+    """How long a result answers later runs of the same spec by the same code; None: not at all."""
 
     @property
     def key(self) -> str:
@@ -62,6 +65,7 @@ def make_task(
     deterministic: bool = True,
     measure: bool = False,
     replay_ignore: Sequence[str] = (),
+    memo: timedelta | None = None,
 ) -> Task:
     """Describe a function as a task; a first parameter named `ctx` receives the context."""
     if type(version) is not int or not 1 <= version <= 2**31 - 1:
@@ -87,6 +91,7 @@ def make_task(
         deterministic=deterministic,
         measure=measure,
         replay_ignore=tuple(replay_ignore),
+        memo=memo,
     )
 
 

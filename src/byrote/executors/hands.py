@@ -23,6 +23,7 @@ import msgspec
 from byrote.core.command import Command
 from byrote.core.errors import BadOption
 from byrote.core.event import HandEnded, HandStarted
+from byrote.core.memo import Memo
 from byrote.core.outcome import Cancelled, Failed, Released
 from byrote.core.ports import Asks, Clock, Emit, Report, Room
 from byrote.core.provenance import Provenance, provenance_of
@@ -268,7 +269,8 @@ class Hands:
         self.commands = msgspec.convert(told["commands"], dict[str, Command])
         self.ignores = told["ignores"]
         self.surroundings = told["provenance"]
-        found = provenance_of({**self.surroundings, "worker": self._about, "executor": "hand"})
+        doc = {**self.surroundings, "worker": self._about, "executor": "hand"}
+        found = provenance_of(doc, msgspec.convert(told["memos"], dict[str, Memo]))
         self._failures = 0
         with self._roster.lock:
             # Hands that are alike share one, so that it is registered once.

@@ -11,7 +11,7 @@ import msgspec
 from byrote.core.errors import BadOption
 from byrote.core.task import Registry
 from byrote.executors.checkout import Checkout
-from byrote.executors.surroundings import measure
+from byrote.executors.surroundings import measure, memos_of
 
 
 def load_app(path: str) -> Any:
@@ -46,6 +46,7 @@ def introduction(app: Any, checkout: Checkout) -> dict[str, Any]:
         "ignores": ignores(app.registry),
         "url": getattr(app, "url", None),
         "provenance": measure(app.registry, checkout),
+        "memos": msgspec.to_builtins(memos_of(app.registry)),
     }
 
 

@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from types import CodeType
@@ -18,6 +19,8 @@ from typing import Any
 
 from byrote.core.codec import pack
 from byrote.core.command import Command
+from byrote.core.duration import micros
+from byrote.core.memo import Memo, memo_code
 from byrote.core.outcome import safe_text
 from byrote.core.task import Registry, Task
 from byrote.executors.checkout import Checkout
@@ -73,7 +76,41 @@ def _is_program(task: Task) -> bool:
 def _code_of(task: Task) -> dict[str, str | None]:
     if task.command is not None and task.command.argv:
         return {"function": program_digest(task.command), "tree": None}
-    return {"function": function_digest(task.function), "tree": top_of(task)}
+    return {
+        "function": function_digest(task.function),
+        "module": module_digest(task.function),
+        "tree": top_of(task),
+    }
+
+
+def memos_of(registry: Registry) -> dict[str, Memo]:
+    """What is remembered of results of this process, by task: by which code, for how long."""
+    return {
+        task.key: Memo(code, micros(task.memo))
+        for task in registry
+        if task.memo is not None and (code := code_of(task)) is not None
+    }
+
+
+def code_of(task: Task) -> str | None:
+    """The hash by which its results are remembered; None where nobody can read its module."""
+    return memo_code(function_digest(task.function), module_digest(task.function))
+
+
+def module_digest(function: Callable[..., Any]) -> str | None:
+    """The hash of the file that a function stands in; None where there is none."""
+    module = sys.modules.get(str(function.__module__))
+    file = getattr(module, "__file__", None)
+    return _file_digest(file) if isinstance(file, str) else None
+
+
+@cache
+def _file_digest(file: str) -> str | None:
+    # Once per process: its code is what it was when it was imported, whatever is in the file later.
+    try:
+        return sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return None
 
 
 def function_digest(function: Callable[..., Any]) -> str:

@@ -273,8 +273,9 @@ class DutyLine(_OnLink):
         self._link.once(queries.prune())
 
     def forget(self, *, limit: int) -> int:
-        """Delete some of what runs left behind that are gone; gives the most of one kind."""
-        return max(self._link.run(queries.forget(limit=limit))[0])
+        """Delete some of what is not wanted any more; gives the most of one kind."""
+        counts = self._link.run(queries.forget(limit=limit))[0]
+        return max(*counts, *self._link.run(queries.prune_memos(limit=limit)))
 
     def prune_artifacts(self, after: str) -> Walked:
         """Forget a page of artifacts whose runs were pruned."""

@@ -24,6 +24,20 @@ _encode = msgspec.json.Encoder().encode
 
 def enqueue(specs: Sequence[tuple[str, Spec]]) -> Query[int]:
     """Accept specs under ids their sender chose: all of them or none."""
+    return Query("enqueue", _batch(_described(specs)), lambda row: int(row[0]))
+
+
+def enqueue_memo(
+    specs: Sequence[tuple[str, Spec]], codes: Mapping[tuple[str, int], str]
+) -> Query[int]:
+    """Accept specs; those of tasks with a code may be answered by what it computed before."""
+    sent = _described(specs)
+    for row, (_, spec) in zip(sent, specs, strict=True):
+        row["code"] = codes.get((spec.task, spec.version))
+    return Query("enqueue_memo", _batch(sent), lambda row: int(row[0]))
+
+
+def _described(specs: Sequence[tuple[str, Spec]]) -> list[dict[str, Any]]:
     deliveries: dict[int, dict[str, Any]] = {}
     sent = []
     for run_id, spec in specs:
@@ -32,9 +46,12 @@ def enqueue(specs: Sequence[tuple[str, Spec]]) -> Query[int]:
         if delivery is None:
             delivery = deliveries[id(spec.delivery)] = _delivery(spec.delivery)
         sent.append(_identity(run_id, spec) | delivery)
+    return sent
+
+
+def _batch(sent: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     # `first` is for asking whether the batch was accepted, when its answer was lost (known.sql).
-    args = {"runs": _encode(sent).decode(), "first": specs[0][0] if specs else None}
-    return Query("enqueue", args, lambda row: int(row[0]))
+    return {"runs": _encode(sent).decode(), "first": sent[0]["id"] if sent else None}
 
 
 def enqueue_one(run_id: str, spec: Spec) -> Query[int]:
@@ -46,7 +63,7 @@ def enqueue_one(run_id: str, spec: Spec) -> Query[int]:
     return Query("enqueue_one", args, lambda row: int(row[0]))
 
 
-ENQUEUES = frozenset({"enqueue", "enqueue_one"})
+ENQUEUES = frozenset({"enqueue", "enqueue_memo", "enqueue_one"})
 _NOTHING_SPECIAL: Mapping[str, Any] = {
     "priority": 0, "due": None, "delay_us": None, "timeout_ms": None, "retry": None, "labels": None,
     "trace": None,
@@ -239,6 +256,11 @@ def prune(
     args = {"keep_done": keep_done, "keep_dead": keep_dead, "keep_events": keep_events}
     args |= {"keep_worker": keep_worker, "keep_shadow": keep_shadow}
     return Query("prune", args, lambda row: rows.Pruned(*row))
+
+
+def prune_memos(*, limit: int = 5_000) -> Query[int]:
+    """Forget some results that have been kept long enough; gives how many."""
+    return Query("prune_memos", {"limit": limit}, lambda row: int(row[0]))
 
 
 def partition(*, days: int = 14) -> Query[int]:

@@ -5,6 +5,7 @@
 -- not wait: `parked` asks byrote_signalled, again if it had to wait for a signal that was changing the row.
 -- A run that somebody wants cancelled does not come back: R, Z, L and X become C.
 -- What executed them all is said once (`provenance`); a verdict says in `more` if that is not so of it (0: unknown).
+-- An S whose result is to be remembered says in `more` by which code it came about and for how long (`memo`).
 -- The answer names what was accepted and as what; what is missing lost its lease. The token stays in the row, so that a sender
 -- whose answer was lost can ask again (settled.sql).
 -- `status || ''` keeps the fence out of the partial lease index: with stale statistics the planner would walk every
@@ -15,7 +16,8 @@ with clock as materialized (
 sent as materialized (
   select id, token, verdict, result, hash, delay_us, error || jsonb_build_object('at', (select now from clock)) as error, output,
     wait, event,
-    nullif(coalesce((more ->> 'provenance')::integer, %(provenance)s::integer), 0) as provenance, more -> 'usage' as usage
+    nullif(coalesce((more ->> 'provenance')::integer, %(provenance)s::integer), 0) as provenance, more -> 'usage' as usage,
+    more -> 'memo' as memo
   from jsonb_to_recordset(%(verdicts)s::jsonb) as sent (
     id uuid, token uuid, verdict "char", result text, hash text, error jsonb, delay_us bigint, output jsonb,
     wait text, event text, more jsonb
@@ -179,6 +181,21 @@ told as (
   from heard
   group by verdict
 ),
+remembered as (
+  select byrote_remember(
+    kept.id, decode(kept.memo ->> 'code', 'hex'), (kept.memo ->> 'keep_us')::bigint * interval '1 microsecond', kept.result,
+    decode(kept.hash, 'hex')
+  )
+  from (
+    select sent.id, sent.memo, sent.result, sent.hash
+    from sent
+    join settled on settled.result_id = sent.id
+    where sent.memo is not null
+      and settled.verdict = 'S'
+    -- In one order everywhere: two workers that remember the same specs do not wait for each other in a circle.
+    order by sent.memo ->> 'spec'
+  ) as kept
+),
 woken as (
   select pg_notify('byrote_ready', queue_name)
   from (
@@ -188,5 +205,6 @@ woken as (
   ) as fresh
   where exists (select 1 from byrote_workers as worker where worker.idle and fresh.queue_name = any (worker.queues))
 )
-select heard.result_id::text, heard.verdict::text, (select count(*) from woken) as woken
+select heard.result_id::text, heard.verdict::text, (select count(*) from woken) as woken,
+  (select count(*) from remembered) as remembered
 from heard;

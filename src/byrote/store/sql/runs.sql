@@ -4,7 +4,8 @@ select
   losses, max_attempts, timeout_ms, spec_json, encode(spec_hash, 'hex') as spec_hash, return_json,
   encode(result_hash, 'hex') as result_hash, errors_json::text, retry_json, labels::text, worker_ids, leased_by,
   leased_until, cancel_requested_at, replay_of::text, traceparent, enqueued_at, started_at, last_attempted_at,
-  finished_at, coalesce(as_of, enqueued_at) as as_of, provenance, usage::text, coalesce(shadow, false) as shadow
+  finished_at, coalesce(as_of, enqueued_at) as as_of, provenance, usage::text, coalesce(shadow, false) as shadow,
+  memo_of::text
 from byrote_runs
 where (%(status)s::text is null or status = %(status)s)
   and (%(queue)s::text is null or queue_name = %(queue)s)
