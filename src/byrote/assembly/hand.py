@@ -17,6 +17,7 @@ from byrote.executors.checkout import Checkout
 from byrote.executors.hand import Hand, die_with_parent, refuse
 from byrote.executors.loading import load_app
 from byrote.executors.output import capture_streams
+from byrote.executors.spool import Spool
 from byrote.observe.logs import set_up_logging
 
 
@@ -30,7 +31,7 @@ def main() -> None:
     faulthandler.enable()
     sys.setswitchinterval(0.001)
     # Before logging, which holds on to stderr: a task's log lines are its output too.
-    capture_streams()
+    capture_streams(Spool(settings["spool"]))
     set_up_logging(settings["log_format"], settings["log_level"])
     link = socket.socket(fileno=settings["link"])
     checkout = Checkout(Path.cwd())

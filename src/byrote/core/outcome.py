@@ -2,6 +2,7 @@
 """What happened in one attempt, as a value; a failing task is expected, not a surprise."""
 
 from datetime import timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -37,6 +38,15 @@ class Output(msgspec.Struct, frozen=True):
     stderr: str = ""
     stdout_dropped: int = 0
     stderr_dropped: int = 0
+
+
+class Printing(NamedTuple):
+    """What an attempt has printed so far: the end of each stream, and how many bytes it was."""
+
+    stdout: bytes
+    stderr: bytes
+    stdout_size: int
+    stderr_size: int
 
 
 class Succeeded(msgspec.Struct, frozen=True, tag=True):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from byrote.core.answer import Archived, Duty, Keeping, Noted, Promotion, StepRow, Swept, Walked
 from byrote.core.event import Event
 from byrote.core.judged import Judged
-from byrote.core.outcome import Outcome
+from byrote.core.outcome import Outcome, Printing
 from byrote.core.run import Leased
 
 type Emit = Callable[[Sequence[Event]], None]
@@ -74,6 +74,9 @@ class Executor(Protocol):
 
     def forget(self, runs: Collection[Leased]) -> None:
         """Stop these attempts, whose leases are lost; nothing is reported."""
+
+    def printed(self, run: Leased) -> Printing | None:
+        """What an attempt under way has printed so far, if that is known; from any thread."""
 
     def give_back(self) -> None:
         """Report what has not begun as released, and begin nothing more."""
@@ -235,6 +238,15 @@ class Duties(Protocol):
 
     def bookmark(self, duty: str, cursor: str) -> None:
         """Remember how far a duty came."""
+
+    def watch_asked(self) -> bool:
+        """Whether somebody has asked to watch a run of this worker since this was last asked."""
+
+    def watched(self) -> list[str]:
+        """Which runs somebody watches now."""
+
+    def tell(self, run: Leased, printed: Printing) -> None:
+        """Tell those who watch a run what its attempt has printed so far."""
 
     def close(self) -> None:
         """Leave; the line may be used again."""

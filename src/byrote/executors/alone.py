@@ -9,6 +9,7 @@ import msgspec
 
 from byrote.core.command import Command, Container
 from byrote.core.errors import BadOption
+from byrote.core.outcome import Printing
 from byrote.core.ports import Report, Room
 from byrote.core.run import Leased
 from byrote.executors.command import CommandOptions, Commands
@@ -60,6 +61,10 @@ class Alone:
     def forget(self, runs: Collection[Leased]) -> None:
         """Stop these attempts, whose leases are lost; nothing is reported."""
         self._commands.forget(runs)
+
+    def printed(self, run: Leased) -> Printing | None:
+        """What an attempt under way has printed so far."""
+        return self._commands.printed(run)
 
     def give_back(self) -> None:
         """Report what has not begun as released, and begin nothing more."""

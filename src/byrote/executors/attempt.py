@@ -4,6 +4,7 @@
 import json
 import os
 import socket
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from byrote.core.command import Command
-from byrote.core.outcome import OUTPUT_MAX, Disrupted, Failed, Fault, Outcome
+from byrote.core.outcome import OUTPUT_MAX, Disrupted, Failed, Fault, Outcome, Printing
 from byrote.core.run import Leased
 from byrote.core.seed import seed_of
 from byrote.executors import container
@@ -58,6 +59,8 @@ class Attempt:
         self._worker = worker
         self._name = f"byrote-{run.id}-{run.attempt}"
         self._stdout, self._stderr = Tail(ENVELOPE_MAX), Tail()
+        self._mutex = threading.Lock()
+        """Guards the tails, which others may look at meanwhile."""
         self._said = bytearray()
         self._said_cut = self._closed = self._ended_stdout = False
         document = _document(run, plan)
@@ -113,11 +116,10 @@ class Attempt:
             room = ENVELOPE_MAX - len(self._said)
             self._said += piece[:room]
             self._said_cut = self._said_cut or len(piece) > room
-        elif fd == self.pipes.stderr:
-            self._stderr.add(piece)
         elif piece:
-            self._stdout.add(piece)
-        elif not self._ended_stdout:
+            with self._mutex:
+                (self._stderr if fd == self.pipes.stderr else self._stdout).add(piece)
+        elif fd == self.pipes.stdout and not self._ended_stdout:
             self._ended_stdout = True
             self._closed = self._lives()
         return len(piece)
@@ -147,6 +149,12 @@ class Attempt:
                 self.warden.send(word)
         except OSError:
             return
+
+    def printed(self) -> Printing:
+        """What it has printed so far; from any thread."""
+        with self._mutex:
+            out, err = self._stdout.kept, self._stderr.kept
+            return Printing(out, err, self._stdout.total, self._stderr.total)
 
     # -- End -------------------------------------------------------------------------------------
 
@@ -212,7 +220,7 @@ class Attempt:
             worker=self._worker,
             stderr=stderr_tail(self._stderr.kept),
         )
-        return Disrupted(fault)
+        return self._with_output(Disrupted(fault), self._stdout.kept)
 
     @property
     def farewell(self) -> list[str] | None:

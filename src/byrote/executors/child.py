@@ -17,6 +17,7 @@ from byrote.core.run import Leased
 from byrote.executors.board import SLOTS, Board
 from byrote.executors.frames import Frames, frame
 from byrote.executors.orphans import MARK
+from byrote.executors.spool import Spool
 
 PIECE = 1 << 18
 _numbers = itertools.count()
@@ -28,12 +29,17 @@ class Child:
 
     def __init__(self, python: str, settings: dict[str, Any], environment: dict[str, str]) -> None:
         ours, theirs = socket.socketpair()
-        board_fd = Board.make()
+        board_fd, spool_fd = Board.make(), Spool.make()
         self.mark = f"{os.getpid()}-{board_fd}-{theirs.fileno()}-{next(_numbers)}"
-        passed = {"supervisor": os.getpid(), "link": theirs.fileno(), "board": board_fd}
+        passed = {
+            "supervisor": os.getpid(),
+            "link": theirs.fileno(),
+            "board": board_fd,
+            "spool": spool_fd,
+        }
         self.process = subprocess.Popen(  # noqa: S603 -- our own module, our own arguments.
             [python, "-m", "byrote.assembly.hand", json.dumps(settings | passed)],
-            pass_fds=(theirs.fileno(), board_fd),
+            pass_fds=(theirs.fileno(), board_fd, spool_fd),
             stdin=subprocess.DEVNULL,
             env=environment | {MARK: self.mark},
             # A session of its own: killing its group takes along whatever a task has started.
@@ -41,7 +47,9 @@ class Child:
         )
         theirs.close()
         self.board = Board(board_fd)
+        self.spool = Spool(spool_fd)
         os.close(board_fd)
+        os.close(spool_fd)
         self.link = ours
         self.link.setblocking(False)
         self.pidfd = os.pidfd_open(self.process.pid)
@@ -157,6 +165,7 @@ class Child:
         self.link.close()
         os.close(self.pidfd)
         self.board.close()
+        self.spool.close()
 
     @property
     def rss(self) -> int:

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from byrote.core.command import Command
-from byrote.core.outcome import Cancelled, Disrupted, Fault, Outcome, Released
+from byrote.core.outcome import Cancelled, Disrupted, Fault, Outcome, Printing, Released
 from byrote.core.ports import Clock, Report, Room
 from byrote.core.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
@@ -133,6 +133,12 @@ class Commands:
     def forget(self, runs: Collection[Leased]) -> None:
         """Stop these attempts and say nothing of them: their leases are lost."""
         self._end(runs, Ending(None), b"K")
+
+    def printed(self, run: Leased) -> Printing | None:
+        """What an attempt under way has printed so far."""
+        with self._lock:
+            found = [attempt for attempt in self._running.values() if attempt.run is run]
+        return found[0].printed() if found else None
 
     def give_back(self) -> None:
         """Begin nothing more; what has not begun is reported as released."""

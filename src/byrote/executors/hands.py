@@ -24,14 +24,15 @@ from byrote.core.command import Command
 from byrote.core.errors import BadOption
 from byrote.core.event import HandEnded, HandStarted
 from byrote.core.memo import Memo
-from byrote.core.outcome import Cancelled, Failed, Released
+from byrote.core.outcome import Cancelled, Failed, Printing, Released
 from byrote.core.ports import Asks, Clock, Emit, Report, Room
 from byrote.core.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
 from byrote.executors import call
-from byrote.executors.burial import Death, bury, oom_kills
+from byrote.executors.burial import Death, oom_kills
 from byrote.executors.child import Child
 from byrote.executors.desk import pass_on
+from byrote.executors.estate import printed_by, take_leave
 from byrote.executors.hand_options import HandOptions
 from byrote.executors.orphans import adopt_orphans, end_orphans
 from byrote.executors.roster import STOP_GRACE_S, Reports, Roster
@@ -135,6 +136,10 @@ class Hands:
     def forget(self, runs: Collection[Leased]) -> None:
         """Stop these attempts and say nothing of them: their leases are lost."""
         self._roster.end(runs, None)
+
+    def printed(self, run: Leased) -> Printing | None:
+        """What an attempt under way has printed so far."""
+        return printed_by(self._roster, run)
 
     def give_back(self) -> None:
         """Begin nothing more; what has not begun is reported as released."""
@@ -338,18 +343,7 @@ class Hands:
         death = Death(code, child.killed, memory)
         self._selector.unregister(child.link)
         self._selector.unregister(child.pidfd)
-        with self._roster.lock:
-            self._roster.children.remove(child)
-            verdict = bury(
-                child.jobs,
-                begun={slot for slot in child.jobs if child.board.begun(slot) is not None},
-                executing=child.board.executing(),
-                fates=child.fates,
-                death=death,
-                worker=self._worker,
-            )
-        for slot in verdict.outcomes:
-            child.jobs[slot].provenance = child.provenance
+        verdict = take_leave(self._roster, child, death, worker=self._worker)
         child.close()
         end_orphans(child.mark)
         self._emit([HandEnded(self._worker, child.pid, death.reason)])

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from byrote.core.errors import BadOption
-from byrote.core.outcome import Outcome, Released
+from byrote.core.outcome import Outcome, Printing, Released
 from byrote.core.ports import Asks, Clock, Once, Report, Room
 from byrote.core.provenance import Provenance
 from byrote.core.run import Leased
@@ -179,6 +179,10 @@ class Inline:
     def _slots(self, runs: Collection[Leased]) -> list[int]:
         wanted = {id(run) for run in runs}
         return [slot for slot, run in self._jobs.items() if id(run) in wanted]
+
+    def printed(self, run: Leased) -> Printing | None:  # noqa: ARG002 -- the port's signature.
+        """Unknown: what is printed here goes to the worker's own output."""
+        return None
 
     def give_back(self) -> None:
         """Begin nothing more; what has not begun is reported as released."""

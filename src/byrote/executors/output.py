@@ -17,7 +17,8 @@ from typing import Any, TextIO
 
 import msgspec
 
-from byrote.core.outcome import OUTPUT_MAX, Output
+from byrote.core.outcome import OUTPUT_MAX, Outcome, Output, Printing
+from byrote.executors.spool import Spool, serial_of
 
 
 class Tail:
@@ -40,6 +41,11 @@ class Tail:
             gone = len(self._chunks.popleft())
             self._size -= gone
             self.dropped += gone
+
+    @property
+    def total(self) -> int:
+        """How many bytes there were in all."""
+        return self.dropped + self._size
 
     @property
     def kept(self) -> bytes:
@@ -74,18 +80,41 @@ def output_of(stdout: Tail, stderr: Tail) -> Output | None:
     )
 
 
+def inherit(fate: Outcome, outcome: Outcome) -> Outcome:
+    """An end that we brought about, with what the attempt had printed until then."""
+    output = outcome.output
+    return fate if output is None else msgspec.structs.replace(fate, output=output)
+
+
+def with_output(outcome: Outcome, printed: Printing | None) -> Outcome:
+    """The outcome with what its attempt had printed, unless it says so itself."""
+    if printed is None or outcome.output is not None:
+        return outcome
+    out_cut = printed.stdout_size - len(printed.stdout)
+    err_cut = printed.stderr_size - len(printed.stderr)
+    output = Output(
+        readable(printed.stdout, cut=out_cut > 0),
+        readable(printed.stderr, cut=err_cut > 0),
+        out_cut,
+        err_cut,
+    )
+    return msgspec.structs.replace(outcome, output=output)
+
+
 class Tray:
     """What belongs to one attempt in a hand: what it printed, what else was kept for it.
 
     Closed, it takes no more prints.
     """
 
-    __slots__ = ("closed", "job", "kept", "tails")
+    __slots__ = ("closed", "job", "kept", "serial", "tails")
 
     def __init__(self, job: Sequence[Any] = ()) -> None:
         self.job = job
         """The attempt itself, see `call.Job`."""
         self.closed = False
+        self.serial: int | None = None
+        """Its number in the spool, once it has printed."""
         self.tails: tuple[Tail, Tail] | None = None
         self.kept: dict[str, Any] | None = None
         """Things of the attempt's own, see `keep`."""
@@ -104,7 +133,12 @@ class Tray:
             return
         if self.tails is None:
             self.tails = (Tail(), Tail())
-        self.tails[place].add(chunk)
+        tail = self.tails[place]
+        tail.add(chunk)
+        if _spools:
+            if self.serial is None:
+                self.serial = serial_of(self.job[1], self.job[5])
+            _spools[0].write(self.serial, place, chunk, tail.total)
 
     def close_with(self, result: list[Any]) -> list[Any]:
         """End the attempt; what it printed or used, if that is known, goes last into its result."""
@@ -120,6 +154,8 @@ class Tray:
         return result
 
 
+_spools: list[Spool] = []
+"""Where this process prints into, if it is a hand."""
 _tray: ContextVar[Tray | None] = ContextVar("byrote_tray", default=None)
 open_tray = _tray.set
 """Names the tray that catches what this thread or coroutine prints from now on."""
@@ -183,8 +219,11 @@ class _Bytes:
         return getattr(self._real.buffer, name)
 
 
-def capture_streams() -> None:
+def capture_streams(spool: Spool | None = None) -> None:
     """Put Tees in the place of this process's stdout and stderr."""
+    if spool is not None:
+        spool.belong_to_this_process()
+        _spools[:] = [spool]
     for place, name in enumerate(("stdout", "stderr")):
         stream = getattr(sys, name)
         if stream is not None and not isinstance(stream, Tee):

@@ -14,6 +14,7 @@ from byrote.core.ports import Clock, Room
 from byrote.core.run import Leased
 from byrote.executors import call
 from byrote.executors.child import Child, job_of
+from byrote.executors.output import inherit
 from byrote.executors.suspects import Suspects
 from byrote.executors.tempo import Tempos
 
@@ -105,7 +106,7 @@ class Roster:
                     if fate is None:
                         continue
                     if result[1] == call.CANCELLED:
-                        outcome = fate
+                        outcome = inherit(fate, outcome)
                 reports.append((run, outcome))
             if self._max_tasks is not None and child.finished >= self._max_tasks:
                 child.retiring = True

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from byrote.core.command import Command
-from byrote.core.outcome import Released
+from byrote.core.outcome import Printing, Released
 from byrote.core.ports import Executor, Report, Room
 from byrote.core.run import Leased
 from byrote.executors.command import Commands
@@ -103,6 +103,11 @@ class Switch:
             self._inner.forget(others)
         if commands:
             self._commands.forget(commands)
+
+    def printed(self, run: Leased) -> Printing | None:
+        """What an attempt under way has printed so far."""
+        commands, _ = self._parted([run])
+        return (self._commands if commands else self._inner).printed(run)
 
     def give_back(self) -> None:
         """Report what has not begun as released, and begin nothing more."""

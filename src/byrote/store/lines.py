@@ -3,6 +3,7 @@
 
 import os
 import select
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -11,9 +12,10 @@ import psycopg
 
 from byrote.core.answer import Archived, Duty, Keeping, Noted, Promotion, StepRow, Swept, Walked
 from byrote.core.judged import LETTERS, Judged, row_of
+from byrote.core.outcome import Printing
 from byrote.core.ports import Line, Wanted
 from byrote.core.run import Leased
-from byrote.store import artifacts, migrate, queries
+from byrote.store import artifacts, migrate, queries, watching
 from byrote.store.connect import PLAN_GUARDS, Door
 from byrote.store.query import Query
 from byrote.store.sync import Interrupted, Link, unreachable
@@ -29,6 +31,8 @@ class Lines:
         self._door = door
         self._listen = listen and not door.pooled
         self._claims = () if durable_claims else ("synchronous_commit=off",)
+        self._watch = threading.Event()
+        """Somebody has asked to watch a run of ours."""
 
     def check(self) -> None:
         """Raise unless the database answers and has our schema."""
@@ -41,7 +45,8 @@ class Lines:
     def leases(self, line: Line, *, on_cancel: Callable[[], None]) -> "LeaseLine":
         """A claimer's line."""
         link = self._link(line, *self._claims)
-        return LeaseLine(link, listen=self._listen, on_cancel=on_cancel)
+        heeds = {"byrote_cancel": on_cancel, "byrote_watch": self._watch.set}
+        return LeaseLine(link, listen=self._listen, heeds=heeds)
 
     def verdicts(self, line: Line) -> "VerdictLine":
         """A recorder's line."""
@@ -62,7 +67,7 @@ class Lines:
     def duties(self, line: Line) -> "DutyLine":
         """A sweeper's line."""
         # A crash of the server may undo the last duties, as a whole: they are simply done again.
-        return DutyLine(self._link(line, "synchronous_commit=off"))
+        return DutyLine(self._link(line, "synchronous_commit=off"), self._watch)
 
     def _link(self, line: Line, *settings: str) -> Link:
         return Link(
@@ -90,9 +95,11 @@ class _OnLink:
 class LeaseLine(_OnLink):
     """Claims, and hears what the database notifies."""
 
-    def __init__(self, link: Link, *, listen: bool, on_cancel: Callable[[], None]) -> None:
+    def __init__(
+        self, link: Link, *, listen: bool, heeds: Mapping[str, Callable[[], None]]
+    ) -> None:
         super().__init__(link)
-        self._on_cancel = on_cancel
+        self._heeds = heeds
         self._worker = ""
         self.listening = False
         if listen:
@@ -139,6 +146,7 @@ class LeaseLine(_OnLink):
         connection.add_notify_handler(lambda notify: self._heard(notify.channel, notify.payload))
         connection.execute("listen byrote_ready")
         connection.execute("listen byrote_cancel")
+        connection.execute("listen byrote_watch")
         self.listening = True
 
     def _hear(self, connection: psycopg.Connection[Any]) -> None:
@@ -152,8 +160,8 @@ class LeaseLine(_OnLink):
             self._heard(notify.relname.decode(), notify.extra.decode())
 
     def _heard(self, channel: str, payload: str) -> None:
-        if channel == "byrote_cancel" and payload == self._worker:
-            self._on_cancel()
+        if channel in self._heeds and payload == self._worker:
+            self._heeds[channel]()
 
 
 class VerdictLine(_OnLink):
@@ -247,6 +255,24 @@ class ShelfLine(_OnLink):
 
 class DutyLine(_OnLink):
     """Housekeeping, statement by statement."""
+
+    def __init__(self, link: Link, watch: threading.Event) -> None:
+        super().__init__(link)
+        self._watch = watch
+
+    def watch_asked(self) -> bool:
+        """Whether somebody has asked to watch a run of this worker since this was last asked."""
+        asked = self._watch.is_set()
+        self._watch.clear()
+        return asked
+
+    def watched(self) -> list[str]:
+        """Which runs somebody watches now."""
+        return self._link.run(watching.watched())
+
+    def tell(self, run: Leased, printed: Printing) -> None:
+        """Tell those who watch a run what its attempt has printed so far."""
+        self._link.run(watching.tell(run, printed))
 
     def due(self, *, worker: str, every: Mapping[str, timedelta]) -> list[Duty]:
         """Take every duty that is due."""

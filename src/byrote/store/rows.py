@@ -103,6 +103,21 @@ class Printed(msgspec.Struct, frozen=True):
     stderr_dropped: int
 
 
+class Seen(msgspec.Struct, frozen=True):
+    """What an attempt under way was last seen to print: the end of it, and how much it was."""
+
+    attempt: int
+    stdout: bytes
+    stderr: bytes
+    stdout_size: int
+    stderr_size: int
+
+
+def seen_from(row: tuple[Any, ...]) -> Seen | None:
+    """Read a row of watch.sql; None while nobody has told anything."""
+    return Seen(*row[:5]) if row[0] else None
+
+
 class Environment(msgspec.Struct, frozen=True):
     """An environment that executed attempts, by its number."""
 

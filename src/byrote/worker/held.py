@@ -29,6 +29,10 @@ class Held:
             if run in self:
                 del self._leases[run.id]
 
+    def find(self, ids: Iterable[str]) -> list[Leased]:
+        """Which of these are held here."""
+        return [run for run_id in ids if (run := self._leases.get(run_id)) is not None]
+
     def ageing(self, before: float) -> list[Leased]:
         """Leases that must not be believed after `before` unless they are renewed."""
         held = list(self._leases.values())

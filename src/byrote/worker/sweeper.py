@@ -10,6 +10,7 @@ from byrote.core.errors import StoreRefused
 from byrote.core.ports import Duties
 from byrote.worker import artifacts
 from byrote.worker.means import Means
+from byrote.worker.watch import Watch
 
 EVERY = {
     "promote": timedelta(milliseconds=200),
@@ -32,10 +33,13 @@ START = "00000000-0000-0000-0000-000000000000"
 class Sweeper:
     """Does the duties, on a thread and a line of its own."""
 
-    def __init__(self, duties: Duties, means: Means, *, idle: Callable[[], bool]) -> None:
+    def __init__(
+        self, duties: Duties, means: Means, *, idle: Callable[[], bool], watch: Watch
+    ) -> None:
         self._duties = duties
         self._means = means
         self._idle = idle
+        self._watch = watch
         self._stopped = threading.Event()
         self._next_due_s: float | None = None
 
@@ -47,14 +51,16 @@ class Sweeper:
         """Do what is due until stopped."""
         while not self._stopped.wait(self._pause()):
             self._next_due_s = None
+            self._try("watch", self._watch.serve)
             for duty in self._duties.due(worker=self._means.worker, every=EVERY):
-                try:
-                    self._do(duty.name, duty.cursor)
-                except StoreRefused as error:
-                    # A duty that fails is somebody's again in a moment; the others must not wait
-                    # for it.
-                    about = f"duty {duty.name}"
-                    self._means.emit([event.Troubled(self._means.worker, about, str(error))])
+                self._try(f"duty {duty.name}", self._do, duty.name, duty.cursor)
+
+    def _try(self, about: str, act: Callable[..., None], *args: str | None) -> None:
+        try:
+            act(*args)
+        except StoreRefused as error:
+            # A duty that fails is somebody's again in a moment; the others must not wait for it.
+            self._means.emit([event.Troubled(self._means.worker, about, str(error))])
 
     def _pause(self) -> float:
         tick = TICK_S * (0.75 + 0.5 * self._means.chance())

@@ -25,6 +25,7 @@ from byrote.worker.means import Means
 from byrote.worker.recorder import Recorder
 from byrote.worker.scribe import Scribe
 from byrote.worker.sweeper import Sweeper
+from byrote.worker.watch import Watch
 
 LAST_WORDS_S = 1.0
 """The end of the grace is for writing down what happened, not for finishing more."""
@@ -175,7 +176,9 @@ class Worker:
         duties = self._store.duties(self._line("duties"))
         if duties is None:
             return None
-        return Sweeper(self._with_end("sweeper", duties), self._means, idle=lambda: claimer.idle)
+        duties = self._with_end("sweeper", duties)
+        watch = Watch(duties, self._executor, self._held, clock=self._means.clock)
+        return Sweeper(duties, self._means, idle=lambda: claimer.idle, watch=watch)
 
     def _line(self, purpose: str) -> Line:
         # Claims and duties are given up at the first word of stopping; verdicts and leases not.

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""Memory that a hand prints into and its supervisor can read, also when the hand is gone.
+
+A hand keeps what its attempts print and sends it with their results. One that is killed sends
+nothing any more, and one that is busy cannot be asked; but whatever it printed lies in here before
+`print` returns. It is a ring: new records push the oldest out, so that a hand of a thousand
+attempts needs no more room than a hand of one. Nothing is written for tasks that print nothing.
+
+A record is a header (length, stream, whose it is, how much its stream has printed with it) and
+bytes, up to a multiple of eight. `head` and `tail` only rise: records lie between them. The hand
+moves `tail` before it overwrites and `head` after it has written, so whatever lies between is
+whole. A hand runs others' code: what is read here may be anything, and must do no harm.
+"""
+
+import mmap
+import os
+import struct
+import threading
+from typing import NamedTuple
+
+from byrote.core.outcome import OUTPUT_MAX, Printing
+
+SIZE = 4 * 1024 * 1024
+"""More than one attempt can have kept of both its streams."""
+_CELLS = struct.Struct("<QQ")
+_HEADER = struct.Struct("<IIQQ")
+_BASE = 64
+
+
+def serial_of(run_id: str, attempt: int) -> int:
+    """A number for one attempt that no other of the same hand has."""
+    return int(run_id[-12:], 16) << 16 | attempt & 0xFFFF
+
+
+class _Record(NamedTuple):
+    stream: int
+    serial: int
+    total: int
+    piece: bytes
+
+
+class Spool:
+    """One hand's spool; both sides map the same memory."""
+
+    def __init__(self, fd: int) -> None:
+        self._memory = mmap.mmap(fd, _BASE + SIZE)
+        self._lock = threading.Lock()
+        self._open = True
+
+    @staticmethod
+    def make() -> int:
+        """A descriptor of fresh shared memory, to be passed to the hand."""
+        fd = os.memfd_create("byrote-spool", 0)
+        os.ftruncate(fd, _BASE + SIZE)
+        return fd
+
+    # -- The hand's side -------------------------------------------------------------------------
+
+    def belong_to_this_process(self) -> None:
+        """Stay silent in processes that a task forks: they have the memory, but not the lock."""
+        os.register_at_fork(after_in_child=self._shut)
+
+    def _shut(self) -> None:
+        self._open = False
+
+    def write(self, serial: int, stream: int, piece: bytes, total: int) -> None:
+        """Keep a piece of a stream that has `total` bytes with it."""
+        if not self._open:
+            return
+        record = _HEADER.pack(len(piece), stream, serial, total) + piece + bytes(-len(piece) % 8)
+        with self._lock:
+            head, tail = _CELLS.unpack_from(self._memory)
+            room = head + len(record) - SIZE
+            if room > tail:
+                while tail < room:
+                    length = _HEADER.unpack(self._get(tail, _HEADER.size))[0]
+                    tail += _HEADER.size + length + -length % 8
+                _CELLS.pack_into(self._memory, 0, head, tail)
+            self._put(head, record)
+            _CELLS.pack_into(self._memory, 0, head + len(record), tail)
+
+    def _put(self, position: int, data: bytes) -> None:
+        place = position % SIZE
+        first = min(SIZE - place, len(data))
+        self._memory[_BASE + place : _BASE + place + first] = data[:first]
+        if first < len(data):
+            self._memory[_BASE : _BASE + len(data) - first] = data[first:]
+
+    def _get(self, position: int, length: int) -> bytes:
+        place = position % SIZE
+        first = self._memory[_BASE + place : _BASE + min(place + length, SIZE)]
+        rest = length - len(first)
+        return first + self._memory[_BASE : _BASE + rest] if rest else first
+
+    # -- The supervisor's side -------------------------------------------------------------------
+
+    def copy(self) -> bytes:
+        """Everything from the oldest record to the newest that is whole."""
+        head, tail = _CELLS.unpack_from(self._memory)
+        if not 0 <= head - tail <= SIZE:
+            return b""
+        content = self._get(tail, head - tail)
+        # What the hand has pushed out meanwhile may be overwritten by now.
+        gone = _CELLS.unpack_from(self._memory)[1] - tail
+        return content[gone:] if 0 <= gone <= len(content) else b""
+
+    def close(self) -> None:
+        """Unmap the memory."""
+        self._memory.close()
+
+
+def printings(content: bytes, limit: int = OUTPUT_MAX) -> dict[int, Printing]:
+    """What attempts have printed, by their serials: the end of each stream, and how much it was."""
+    pieces: dict[int, tuple[list[bytes], list[bytes]]] = {}
+    sizes: dict[int, list[int]] = {}
+    for record in _records(content):
+        pieces.setdefault(record.serial, ([], []))[record.stream].append(record.piece)
+        sizes.setdefault(record.serial, [0, 0])[record.stream] = record.total
+    return {
+        serial: Printing(b"".join(out)[-limit:], b"".join(err)[-limit:], *sizes[serial])
+        for serial, (out, err) in pieces.items()
+    }
+
+
+def _records(content: bytes) -> list[_Record]:
+    records, start = [], 0
+    while start + _HEADER.size <= len(content):
+        length, stream, serial, total = _HEADER.unpack_from(content, start)
+        end = start + _HEADER.size + length
+        if stream > 1 or end > len(content) or total < length:
+            break  # No record of ours: the hand's code has written over it.
+        records.append(_Record(stream, serial, total, content[start + _HEADER.size : end]))
+        start = end + -length % 8
+    return records

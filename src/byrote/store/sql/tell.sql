@@ -1,0 +1,10 @@
+-- Tell those who watch a run what its attempt has printed so far; nobody hears of it when nobody watches.
+update byrote_watched
+set told_at = (select byrote_now()),
+    attempt = %(attempt)s,
+    stdout = %(stdout)s::bytea,
+    stderr = %(stderr)s::bytea,
+    stdout_size = %(stdout_size)s,
+    stderr_size = %(stderr_size)s
+where result_id = %(id)s::uuid
+returning 1;
