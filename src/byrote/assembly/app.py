@@ -5,7 +5,7 @@ import atexit
 import os
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Concatenate, overload
 
@@ -20,6 +20,7 @@ from byrote.core.command import Command, Container, Limits, Payload, command_of
 from byrote.core.errors import BadOption, UnknownQueue
 from byrote.core.memo import memo_keep
 from byrote.core.policy import ONCE, Retry
+from byrote.core.replay import Replayed
 from byrote.core.spec import Delivery, Spec
 from byrote.core.task import Registry, make_task, stand_in
 from byrote.embedded.server import open_server
@@ -259,6 +260,38 @@ class App:
             return True
         await self.run(run_id).arefresh()
         return False
+
+    # -- Replay ----------------------------------------------------------------------------------
+
+    @overload
+    def replay(
+        self, which: str, /, *, live_steps: bool = False, ignore: Sequence[str] = ()
+    ) -> Replayed: ...
+
+    @overload
+    def replay(
+        self,
+        which: None = None,
+        /,
+        *,
+        task: str,
+        last: int | None = None,
+        since: datetime | timedelta | str | None = None,
+        failed: bool = False,
+        jobs: int = 1,
+        live_steps: bool = False,
+        ignore: Sequence[str] = (),
+    ) -> list[Replayed]: ...
+
+    def replay(self, which: str | None = None, /, **options: Any) -> Replayed | list[Replayed]:
+        """Execute a run (its id, or its spec's hash), or a task's newest, again here, and compare.
+
+        In shadow runs: nothing but them is written, and recorded steps are not executed again.
+        """
+        # Enqueueing must not wait for the import of a worker.
+        from byrote.assembly.replay import replay_here  # noqa: PLC0415
+
+        return replay_here(self, which, **options)
 
     # -- The database ----------------------------------------------------------------------------
 

@@ -4,11 +4,11 @@
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 from byrote.assembly.artifacts import default_place
 from byrote.assembly.clock import monotonic
@@ -18,14 +18,15 @@ from byrote.assembly.settings import Settings, fingerprint
 from byrote.core.command import Container
 from byrote.core.errors import BadOption
 from byrote.core.ports import Asks, Emit, Executor
-from byrote.core.provenance import provenance_of
+from byrote.core.provenance import Provenance, provenance_of
 from byrote.executors.alone import Alone
 from byrote.executors.checkout import Checkout
 from byrote.executors.command import CommandOptions, Commands
+from byrote.executors.desk import Replay
 from byrote.executors.hand_options import HandOptions
 from byrote.executors.hands import Hands
 from byrote.executors.inline import Inline
-from byrote.executors.loading import load_app
+from byrote.executors.loading import ignores, load_app, path_of
 from byrote.executors.surroundings import measure, memos_of
 from byrote.executors.switch import Switch
 from byrote.observe.logs import Format
@@ -49,7 +50,7 @@ def build_worker(
     hands = 0 if settings.executor == "inline" else settings.hands or os.cpu_count() or 1
     where = settings.artifacts or default_place(os.environ)
     asks: Asks = SimpleQueue()
-    executor, url = _executor(app, settings, name, emit=emit, hands=hands, asks=asks)
+    built = build_executor(app, settings, name, emit=emit, hands=hands, asks=asks)
     options = WorkerOptions(
         worker=name,
         queues=settings.queues,
@@ -64,7 +65,7 @@ def build_worker(
     )
 
     def store() -> Lines:
-        found = settings.database_url or url() or (fallback and fallback())
+        found = settings.database_url or built.url() or (fallback and fallback())
         if not found:
             raise BadOption("No database is set; give --url or set BYROTE_DATABASE_URL.")
         door = Door(found, name=f"byrote {name}", pooled=settings.pooled)
@@ -73,34 +74,61 @@ def build_worker(
 
     means = Means(name, monotonic, chance, new_token, emit)
     answers = artifact_answers(where, settings.artifact_max)
-    return Worker(store, executor, options, means, asks=asks, answers=answers)
+    return Worker(store, built.executor, options, means, asks=asks, answers=answers)
 
 
-def _executor(
-    app: str, settings: Settings, name: str, *, emit: Emit, hands: int, asks: Asks
-) -> tuple[Executor, Callable[[], str | None]]:
-    """What executes, and who can say, once it has started, which database the app names."""
+class Built(NamedTuple):
+    """What executes, and what it can say of the app once it has started."""
+
+    executor: Executor
+    url: Callable[[], str | None]
+    """The database the app names."""
+    ignores: Callable[[], Mapping[str, Sequence[str]]]
+    """Task by task, what of its results does not count in a replay."""
+
+
+def build_executor(
+    app: Any,
+    settings: Settings,
+    name: str,
+    *,
+    emit: Emit,
+    hands: int,
+    asks: Asks,
+    replay: Replay | None = None,
+    told: Settings | None = None,
+) -> Built:
+    """The executor for the app at `module:name`, or for an app that is here already.
+
+    `replay` says how steps are answered where every run is a replay, `told` which settings
+    provenance speaks of when these are not what somebody has set.
+    """
+    said = about(told or settings)
     options = CommandOptions(
         concurrency=hands or os.cpu_count() or 1,
         python=settings.python_path or sys.executable,
-        app=app,
+        app=app if isinstance(app, str) else path_of(app),
     )
-    commands = Commands(options, worker=name, clock=monotonic, about=about(settings))
+    commands = Commands(options, worker=name, clock=monotonic, about=said)
     match settings.executor:
         case "hand":
-            pool = _hands(app, settings, name, emit=emit, hands=hands, asks=asks)
+            wanted = _hand_options(app, settings, hands=hands, replay=replay)
+            pool = Hands(wanted, worker=name, clock=monotonic, emit=emit, asks=asks, about=said)
             switch = Switch(pool, commands, lambda: pool.commands, lambda: pool.surroundings)
-            return switch, lambda: pool.url
+            return Built(switch, lambda: pool.url, lambda: pool.ignores)
         case "inline":
             checkout = Checkout(Path.cwd())
-            loaded = load_app(app)
+            loaded = load_app(app) if isinstance(app, str) else app
             found = measure(loaded.registry, checkout)
-            inline = _inline(loaded, settings, name, surroundings=found, asks=asks)
+            doc = {**found, "worker": said, "executor": "inline"}
+            executed = provenance_of(doc, memos_of(loaded.registry))
+            inline = _inline(loaded, settings, name, provenance=executed, asks=asks)
+            inline.replay = replay
             switch = Switch(inline, commands, lambda: loaded.registry.commands, lambda: found)
-            return switch, lambda: inline.url
+            return Built(switch, lambda: inline.url, lambda: ignores(loaded.registry))
         case chosen:
             alone = Alone(commands, options, Container() if chosen == "container" else None)
-            return alone, lambda: alone.url
+            return Built(alone, lambda: alone.url, lambda: alone.ignores)
 
 
 def about(settings: Settings) -> dict[str, Any]:
@@ -113,7 +141,7 @@ def about(settings: Settings) -> dict[str, Any]:
 
 
 def _inline(
-    app: Any, settings: Settings, name: str, *, surroundings: Mapping[str, Any], asks: Asks
+    app: Any, settings: Settings, name: str, *, provenance: Provenance, asks: Asks
 ) -> Inline:
     return Inline(
         app.registry,
@@ -124,16 +152,15 @@ def _inline(
         url=app.url,
         asks=asks,
         once=once,
-        provenance=provenance_of(
-            {**surroundings, "worker": about(settings), "executor": "inline"},
-            memos_of(app.registry),
-        ),
+        provenance=provenance,
         deterministic=settings.deterministic,
     )
 
 
-def _hands(app: str, settings: Settings, name: str, *, emit: Emit, hands: int, asks: Asks) -> Hands:
-    options = HandOptions(
+def _hand_options(
+    app: str, settings: Settings, *, hands: int, replay: Replay | None
+) -> HandOptions:
+    return HandOptions(
         app=app,
         hands=hands,
         concurrency=settings.concurrency,
@@ -144,8 +171,8 @@ def _hands(app: str, settings: Settings, name: str, *, emit: Emit, hands: int, a
         log_format=log_form(settings),
         log_level=settings.log_level,
         deterministic=settings.deterministic,
+        replay=replay,
     )
-    return Hands(options, worker=name, clock=monotonic, emit=emit, asks=asks, about=about(settings))
 
 
 def log_form(settings: Settings) -> Format:

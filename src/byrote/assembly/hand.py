@@ -29,6 +29,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     faulthandler.enable()
+    if settings["replay"]:
+        # Whoever replays prints verdicts there, and nothing else may.
+        os.dup2(2, 1)
     sys.setswitchinterval(0.001)
     # Before logging, which holds on to stderr: a task's log lines are its output too.
     capture_streams(Spool(settings["spool"]))
@@ -47,11 +50,21 @@ def main() -> None:
         refuse(link, f"Importing {settings['app']} raised {type(error).__name__}: {error}")
     if settings["deterministic"]:
         install(task.key for task in app.registry if not task.deterministic)
+    if settings["replay"]:
+        _hush()
     asyncio.run(Hand(link, app, settings, checkout=checkout, once=once).serve())
     sys.stdout.flush()
     sys.stderr.flush()
     # Threads stuck in a task must not keep a hand that was told to stop.
     os._exit(0)
+
+
+def _hush() -> None:
+    """Let what tasks print go nowhere; it is kept with their runs all the same."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from byrote.core.errors import BadOption
 from byrote.core.spec import check_name
 
 SECRET = frozenset({"database_url"})
-UNTOLD = SECRET | {"worker_id"}
+UNTOLD = SECRET | {"worker_id", "app"}
 """What a fingerprint does not depend on: secrets, and what differs for every worker."""
 
 
@@ -30,6 +30,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The URL leads to a transaction pooler: no LISTEN, no prepared statements, no SET."""
     queues: Mapping[str, int] = msgspec.field(default_factory=lambda: {"default": 1})
     """Queues a worker serves and their weights: `mail=3,default`."""
+    app: str | None = None
+    """`module:name` of the app whose code a replay executes, unless it is said there."""
     worker_id: str | None = None
     hands: int | None = None
     """Child processes; absent: one per core."""
@@ -71,7 +73,7 @@ def fingerprint(settings: Settings) -> dict[str, Any]:
     fields, plain = msgspec.structs.asdict(settings), msgspec.structs.asdict(Settings())
     told = {name: str(value) for name, value in fields.items() if name not in UNTOLD}
     return {
-        "set": sorted(name for name in fields if fields[name] != plain[name]),
+        "set": sorted(name for name in fields if fields[name] != plain[name] and name != "app"),
         "hash": pack(told).digest.hex(),
     }
 

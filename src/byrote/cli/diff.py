@@ -4,9 +4,9 @@
 import click
 import msgspec
 
+from byrote.assembly.environments import environments, last_doc
 from byrote.cli.database import open_store, whole_id
 from byrote.cli.options import RunId, database_options
-from byrote.cli.provenance import environments, last_doc
 from byrote.cli.show import coloured, print_json, printable
 from byrote.core.compare import Comparison, compare
 from byrote.core.diff import Change, Changes
@@ -57,20 +57,28 @@ def _run(store: Store, begun: str) -> Run:
 def _show(compared: Comparison, *, known: bool) -> None:
     for name, part in compared.parts.items():
         unknown = name == "provenance" and not known
-        click.echo(f"{name:<12}{'unknown' if unknown else _summary(part)}")
+        click.echo(f"{name:<12}{'unknown' if unknown else summary(part)}")
         if not unknown:
             for change in part.changes:
-                _print_change(change)
+                print_change(change)
             if part.cut:
                 click.echo("  … and more")
 
 
-def _summary(part: Changes) -> str:
+def summary(part: Changes) -> str:
+    """How many differences there are, in words."""
     number = len(part.changes)
     return f"{number}{'+' if part.cut else ''} different" if number else "same"
 
 
-def _print_change(change: Change) -> None:
+def print_change(change: Change) -> None:
+    """Print one difference, in its colour where colours are welcome."""
+    line = change_line(change)
+    click.echo(click.style(line, fg=COLOURS[change.kind]) if coloured() else line)
+
+
+def change_line(change: Change) -> str:
+    """One difference in a line of text."""
     match change.kind:
         case "added":
             values = _short(change.new)
@@ -78,8 +86,7 @@ def _print_change(change: Change) -> None:
             values = _short(change.old)
         case _:
             values = f"{_short(change.old)} -> {_short(change.new)}"
-    line = printable(f"  {SIGNS[change.kind]} {change.path or '(all of it)'}  {values}")
-    click.echo(click.style(line, fg=COLOURS[change.kind]) if coloured() else line)
+    return printable(f"  {SIGNS[change.kind]} {change.path or '(all of it)'}  {values}")
 
 
 def _short(value: object) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from byrote.assembly.environments import environments
 from byrote.cli.artifacts import artifacts, fetch
 from byrote.cli.database import open_store, whole_id
 from byrote.cli.diff import diff
@@ -13,7 +14,7 @@ from byrote.cli.failure import FAILED
 from byrote.cli.logs import logs
 from byrote.cli.options import Label, RunId, SpecHash, database_options
 from byrote.cli.picture import fields_of, row_of, show_run, show_steps, step_fields
-from byrote.cli.provenance import environments, print_provenance, provenance_fields
+from byrote.cli.provenance import print_provenance, provenance_fields
 from byrote.cli.show import print_json, print_table
 from byrote.cli.signal import signal
 from byrote.core.errors import UnknownRun

@@ -53,3 +53,12 @@ def introduction(app: Any, checkout: Checkout) -> dict[str, Any]:
 def ignores(registry: Registry) -> dict[str, list[str]]:
     """Task by task, what of its results does not count in a replay; most have nothing."""
     return {task.key: list(task.replay_ignore) for task in registry if task.replay_ignore}
+
+
+def path_of(app: Any) -> str:
+    """The `module:name` of an app, found where its tasks are defined; empty if it is not there."""
+    for module_name in sorted({task.function.__module__ for task in app.registry}):
+        for name, value in vars(sys.modules.get(module_name, object)).items():
+            if value is app:
+                return f"{module_name}:{name}"
+    return ""

@@ -7,6 +7,9 @@ from datetime import UTC, datetime, timedelta
 from byrote.store import rows
 from byrote.store.query import Query
 
+_MILLIS_MAX = 250_000_000_000_000
+"""Beyond this lies the year 9999, and no datetime."""
+
 
 def shadow(pairs: Sequence[tuple[str, str]], *, queue: str) -> Query[str]:
     """Enqueue runs again as shadow runs: pairs of a new id and the id of the original."""
@@ -45,5 +48,8 @@ def marks(run_id: str) -> Query[str]:
 
 def remembered(run_id: str) -> Query[bool]:
     """Whether a run that is gone is still in the event log."""
-    around = datetime.fromtimestamp(int(run_id.replace("-", "")[:12], 16) / 1000, UTC)
+    digits = run_id.replace("-", "")
+    # Only such ids (UUIDv7) say when they were made.
+    millis = int(digits[:12], 16) if digits[12] == "7" else 0
+    around = datetime.fromtimestamp(min(millis, _MILLIS_MAX) / 1000, UTC)
     return Query("remembered", {"id": run_id, "around": around}, lambda row: bool(row[0]))

@@ -2,7 +2,7 @@
 """Housekeeping: whichever worker finds a duty due does it. All are idempotent, set-based."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from byrote.core import event
@@ -20,6 +20,8 @@ EVERY = {
     "prune": timedelta(minutes=10),
     "artifacts": timedelta(minutes=10),
 }
+LEAST = {"sweep": EVERY["sweep"]}
+"""What even a worker that must leave everything as it is has to do: its own lost leases return."""
 TICK_S = 0.25
 PROMOTE_MAX = 1_000
 ARCHIVE_STEP = 1_000
@@ -34,9 +36,16 @@ class Sweeper:
     """Does the duties, on a thread and a line of its own."""
 
     def __init__(
-        self, duties: Duties, means: Means, *, idle: Callable[[], bool], watch: Watch
+        self,
+        duties: Duties,
+        means: Means,
+        *,
+        idle: Callable[[], bool],
+        watch: Watch,
+        every: Mapping[str, timedelta] = EVERY,
     ) -> None:
         self._duties = duties
+        self._every = every
         self._means = means
         self._idle = idle
         self._watch = watch
@@ -52,7 +61,7 @@ class Sweeper:
         while not self._stopped.wait(self._pause()):
             self._next_due_s = None
             self._try("watch", self._watch.serve)
-            for duty in self._duties.due(worker=self._means.worker, every=EVERY):
+            for duty in self._duties.due(worker=self._means.worker, every=self._every):
                 self._try(f"duty {duty.name}", self._do, duty.name, duty.cursor)
 
     def _try(self, about: str, act: Callable[..., None], *args: str | None) -> None:

@@ -24,7 +24,7 @@ from byrote.worker.keeper import Keeper
 from byrote.worker.means import Means
 from byrote.worker.recorder import Recorder
 from byrote.worker.scribe import Scribe
-from byrote.worker.sweeper import Sweeper
+from byrote.worker.sweeper import EVERY, LEAST, Sweeper
 from byrote.worker.watch import Watch
 
 LAST_WORDS_S = 1.0
@@ -46,6 +46,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     artifacts: str | None = None
     """Where large artifacts lie; absent: there are none to tidy up."""
+    housekeeping: bool = True
+    """Whether it archives and prunes; not where it only looks at what is there."""
 
 
 class _Parts(NamedTuple):
@@ -178,7 +180,8 @@ class Worker:
             return None
         duties = self._with_end("sweeper", duties)
         watch = Watch(duties, self._executor, self._held, clock=self._means.clock)
-        return Sweeper(duties, self._means, idle=lambda: claimer.idle, watch=watch)
+        every = EVERY if self._options.housekeeping else LEAST
+        return Sweeper(duties, self._means, idle=lambda: claimer.idle, watch=watch, every=every)
 
     def _line(self, purpose: str) -> Line:
         # Claims and duties are given up at the first word of stopping; verdicts and leases not.

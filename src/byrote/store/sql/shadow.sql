@@ -14,6 +14,8 @@ copied as (
     'READY', (select now from clock), 1, run.timeout_ms, run.labels, coalesce(run.as_of, run.enqueued_at), true
   from unnest(%(ids)s::uuid[], %(originals)s::uuid[]) with ordinality as wanted (id, original, place)
   join byrote_runs as run on run.result_id = wanted.original
+  -- Sent again after a lost answer, it is there already.
+  on conflict (result_id) do nothing
   returning result_id
 ),
 told as (

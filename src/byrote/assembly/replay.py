@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: MIT
+"""Verified replay: executes earlier runs again in shadow runs, here, and compares.
+
+Each stage has a queue of its own that no other worker serves, and a worker that lives in this
+process: so the code that is asked about executes, and nobody else's runs or slots are touched. Only
+a few shadow runs are under way at a time; when the stage is left early, they are cancelled.
+"""
+
+import contextlib
+import re
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from importlib.metadata import version
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import msgspec
+import psycopg
+
+from byrote.assembly.build import build_executor
+from byrote.assembly.clock import monotonic
+from byrote.assembly.environments import environments, last_doc
+from byrote.assembly.identity import chance, new_id, new_token, worker_id
+from byrote.assembly.settings import Settings
+from byrote.core import event
+from byrote.core.codec import digest_of
+from byrote.core.duration import duration
+from byrote.core.errors import BadOption, BadPayload, UnknownRun
+from byrote.core.ignore import read_paths
+from byrote.core.ports import Asks
+from byrote.core.replay import NotReplayable, Replayed, judge_replay, key_of, obstacle
+from byrote.core.run import Run
+from byrote.executors.rehearsal import Part, Rehearsal
+from byrote.store import queries, replay
+from byrote.store.rows import StepRow
+from byrote.store.sync import Store
+from byrote.worker.means import Means
+from byrote.worker.prompter import Prompter
+from byrote.worker.worker import Worker, WorkerOptions
+
+JOBS_MAX = 1_000
+LAST = 500
+"""Runs of a task that are replayed when nobody says how many."""
+LAST_MAX = 100_000
+AHEAD = 2
+"""Shadow runs per job that are enqueued or under way."""
+LOOK_S = 0.5
+_HASH = re.compile(r"[0-9a-fA-F]{64}")
+_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+ENDED = (event.Succeeded, event.Failed, event.Cancelled, event.Swept)
+
+
+class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How replays are executed and compared."""
+
+    jobs: int = 1
+    """How many at once."""
+    live_steps: bool = False
+    """Whether steps are executed again instead of being answered from the record."""
+    ignore: Sequence[str] = ()
+    """Paths of a result that do not count, such as $.at, besides those its task names."""
+
+    def __post_init__(self) -> None:
+        read_paths(self.ignore)
+        if type(self.jobs) is not int or not 1 <= self.jobs <= JOBS_MAX:
+            raise BadOption(f"Jobs are a number from 1 to {JOBS_MAX:,}, not {self.jobs!r}.")
+
+
+def find(store: Store, which: str) -> str:
+    """The id of the run meant by an id or the hash of a spec; UnknownRun if nobody knows it."""
+    if _HASH.fullmatch(which):
+        found = store.first(queries.latest_by_hash(which.lower()))
+    elif _ID.fullmatch(which):
+        known = store.all(queries.known(which))[0] or store.all(replay.remembered(which))[0]
+        found = which.lower() if known else None
+    else:
+        raise BadOption(f"{which!r} is neither the id of a run nor the hash of a spec.")
+    if found is None:
+        raise UnknownRun(which)
+    return found
+
+
+def choose(
+    store: Store,
+    task: str,
+    *,
+    last: int | None = None,
+    since: datetime | timedelta | None = None,
+    failed: bool = False,
+) -> list[str]:
+    """The newest runs of a task that ended by themselves; since a moment, all up to a limit."""
+    limit = last if last is not None else LAST if since is None else LAST_MAX
+    if not 1 <= limit <= LAST_MAX:
+        raise BadOption(f"Replay the last 1 to {LAST_MAX:,} runs, not {last!r}.")
+    return store.all(replay.originals(task, limit=limit, since=since, failed=failed))
+
+
+class Stage:
+    """Where replays of one app's tasks are executed."""
+
+    def __init__(self, app: Any, settings: Settings, store: Store, options: ReplayOptions) -> None:
+        self._store = store
+        self._options = options
+        self._ended: SimpleQueue[str] = SimpleQueue()
+        self._started = threading.Event()
+        self._failure: BaseException | None = None
+        self._pending: dict[str, Run] = {}
+        self.queue = f"shadow-{new_token()}"
+        name = worker_id()
+        own: Asks = SimpleQueue()
+        asked: Asks = SimpleQueue()
+        inline = settings.executor == "inline"
+        built = build_executor(
+            app,
+            msgspec.structs.replace(
+                settings, concurrency=options.jobs, threads=options.jobs if inline else 1
+            ),
+            name,
+            emit=self._emit,
+            hands=0 if inline else options.jobs,
+            asks=asked,
+            replay="live" if options.live_steps else "recorded",
+            told=settings,
+        )
+        self._ignores = built.ignores
+        self._rehearsal = Rehearsal(built.executor)
+        self._prompter = Prompter(store, asked, own, artifact_max=settings.artifact_max)
+        wanted = _worker_options(name, self.queue, settings, options.jobs)
+        means = Means(name, monotonic, chance, new_token, self._emit)
+        self._worker = Worker(lambda: store.door, self._rehearsal, wanted, means, asks=own)
+        self._thread = threading.Thread(target=self._work, name="byrote-stage", daemon=True)
+
+    # -- Coming and going ------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Start the worker; raises what keeps it from starting."""
+        self._prompter.start()
+        self._thread.start()
+        self._started.wait()
+        self._check()
+
+    def _work(self) -> None:
+        try:
+            self._worker.run()
+        except BaseException as error:  # noqa: BLE001 -- raised again where somebody waits for us.
+            self._failure = error
+        finally:
+            self._started.set()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self) -> None:
+        """Cancel what is under way, and leave."""
+        with contextlib.suppress(psycopg.Error):
+            if self._pending:
+                self._store.all(queries.cancel(list(self._pending)))
+        self._worker.stop("the replay is over")
+        if self._pending:
+            self._worker.stop("the replay was broken off")
+        self._thread.join()
+        self._prompter.stop()
+
+    def _emit(self, events: Sequence[event.Event]) -> None:
+        for told in events:
+            if isinstance(told, event.WorkerStarted):
+                self._started.set()
+            elif isinstance(told, ENDED):
+                self._ended.put(told.run)
+
+    # -- Replays ---------------------------------------------------------------------------------
+
+    def perform(self, originals: Iterable[str]) -> Iterator[Replayed]:
+        """The verdict on each run, as soon as it is there."""
+        for original in originals:
+            verdict = self._begin(original)
+            if verdict is not None:
+                yield verdict
+            while len(self._pending) >= AHEAD * self._options.jobs:
+                yield self._next()
+        while self._pending:
+            yield self._next()
+
+    def _begin(self, original: str) -> NotReplayable | None:
+        run = self._store.first(queries.run(original))
+        if run is None:
+            reason = "Its spec and result were pruned; at most the event log still knows of it."
+            return NotReplayable(original=original, task=None, why="expired", reason=reason)
+        refused = obstacle(run, self._rehearsal.tasks) or self._altered_step(run)
+        if refused is not None:
+            return refused
+        shadow = new_id()
+        part = Part(run.id, run.queue, max(run.attempts, 1))
+        self._rehearsal.cast[shadow] = part
+        self._pending[shadow] = run
+        self._store.all(replay.shadow([(shadow, original)], queue=self.queue))
+        return None
+
+    def _altered_step(self, run: Run) -> NotReplayable | None:
+        for step in self._store.all(queries.steps([run.id])):
+            if _altered(step):
+                reason = f"The stored result of step {step.sequence} ({step.name!r}) was altered."
+                return NotReplayable(
+                    original=run.id, task=key_of(run), why="altered", reason=reason
+                )
+        return None
+
+    def _next(self) -> Replayed:
+        while True:
+            try:
+                candidates = [self._ended.get(timeout=LOOK_S)]
+            except Empty:
+                self._check()
+                # A word may have been lost with a connection; the rows have it.
+                candidates = list(self._pending)
+            for shadow in candidates:
+                run = self._store.first(queries.run(shadow)) if shadow in self._pending else None
+                if run is not None and run.finished:
+                    return self._judge(self._pending.pop(shadow), run)
+
+    def _judge(self, original: Run, shadow: Run) -> Replayed:
+        del self._rehearsal.cast[shadow.id]
+        found = environments(self._store, original, shadow)
+        ignored = [*self._options.ignore, *self._ignores().get(key_of(original), ())]
+        return judge_replay(
+            original,
+            shadow,
+            ignore=read_paths(ignored),
+            artifacts=self._prompter.artifacts(shadow.id, original.id),
+            provenances=(last_doc(original, found), last_doc(shadow, found)),
+        )
+
+
+def _altered(step: StepRow) -> bool:
+    if step.result_json is None:
+        return False
+    try:
+        return digest_of(step.result_json).hex() != step.result_hash
+    except BadPayload:
+        return True
+
+
+def _worker_options(name: str, queue: str, settings: Settings, jobs: int) -> WorkerOptions:
+    return WorkerOptions(
+        worker=name,
+        queues={queue: 1},
+        hands=0 if settings.executor == "inline" else jobs,
+        concurrency=jobs,
+        lease_for=settings.lease,
+        grace=timedelta(seconds=2),
+        poll=settings.poll_interval,
+        listen=settings.listen,
+        durable_claims=settings.claims == "durable",
+        version=version("byrote"),
+        # What is compared must not be archived or pruned meanwhile.
+        housekeeping=False,
+    )
+
+
+@contextlib.contextmanager
+def open_stage(
+    app: Any, settings: Settings, store: Store, options: ReplayOptions
+) -> Iterator[Stage]:
+    """A stage for the app at `module:name`, in hands, or for one that is here, in this process."""
+    chosen = (
+        settings if isinstance(app, str) else msgspec.structs.replace(settings, executor="inline")
+    )
+    stage = Stage(app, chosen, store, options)
+    try:
+        stage.open()
+        yield stage
+    finally:
+        stage.close()
+
+
+def replay_here(
+    app: Any,
+    which: str | None,
+    *,
+    task: str | None = None,
+    last: int | None = None,
+    since: datetime | timedelta | str | None = None,
+    failed: bool = False,
+    jobs: int = 1,
+    live_steps: bool = False,
+    ignore: Sequence[str] = (),
+) -> Replayed | list[Replayed]:
+    """What `App.replay` promises: one run by id or hash, or a task's newest; in this process."""
+    if (which is None) == (task is None):
+        raise BadOption("Replay one run, by its id or its spec's hash, or the runs of a task=.")
+    options = ReplayOptions(jobs=jobs, live_steps=live_steps, ignore=ignore)
+    if isinstance(since, str):
+        since = duration(since)
+    if task is None:
+        wanted = [find(app.store, str(which))]
+    else:
+        wanted = choose(app.store, task, last=last, since=since, failed=failed)
+    with open_stage(app, app.settings, app.store, options) as stage:
+        verdicts = list(stage.perform(wanted))
+    return verdicts if which is None else verdicts[0]

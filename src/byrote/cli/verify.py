@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""What `byrote replay --verify` does and prints."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from byrote.assembly.clock import monotonic
+from byrote.assembly.replay import ReplayOptions, choose, open_stage
+from byrote.assembly.replay import find as find_whole
+from byrote.assembly.settings import resolve
+from byrote.cli.database import open_app
+from byrote.cli.diff import print_change, summary
+from byrote.cli.failure import CHECK_FAILED, FAILED, NOT_FOUND
+from byrote.cli.junit import junit_xml
+from byrote.cli.show import coloured, print_json, printable
+from byrote.core.diff import Changes
+from byrote.core.errors import BadOption, UnknownRun
+from byrote.core.replay import Differs, NotReplayable, Replayed, Same
+from byrote.store.sync import Store
+
+SHOWN_MAX = 20
+"""Verdicts of many that are printed for people; programs get all."""
+BAR = 30
+COLOURS = {"same": "green", "differs": "red", "not replayable": "yellow"}
+
+
+def verify_runs(
+    url: str | None,
+    which: str | None,
+    *,
+    task: str | None,
+    as_json: bool,
+    app: str | None,
+    live_steps: bool,
+    ignore: Sequence[str],
+    jobs: int | None,
+    junit: str | None,
+    **chosen: Any,
+) -> None:
+    """Verify one run, or the newest of a task, and end with the exit code that says how it went."""
+    settings = resolve({"database_url": url, "app": app}).settings
+    if settings.app is None:
+        raise BadOption(
+            "Verifying executes tasks; say whose code with --app MODULE:APP, for example "
+            "--app shop.tasks:app, or set `app` in byrote.toml or BYROTE_APP."
+        )
+    options = ReplayOptions(jobs=jobs or 1, live_steps=live_steps, ignore=ignore)
+    with open_app(url) as opened:
+        wanted = _wanted(opened.store, which, task, **chosen)
+        began = monotonic()
+        verdicts: list[Replayed] = []
+        if wanted:
+            with open_stage(settings.app, settings, opened.store, options) as stage:
+                watched = _watched(stage.perform(wanted), len(wanted), quiet=task is None)
+                verdicts = list(_printed(watched, as_json=as_json, alone=task is None))
+    seconds = monotonic() - began
+    if junit is not None:
+        Path(junit).write_text(junit_xml(task or "run", verdicts, seconds), encoding="utf-8")
+    if task is not None:
+        _summarise(task, verdicts, seconds, as_json=as_json)
+    click.get_current_context().exit(_code(verdicts))
+
+
+def _wanted(
+    store: Store,
+    which: str | None,
+    task: str | None,
+    *,
+    last: int | None,
+    since: datetime | timedelta | None,
+    failed: bool,
+) -> list[str]:
+    if task is not None:
+        return choose(store, task, last=last, since=since, failed=failed)
+    from byrote.cli.replay import find  # noqa: PLC0415 -- which imports us when it is to verify.
+
+    try:
+        return [find(store, str(which))]
+    except UnknownRun:
+        # A run that was pruned has a verdict, too, if it is named in full.
+        if len(str(which)) != 36:
+            raise
+    return [find_whole(store, str(which))]
+
+
+def _code(verdicts: Sequence[Replayed]) -> int:
+    if not verdicts:
+        return NOT_FOUND
+    if any(isinstance(verdict, Differs) for verdict in verdicts):
+        return CHECK_FAILED
+    return FAILED if any(isinstance(verdict, NotReplayable) for verdict in verdicts) else 0
+
+
+def _watched(verdicts: Iterable[Replayed], whole: int, *, quiet: bool) -> Iterator[Replayed]:
+    """Pass verdicts on and, on a terminal, draw how far it has come."""
+    drawn = sys.stderr.isatty() and not quiet
+    counts: Counter[str] = Counter()
+    if drawn:
+        _draw(counts, whole)
+    for verdict in verdicts:
+        counts[word_of(verdict)] += 1
+        if drawn:
+            _draw(counts, whole)
+        yield verdict
+    if drawn:
+        click.echo("\r\033[K", err=True, nl=False)
+
+
+def _draw(counts: Counter[str], whole: int) -> None:
+    bar = ("#" * (BAR * counts.total() // whole)).ljust(BAR, ".")
+    told = "  ".join(f"{counts[word]} {word}" for word in COLOURS if counts[word])
+    click.echo(f"\r\033[K{bar} {counts.total()}/{whole}  {told}", err=True, nl=False)
+
+
+def _printed(verdicts: Iterable[Replayed], *, as_json: bool, alone: bool) -> Iterator[Replayed]:
+    """Pass verdicts on, and print those that somebody wants to see."""
+    shown = 0
+    for verdict in verdicts:
+        if as_json:
+            print_json(msgspec.to_builtins(verdict))
+        elif alone or not isinstance(verdict, Same):
+            shown += 1
+            if shown <= SHOWN_MAX:
+                _show(verdict)
+        yield verdict
+    if shown > SHOWN_MAX:
+        click.echo(f"… and {shown - SHOWN_MAX} more; --json and --junit tell of all.")
+
+
+def word_of(verdict: Replayed) -> str:
+    """The verdict in a word or two."""
+    return str(verdict.__struct_config__.tag)
+
+
+def _show(verdict: Replayed) -> None:
+    word = word_of(verdict)
+    painted = click.style(word, fg=COLOURS[word], bold=True) if coloured() else word
+    if sys.stderr.isatty():
+        click.echo("\r\033[K", err=True, nl=False)
+    match verdict:
+        case NotReplayable(original=original, task=task, reason=reason):
+            click.echo(f"{painted}  run {original}{f' of {task}' if task else ''}")
+            click.echo(printable(f"  {reason}"))
+        case Same(original=original, task=task, replay=shadow, hash=found):
+            click.echo(f"{painted}  run {original} of {task}, replayed as {shadow}")
+            click.echo(f"  the hash is {found} again")
+        case Differs(original=original, task=task, replay=shadow):
+            click.echo(f"{painted}  run {original} of {task}, replayed as {shadow}")
+            old, new = verdict.status
+            if old is not new:
+                click.echo(f"  it was {old} and is {new} now")
+            _show_part(
+                "result" if old == "SUCCESSFUL" or new is not old else "error", verdict.result
+            )
+            _show_part("artifacts", verdict.artifacts)
+            _show_part("provenance", verdict.provenance)
+
+
+def _show_part(name: str, part: Changes) -> None:
+    if not part:
+        return
+    click.echo(f"{name:<12}{summary(part)}")
+    for change in part.changes:
+        print_change(change)
+    if part.cut:
+        click.echo("  … and more")
+
+
+def _summarise(task: str, verdicts: Sequence[Replayed], seconds: float, *, as_json: bool) -> None:
+    counts = Counter(map(word_of, verdicts))
+    if as_json:
+        found = {word.replace(" ", "_"): counts[word] for word in COLOURS}
+        print_json({"task": task, "replayed": len(verdicts), **found, "seconds": round(seconds, 3)})
+    elif verdicts:
+        told = ", ".join(f"{counts[word]} {word}" for word in COLOURS if counts[word])
+        click.echo(f"{len(verdicts):,} runs of {task} replayed in {seconds:.1f} s: {told}.")
+    else:
+        click.echo(f"No run of {task} that has ended by itself matches.", err=True)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""Answers what shadow runs ask from the record of their originals: one thread, only reading.
+
+The record is the original's ledger, its marks and its artifacts. A live step goes on to the scribe,
+as a step of the shadow run. What an attempt stores as an artifact is compared by its hash and
+stored nowhere; where it is another than the recorded one, that is kept for the verdict.
+"""
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+
+from byrote.core.artifact import Entry
+from byrote.core.diff import Changes, diff
+from byrote.core.errors import ByroteError
+from byrote.core.ports import Ask, Asks
+from byrote.executors.keeping import STORE, TERMS
+from byrote.executors.once import MARKED
+from byrote.executors.rehearsal import Guise
+from byrote.store import artifacts as kept
+from byrote.store import queries, replay
+from byrote.store.sync import Store
+
+
+class Prompter:
+    """Knows what the originals did; `asks` are those of shadow runs, `own` the worker's."""
+
+    def __init__(self, store: Store, asks: Asks, own: Asks, *, artifact_max: int) -> None:
+        self._store = store
+        self._asks = asks
+        self._own = own
+        self._artifact_max = artifact_max
+        self._made: dict[str, dict[str, str]] = {}
+        self._thread = threading.Thread(target=self._serve, name="byrote-prompter", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answer what is there, and end."""
+        self._asks.put(None)
+        self._thread.join()
+
+    def artifacts(self, shadow: str, original: str) -> Changes:
+        """Where the artifacts of an ended shadow run are not the original's; asked once.
+
+        An artifact that was not made again is missed only where no step may have made it.
+        """
+        made = self._made.pop(shadow, {})
+        entries = self._store.all(kept.artifacts(original))
+        if not made and not entries:
+            return Changes([])
+        there = _newest(entries)
+        stepped = any(s.kind == "step" for s in self._store.all(queries.steps([original])))
+        wanted = {name: there[name].hash for name in there if name in made or not stepped}
+        return diff(wanted, made)
+
+    def _serve(self) -> None:
+        while (ask := self._asks.get()) is not None:
+            guise: Any = ask.run
+            if ask.verb == "note":
+                self._own.put(ask._replace(run=guise.leased))
+                continue
+            try:
+                said = True, self._answer(guise, ask)
+            except (psycopg.Error, ByroteError) as error:
+                said = False, f"The record could not be read: {type(error).__name__}"
+            except (KeyError, TypeError, ValueError) as error:
+                # A hand runs others' code: what it sends may be anything.
+                said = False, f"{ask.verb!r} was not understood: {error!r}"
+            ask.answer(*said)
+
+    def _answer(self, guise: Guise, ask: Ask) -> Any:
+        if ask.verb == "load":
+            rows = self._store.all(queries.steps([guise.id]))
+            return [[s.sequence, s.kind, s.name, s.open, s.result_json] for s in rows]
+        if ask.verb == MARKED:
+            return ask.payload["key"] in self._store.all(replay.marks(guise.id))
+        if ask.verb == TERMS:
+            return {"max": self._artifact_max, "place": None}
+        if ask.verb == STORE:
+            return self._compared(guise, ask.payload)
+        raise ValueError("a replay has no answer to this")
+
+    def _compared(self, guise: Guise, asked: Mapping[str, Any]) -> list[str]:
+        self._made.setdefault(guise.leased.id, {})[asked["name"]] = asked["hash"].hex()
+        there = _newest(self._store.all(kept.artifacts(guise.id))).get(asked["name"])
+        if there is None:
+            original = self._store.first(queries.run(guise.id))
+            at = "" if original is None else original.as_of.isoformat()
+            return [asked["media_type"], "", at]
+        return [there.media_type, there.place, there.at.isoformat()]
+
+
+def _newest(entries: list[Entry]) -> dict[str, Entry]:
+    """By name what the last attempt that stored it has; entries come attempt by attempt."""
+    return {entry.name: entry for entry in entries}

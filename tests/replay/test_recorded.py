@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""What a replay is answered from the record: steps, sleeps, signals, marks, artifacts."""
+
+from pathlib import Path
+
+import pytest
+
+from byrote import App, Differs, NotReplayable, Same
+from byrote.core.spec import describe
+from byrote.store import queries
+from byrote.store.sync import fetch
+from tests.replay.conftest import Execute, drain
+from tests.support import Db, count, run_of
+from tests.tasks.replayed import NOW
+from tests.worker.harness import Marks, send_one
+
+LARGE = 2 * 1024 * 1024
+
+
+@pytest.fixture
+def stepped(url: str, db: Db, *, here: App, marks: Marks, tmp_path: Path) -> str:
+    """A run of steps, a sleep and a signal, over four attempts."""
+    how = here.registry.find("steps", 1).delivery
+    run_id = send_one(db, describe("steps", 1, [marks.path], {}, delivery=how))
+    here.signal(run_id, "paid", {"cents": 5})
+    for _ in range(2):
+        drain(url, tmp_path)
+    fetch(db, queries.retry([run_id]))
+    drain(url, tmp_path)
+    run = run_of(db, run_id)
+    assert run.result == [{"id": 7}, {"cents": 5}, "shipped"], run
+    return run_id
+
+
+def test_recorded_steps_sleeps_and_signals_are_not_repeated(
+    db: Db, stepped: str, here: App, marks: Marks
+) -> None:
+    before, steps = list(marks.words), count(db, "byrote_steps")
+    verdict = here.replay(stepped)
+
+    assert isinstance(verdict, Same)
+    assert marks.words == before
+    assert run_of(db, verdict.replay).attempts == 1
+    assert count(db, "byrote_steps") == steps
+
+
+def test_live_steps_are_executed_again_and_noted_with_the_shadow(
+    db: Db, stepped: str, *, here: App, changed: App, marks: Marks
+) -> None:
+    before = list(marks.words)
+    verdict = here.replay(stepped, live_steps=True)
+    reordered = changed.replay(stepped, live_steps=True)
+
+    assert isinstance(verdict, Same)
+    assert isinstance(reordered, Same)
+    assert marks.words == [*before, "charge", "ship", "ship", "charge"]
+    names = [step.name for step in fetch(db, queries.steps([verdict.replay]))]
+    assert names == ["charge", "ship"]
+    assert isinstance(changed.replay(stepped), NotReplayable)
+
+
+def test_async_steps_are_answered_from_the_record(
+    url: str, execute: Execute, *, here: App, marks: Marks, tmp_path: Path
+) -> None:
+    [run] = execute(("a_steps", [marks.path]))
+    while not here.run(run.id).refresh().finished:
+        drain(url, tmp_path)
+
+    assert isinstance(here.replay(run.id), Same)
+    assert marks.words == ["charge"]
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("more_steps", "Step 2 is step 'audit' now"),
+        ("fewer_steps", "Step 2 was step 'two'"),
+        ("other_steps", "Step 1 was step 'one' in an earlier attempt and is step 'uno' now"),
+    ],
+)
+def test_another_way_through_the_steps_is_named_and_nothing_is_called(
+    execute: Execute, changed: App, marks: Marks, *, task: str, said: str
+) -> None:
+    [run] = execute((task, [marks.path]))
+    before = list(marks.words)
+    verdict = changed.replay(run.id)
+
+    assert isinstance(verdict, NotReplayable)
+    assert verdict.why == "steps"
+    assert said in verdict.reason
+    assert marks.words == before
+
+
+def test_a_step_that_failed_is_not_tried_again_unless_steps_are_live(
+    execute: Execute, here: App, marks: Marks
+) -> None:
+    [run] = execute(("failing_step", [marks.path]))
+    verdict = here.replay(run.id)
+
+    assert isinstance(verdict, NotReplayable)
+    assert "Step 2 is step 'refused'" in verdict.reason
+    assert "--live-steps" in verdict.reason
+    assert marks.words == ["charge", "refused"]
+    assert isinstance(here.replay(run.id, live_steps=True), Same)
+    assert marks.words == ["charge", "refused"] * 2
+
+
+def test_an_effect_done_once_is_not_done_again_not_even_live(
+    url: str, db: Db, execute: Execute, *, here: App, changed: App
+) -> None:
+    db.execute("create table if not exists payments (run text); truncate payments")
+    [run] = execute(("effect", [url]))
+    other = changed.replay(run.id)
+
+    assert isinstance(here.replay(run.id), Same)
+    assert isinstance(here.replay(run.id, live_steps=True), Same)
+    assert isinstance(other, NotReplayable)
+    assert "'pay twice'" in other.reason
+    assert count(db, "payments") == 1
+    assert count(db, "byrote_once") == 1
+    db.execute("drop table payments")
+
+
+def test_artifacts_are_compared_by_hash_and_stored_once(
+    db: Db, execute: Execute, *, here: App, changed: App, tmp_path: Path
+) -> None:
+    [run] = execute(("report", [LARGE]))
+    files = sorted((tmp_path / "kept").rglob("*"))
+    verdict = here.replay(run.id)
+    other = changed.replay(run.id)
+
+    assert isinstance(verdict, Same)
+    assert isinstance(other, Differs)
+    found = [(change.path, change.kind) for change in other.artifacts.changes]
+    assert found == [("/large.bin", "removed"), ("/small.txt", "changed")]
+    assert sorted((tmp_path / "kept").rglob("*")) == files
+    assert count(db, "byrote_artifacts") == 2
+    assert count(db, "byrote_artifact_blobs") == 1
+
+
+def test_retries_of_the_original_are_not_repeated(db: Db, execute: Execute, here: App) -> None:
+    [run] = execute(("identity", []), retry=NOW)
+    verdict = here.replay(run.id)
+
+    assert isinstance(verdict, Same)
+    assert (run.attempts, run_of(db, verdict.replay).attempts) == (3, 1)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""Tasks as they were when they ran; `replayed_changed.py` has them as they are tomorrow.
+
+Marks say what was really called.
+"""
+
+import os
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+
+from byrote import App, Context, Fatal, Retry, Snooze
+from tests.tasks.fates import leave_mark
+
+app = App()
+NOW = Retry(attempts=3, backoff="fixed", delay_first="0s")  # type: ignore[arg-type]
+
+
+def marked(path: str, word: str, value: Any = None) -> Any:
+    leave_mark(path, word)
+    return value
+
+
+@app.task
+def price(net: int) -> dict[str, int]:
+    print("computing", net)  # noqa: T201 -- must not get in the way of verdicts.
+    return {"net": net, "tax": net * 19 // 100}
+
+
+@app.task
+async def a_price(net: int) -> dict[str, int]:
+    return {"net": net, "tax": net * 19 // 100}
+
+
+@app.task(version=2)
+def versioned(net: int) -> int:
+    return net
+
+
+@app.task
+def retired(net: int) -> int:
+    return net
+
+
+@app.task(retry=NOW)
+def identity(ctx: Context) -> list[Any]:
+    """Everything a context says; fails before the third attempt."""
+    if ctx.attempt < 3:
+        raise ConnectionError(f"attempt {ctx.attempt}")
+    drawn = [ctx.random.random(), random.random(), str(ctx.uuid())]
+    return [ctx.run_id, ctx.queue, ctx.attempt, ctx.labels, ctx.now().isoformat(), ctx.seed, drawn]
+
+
+@app.task
+def wall_clock(n: int) -> dict[str, Any]:
+    return {"n": n, "at": datetime.now(UTC).isoformat()}
+
+
+@app.task(replay_ignore=["$.at"])
+def wall_clock_ignored(n: int) -> dict[str, Any]:
+    return {"n": n, "at": datetime.now(UTC).isoformat()}
+
+
+@app.task
+def hopeless(n: int) -> None:
+    raise Fatal(f"There is no customer {n}.")
+
+
+@app.task
+def crash(n: int) -> None:
+    os._exit(n)
+
+
+@app.task
+def polite(ctx: Context) -> int:
+    if ctx.attempt < 2:
+        raise Snooze("1ms")
+    return ctx.attempt
+
+
+@app.task(retry=NOW)
+def steps(ctx: Context, path: str) -> list[Any]:
+    """Two steps, a sleep and a wait, over several attempts."""
+    found = [ctx.step("charge", marked, path, "charge", {"id": 7})]
+    ctx.sleep("10ms")
+    found.append(ctx.wait_for("paid"))
+    if ctx.attempt < 4:
+        raise ConnectionError("just before the end")
+    found.append(ctx.step("ship", marked, path, "ship", "shipped"))
+    return found
+
+
+@app.task
+async def a_steps(ctx: Context, path: str) -> list[Any]:
+    found = [await ctx.astep("charge", marked, path, "charge", {"id": 7})]
+    await ctx.asleep("10ms")
+    found.append(await ctx.await_for("paid", timeout="10ms", default="nothing"))
+    return found
+
+
+@app.task
+def failing_step(ctx: Context, path: str) -> None:
+    ctx.step("charge", marked, path, "charge")
+    ctx.step("refused", _refuse, path)
+
+
+def _refuse(path: str) -> None:
+    leave_mark(path, "refused")
+    raise ConnectionError("no")
+
+
+@app.task
+def more_steps(ctx: Context, path: str) -> int:
+    return ctx.step("one", marked, path, "one", 1)  # type: ignore[no-any-return]
+
+
+@app.task
+def fewer_steps(ctx: Context, path: str) -> int:
+    ctx.step("one", marked, path, "one", 1)
+    ctx.step("two", marked, path, "two", 2)
+    return 1
+
+
+@app.task
+def other_steps(ctx: Context, path: str) -> int:
+    return ctx.step("one", marked, path, "one", 1)  # type: ignore[no-any-return]
+
+
+@app.task
+def effect(ctx: Context, url: str) -> int:
+    with psycopg.connect(url) as connection, ctx.once("pay", connection) as first:
+        if first:
+            connection.execute("insert into payments values (%s)", (ctx.run_id,))
+    return 1
+
+
+@app.task
+def report(ctx: Context, size: int) -> str:
+    small = ctx.artifact("small.txt", b"some text", "text/plain")
+    large = ctx.artifact("large.bin", b"x" * size)
+    return f"{small.hash} {large.hash} {small.at}"

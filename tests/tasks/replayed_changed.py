@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""The tasks of `replayed.py` after a change of the code."""
+
+from typing import Any
+
+import psycopg
+
+from byrote import App, Context, Fatal, Snooze
+from tests.tasks.replayed import marked
+
+app = App()
+
+
+@app.task
+def price(net: int) -> dict[str, int]:
+    return {"net": net, "tax": round(net * 0.19)}
+
+
+@app.task(version=3)
+def versioned(net: int) -> int:
+    return net
+
+
+@app.task
+def hopeless(n: int) -> None:
+    raise Fatal(f"There is no customer number {n}.")
+
+
+@app.task
+def polite(ctx: Context) -> int:
+    raise Snooze("1h")
+
+
+@app.task
+def more_steps(ctx: Context, path: str) -> int:
+    ctx.step("one", marked, path, "one", 1)
+    return ctx.step("audit", marked, path, "audit", 1)  # type: ignore[no-any-return]
+
+
+@app.task
+def fewer_steps(ctx: Context, path: str) -> int:
+    ctx.step("one", marked, path, "one", 1)
+    return 1
+
+
+@app.task
+def other_steps(ctx: Context, path: str) -> int:
+    return ctx.step("uno", marked, path, "uno", 1)  # type: ignore[no-any-return]
+
+
+@app.task
+def steps(ctx: Context, path: str) -> list[Any]:
+    """The same steps, called in another order."""
+    heard = ctx.wait_for("paid")
+    shipped = ctx.step("ship", marked, path, "ship", "shipped")
+    return [ctx.step("charge", marked, path, "charge", {"id": 7}), heard, shipped]
+
+
+@app.task
+def effect(ctx: Context, url: str) -> int:
+    with psycopg.connect(url) as connection, ctx.once("pay twice", connection) as first:
+        if first:
+            connection.execute("insert into payments values (%s)", (ctx.run_id,))
+    return 1
+
+
+@app.task
+def report(ctx: Context, size: int) -> str:
+    small = ctx.artifact("small.txt", b"other text", "text/plain")
+    return f"{small.hash}"
