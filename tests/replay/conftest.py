@@ -13,7 +13,7 @@ from byrote.assembly.settings import Settings
 from byrote.core.spec import Delivery, describe
 from tests.support import Db, run_of
 from tests.tasks import replayed, replayed_changed
-from tests.worker.harness import Marks, send
+from tests.worker.harness import Marks, send, start_worker  # noqa: F401 -- a fixture.
 
 APP = "tests.tasks.replayed:app"
 CHANGED = "tests.tasks.replayed_changed:app"

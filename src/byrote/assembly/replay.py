@@ -22,8 +22,10 @@ from byrote.assembly.build import build_executor
 from byrote.assembly.clock import monotonic
 from byrote.assembly.environments import environments, last_doc
 from byrote.assembly.identity import chance, new_id, new_token, worker_id
+from byrote.assembly.prompter import Prompter
 from byrote.assembly.settings import Settings
 from byrote.core import event
+from byrote.core.answer import StepRow
 from byrote.core.codec import digest_of
 from byrote.core.duration import duration
 from byrote.core.errors import BadOption, BadPayload, UnknownRun
@@ -33,10 +35,9 @@ from byrote.core.replay import NotReplayable, Replayed, judge_replay, key_of, ob
 from byrote.core.run import Run
 from byrote.executors.rehearsal import Part, Rehearsal
 from byrote.store import queries, replay
-from byrote.store.rows import StepRow
+from byrote.store.lines import Lines
 from byrote.store.sync import Store
 from byrote.worker.means import Means
-from byrote.worker.prompter import Prompter
 from byrote.worker.worker import Worker, WorkerOptions
 
 JOBS_MAX = 1_000
@@ -128,7 +129,8 @@ class Stage:
         self._prompter = Prompter(store, asked, own, artifact_max=settings.artifact_max)
         wanted = _worker_options(name, self.queue, settings, options.jobs)
         means = Means(name, monotonic, chance, new_token, self._emit)
-        self._worker = Worker(lambda: store.door, self._rehearsal, wanted, means, asks=own)
+        lines = Lines(store.door, listen=settings.listen)
+        self._worker = Worker(lambda: lines, self._rehearsal, wanted, means, asks=own)
         self._thread = threading.Thread(target=self._work, name="byrote-stage", daemon=True)
 
     # -- Coming and going ------------------------------------------------------------------------
@@ -188,6 +190,9 @@ class Stage:
         if run is None:
             reason = "Its spec and result were pruned; at most the event log still knows of it."
             return NotReplayable(original=original, task=None, why="expired", reason=reason)
+        if run.memo_of is not None:
+            # What was answered from memory was computed by another run.
+            run = self._store.first(queries.run(run.memo_of)) or run
         refused = obstacle(run, self._rehearsal.tasks) or self._altered_step(run)
         if refused is not None:
             return refused
@@ -195,7 +200,7 @@ class Stage:
         part = Part(run.id, run.queue, max(run.attempts, 1))
         self._rehearsal.cast[shadow] = part
         self._pending[shadow] = run
-        self._store.all(replay.shadow([(shadow, original)], queue=self.queue))
+        self._store.all(replay.shadow([(shadow, run.id)], queue=self.queue))
         return None
 
     def _altered_step(self, run: Run) -> NotReplayable | None:
@@ -251,8 +256,6 @@ def _worker_options(name: str, queue: str, settings: Settings, jobs: int) -> Wor
         lease_for=settings.lease,
         grace=timedelta(seconds=2),
         poll=settings.poll_interval,
-        listen=settings.listen,
-        durable_claims=settings.claims == "durable",
         version=version("byrote"),
         # What is compared must not be archived or pruned meanwhile.
         housekeeping=False,

@@ -6,11 +6,12 @@ import msgspec
 
 from byrote.assembly.environments import environments, last_doc
 from byrote.cli.database import open_store, whole_id
-from byrote.cli.options import RunId, database_options
+from byrote.cli.options import RunId, database_options, is_hash
 from byrote.cli.show import coloured, print_json, printable
 from byrote.core.compare import Comparison, compare
 from byrote.core.diff import Change, Changes
 from byrote.core.errors import UnknownRun
+from byrote.core.provenance import SHOWN
 from byrote.core.run import Run
 from byrote.store import queries
 from byrote.store.sync import Store
@@ -90,5 +91,7 @@ def change_line(change: Change) -> str:
 
 
 def _short(value: object) -> str:
+    if isinstance(value, str) and is_hash(value):
+        return f'"{value[:SHOWN]}…"'
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= VALUE_WIDTH else f"{text[: VALUE_WIDTH - 1]}…"

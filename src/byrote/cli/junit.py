@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from byrote.cli.diff import change_line
+from byrote.cli.diff import change_line, summary
 from byrote.cli.show import printable
 from byrote.core.replay import Differs, NotReplayable, Replayed
 
@@ -27,7 +27,7 @@ def _case(verdict: Replayed) -> str:
         case NotReplayable(why=why, reason=reason):
             inside = f"<error type={_quoted(why)} message={_quoted(reason)}/>"
         case Differs():
-            message = f"{len(verdict.result.changes)} differences; replayed as {verdict.replay}"
+            message = f"{summary(verdict.result)}; replayed as {verdict.replay}"
             inside = (
                 f'<failure type="differs" message={_quoted(message)}>'
                 f"{escape(_text(verdict))}</failure>"

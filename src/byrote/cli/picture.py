@@ -12,6 +12,7 @@ from byrote.cli.show import moment, print_fields, print_table, printable
 from byrote.core.answer import StepRow
 from byrote.core.run import Run
 from byrote.core.seed import seed_of
+from byrote.store.rows import ReplayRow
 
 PAYLOADS = ("spec_json", "result_json", "faults", "retry_json", "provenance", "usage")
 ERROR_WIDTH = 60
@@ -49,14 +50,17 @@ def fields_of(run: Run, *, whole: bool = False) -> dict[str, Any]:
     }
 
 
-def show_run(run: Run) -> None:
-    """Print everything about a run."""
+def show_run(run: Run, replays: Sequence[ReplayRow] = ()) -> None:
+    """Print everything about a run, and what repeats it."""
     shown = {k: v for k, v in msgspec.structs.asdict(run).items() if k not in PAYLOADS}
     shown["attempts"] = f"{run.attempts} ({run.charged} of {run.max_attempts} charged)"
     if run.as_of == run.enqueued_at:
         del shown["as_of"]
     if not run.losses:
         del shown["losses"], shown["charged"], shown["max_attempts"]
+    if not run.shadow:
+        del shown["shadow"]
+    shown["replays"] = [f"{row.id} ({'shadow, ' * row.shadow}{row.status})" for row in replays]
     print_fields(shown)
     for name, value in (("args", run.args), ("kwargs", run.kwargs)):
         if value:

@@ -73,13 +73,13 @@ def replay(
     _check_options(task, wait, options, verify=verify)
     if verify:
         # The worker that verifies takes long to import, and most who replay do not verify.
-        from byrote.cli.verify import verify_runs  # noqa: PLC0415
+        from byrote.cli.verified import verify_runs  # noqa: PLC0415
 
         which = named[0].lower() if named else None
         verify_runs(url, which, task=task, as_json=as_json, **options)
         return
     with open_app(url) as app:
-        original = find(app.store, named[0].lower())
+        original = _find(app.store, named[0].lower())
         run_id = new_id()
         if not app.store.all(queries.replay(original=original, id=run_id)):
             raise _refusal(app.store, original)
@@ -101,8 +101,7 @@ def _check_options(
         raise click.UsageError(f"--{several[0]} chooses among the runs of a --task.")
 
 
-def find(store: Store, named: str) -> str:
-    """The id of the run that is meant by a hash or the beginning of an id."""
+def _find(store: Store, named: str) -> str:
     if not is_hash(named):
         return whole_id(store, named)
     found = store.first(queries.latest_by_hash(named))

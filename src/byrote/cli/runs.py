@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+import msgspec
 
 from byrote.assembly.environments import environments
 from byrote.cli.artifacts import artifacts, fetch
@@ -19,7 +20,7 @@ from byrote.cli.show import print_json, print_table
 from byrote.cli.signal import signal
 from byrote.core.errors import UnknownRun
 from byrote.core.state import Status
-from byrote.store import queries
+from byrote.store import queries, replay
 from byrote.store.sync import Store
 
 HEADS = ("id", "status", "task", "queue", "attempts", "enqueued", "finished", "error")
@@ -48,6 +49,7 @@ runs.add_command(diff)
 @click.option("--task", help="The task's name.")
 @click.option("--hash", "spec_hash", type=SpecHash(), help="Runs of this very spec.")
 @click.option("--label", "labels", type=Label(), multiple=True, help="May be given many times.")
+@click.option("--shadow", is_flag=True, help="Also shadow runs, which only verify others.")
 @click.option("--before", type=RunId(), help="Only runs older than this one: the next page.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 def list_runs(
@@ -83,15 +85,17 @@ def show(begun: str, *, url: str | None, as_json: bool) -> None:
         if run is None:
             raise UnknownRun(begun)
         steps = store.all(queries.steps([run.id]))
+        replays = store.all(replay.replays(run.id))
         found = environments(store, run)
     if as_json:
         extra = {
+            "replays": list(map(msgspec.to_builtins, replays)),
             "steps": list(map(step_fields, steps)),
             "provenance": provenance_fields(run, found),
         }
         print_json({**fields_of(run, whole=True), **extra})
     else:
-        show_run(run)
+        show_run(run, replays)
         show_steps(steps)
         print_provenance(run, found)
 

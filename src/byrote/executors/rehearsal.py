@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from byrote.core.outcome import Failed, Fault, Outcome, Snoozed
+from byrote.core.outcome import Failed, Fault, Outcome, Printing, Snoozed
 from byrote.core.ports import Executor, Report, Room
 from byrote.core.provenance import Provenance
 from byrote.core.run import Leased
@@ -57,6 +57,7 @@ class Rehearsal:
     def __init__(self, inner: Executor) -> None:
         self._inner = inner
         self._guises: dict[str, Guise] = {}
+        self._bare: dict[str, Provenance] = {}
         self.cast: dict[str, Part] = {}
         """Which part each shadow run plays, by its id; to be set before it can be claimed."""
 
@@ -70,8 +71,18 @@ class Rehearsal:
         for guise, outcome in ended:
             leased: Leased = cast("Any", guise).leased
             self._guises.pop(leased.id, None)
+            self._disown(leased)
             reports.append((leased, _final(outcome, leased.attempt)))
         self._report(reports)
+
+    def _disown(self, leased: Leased) -> None:
+        """No result of a shadow run is to answer others from memory."""
+        found = leased.provenance
+        if found is not None and found.memos:
+            # Hands that are alike share one, so that it is registered once.
+            leased.provenance = self._bare.setdefault(
+                found.digest, Provenance(found.digest, found.text)
+            )
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -98,6 +109,11 @@ class Rehearsal:
     def forget(self, runs: Collection[Leased]) -> None:
         """Stop these attempts, whose leases are lost; nothing is reported."""
         self._inner.forget(self._dressed(runs))
+
+    def printed(self, run: Leased) -> Printing | None:
+        """What an attempt under way has printed so far, if that is known."""
+        guise = self._guises.get(run.id)
+        return None if guise is None else self._inner.printed(cast("Leased", guise))
 
     def give_back(self) -> None:
         """Report what has not begun as released, and begin nothing more."""

@@ -1,8 +1,10 @@
 -- The newest runs of a task that ended by themselves, newest first: what a replay can be compared with.
+-- What was answered from memory was computed by another run.
 select result_id::text
 from byrote_runs
 where task_path = %(task)s
   and shadow is not true
+  and memo_of is null
   and (status = 'FAILED' or (status = 'SUCCESSFUL' and not %(failed)s::boolean))
   and finished_at >= coalesce(%(since)s::timestamptz, (select byrote_now()) - %(ago)s::interval, '-infinity')
 order by result_id desc

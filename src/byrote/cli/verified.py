@@ -12,16 +12,16 @@ import click
 import msgspec
 
 from byrote.assembly.clock import monotonic
-from byrote.assembly.replay import ReplayOptions, choose, open_stage
-from byrote.assembly.replay import find as find_whole
+from byrote.assembly.replay import ReplayOptions, choose, find, open_stage
 from byrote.assembly.settings import resolve
-from byrote.cli.database import open_app
+from byrote.cli.database import open_app, whole_id
 from byrote.cli.diff import print_change, summary
 from byrote.cli.failure import CHECK_FAILED, FAILED, NOT_FOUND
 from byrote.cli.junit import junit_xml
+from byrote.cli.options import is_hash
 from byrote.cli.show import coloured, print_json, printable
 from byrote.core.diff import Changes
-from byrote.core.errors import BadOption, UnknownRun
+from byrote.core.errors import BadOption
 from byrote.core.replay import Differs, NotReplayable, Replayed, Same
 from byrote.store.sync import Store
 
@@ -79,15 +79,8 @@ def _wanted(
 ) -> list[str]:
     if task is not None:
         return choose(store, task, last=last, since=since, failed=failed)
-    from byrote.cli.replay import find  # noqa: PLC0415 -- which imports us when it is to verify.
-
-    try:
-        return [find(store, str(which))]
-    except UnknownRun:
-        # A run that was pruned has a verdict, too, if it is named in full.
-        if len(str(which)) != 36:
-            raise
-    return [find_whole(store, str(which))]
+    named = str(which)
+    return [find(store, named if is_hash(named) else whole_id(store, named))]
 
 
 def _code(verdicts: Sequence[Replayed]) -> int:
@@ -180,6 +173,7 @@ def _summarise(task: str, verdicts: Sequence[Replayed], seconds: float, *, as_js
         print_json({"task": task, "replayed": len(verdicts), **found, "seconds": round(seconds, 3)})
     elif verdicts:
         told = ", ".join(f"{counts[word]} {word}" for word in COLOURS if counts[word])
-        click.echo(f"{len(verdicts):,} runs of {task} replayed in {seconds:.1f} s: {told}.")
+        runs = "1 run" if len(verdicts) == 1 else f"{len(verdicts):,} runs"
+        click.echo(f"{runs} of {task} replayed in {seconds:.1f} s: {told}.")
     else:
         click.echo(f"No run of {task} that has ended by itself matches.", err=True)

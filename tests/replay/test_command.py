@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: MIT
+"""`byrote replay --verify`: in hands, on a queue nobody else serves, with exit codes for CI."""
+
+import signal
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from byrote.store import replay
+from byrote.store.sync import fetch
+from tests.cli.console import Process, byrote
+from tests.replay.conftest import APP, CHANGED, Execute
+from tests.support import Db, count, row_of, run_of
+from tests.worker.harness import ROOT, StartWorker, until
+
+pytestmark = pytest.mark.timeout(120)
+NEVER = "01932c4e-8d5b-7a90-b1c2-3d4e5f607182"
+
+
+def test_the_same_code_says_same_and_exits_with_0(url: str, db: Db, execute: Execute) -> None:
+    [run] = execute(("price", [99]))
+    before = row_of(db, run.id)
+    said = byrote("replay", run.id, "--verify", "--app", APP, url=url)
+    [shadow] = fetch(db, replay.replays(run.id))
+
+    assert (said.code, said.out.split()[0]) == (0, "same"), said.err
+    assert shadow.id in said.out
+    assert "computing" not in said.out + said.err
+    assert row_of(db, run.id) == before
+    assert count(db, "byrote_workers") == 0
+
+
+def test_changed_code_says_differs_with_both_diffs_and_exits_with_3(
+    url: str, execute: Execute
+) -> None:
+    [run] = execute(("price", [99]))
+    said = byrote("replay", run.spec_hash, "--verify", "--app", CHANGED, url=url)
+
+    assert (said.code, said.out.split()[0]) == (3, "differs"), said.err
+    assert "~ /tax  18 -> 19" in said.out
+    assert "~ /code/function" in said.out
+
+
+def test_what_cannot_be_replayed_says_why_and_exits_with_1(url: str, execute: Execute) -> None:
+    [run] = execute(("retired", [1]))
+    said = byrote("replay", run.id[:18], "--verify", "--app", CHANGED, url=url)
+
+    assert said.code == 1
+    assert said.out.startswith("not replayable")
+    assert "The app has no task retired" in said.out
+
+
+def test_a_gate_over_many_runs_tells_programs_of_each_and_of_all(
+    url: str, execute: Execute, tmp_path: Path
+) -> None:
+    execute(*(("price", [net]) for net in (96, 97, 98, 99)))
+    xml = tmp_path / "replay.xml"
+    words = ("replay", "--task", "price", "--last", "3", "--verify", "--jobs", "2", "--json")
+    said = byrote(*words, "--app", CHANGED, "--junit", str(xml), url=url)
+    *verdicts, summary = said.objects
+    suite = ET.parse(xml).getroot()  # noqa: S314 -- our own.
+
+    assert said.code == 3
+    assert sorted(verdict["verdict"] for verdict in verdicts) == ["differs", "differs", "same"]
+    assert {key: summary[key] for key in ("task", "replayed", "same", "differs")} == {
+        "task": "price",
+        "replayed": 3,
+        "same": 1,
+        "differs": 2,
+    }
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "2", "0")
+    assert {case.get("classname") for case in suite} == {"price@1"}
+    assert sum("/tax" in (failure.text or "") for failure in suite.iter("failure")) == 2
+
+
+def test_a_gate_says_in_a_line_how_it_went(url: str, execute: Execute) -> None:
+    execute(*(("price", [net]) for net in (98, 99)), ("hopeless", [1]))
+    good = byrote("replay", "--task", "price", "--since", "1h", "--verify", "--app", APP, url=url)
+    words = ("replay", "--task", "hopeless", "--failed", "--verify", "--app", CHANGED)
+    bad = byrote(*words, url=url)
+    spared = byrote(*words, "--ignore", "$.message", url=url)
+
+    assert (good.code, good.out.count("\n")) == (0, 1)
+    assert good.out.startswith("2 runs of price replayed in ")
+    assert good.out.endswith(": 2 same.\n")
+    assert bad.code == 3
+    assert "There is no customer number 1." in bad.out
+    assert spared.code == 0
+
+
+def test_a_gate_without_anything_to_replay_does_not_pass(url: str) -> None:
+    said = byrote("replay", "--task", "price", "--verify", "--app", APP, url=url)
+
+    assert said.code == 4
+    assert "No run of price" in said.err
+
+
+def test_a_task_that_takes_its_process_down_is_compared_too(url: str, execute: Execute) -> None:
+    [run] = execute(("crash", [7]), executor="hand")
+    said = byrote("replay", run.id, "--verify", "--app", APP, url=url)
+
+    assert run.faults[-1]["kind"] == "crashed"
+    assert (said.code, said.out.split()[0]) == (0, "same"), said.out
+
+
+def test_no_other_worker_gets_to_see_a_shadow(
+    url: str, db: Db, execute: Execute, start_worker: StartWorker
+) -> None:
+    """The worker beside it has the old code, which would say `same`."""
+    [run] = execute(("price", [99]))
+    other = start_worker(APP)
+    said = byrote("replay", run.id, "--verify", "--app", CHANGED, "--json", url=url)
+
+    assert said.object["verdict"] == "differs"
+    assert run_of(db, said.object["replay"]).worker_ids != [other.name]
+
+
+def test_broken_off_it_leaves_nothing_under_way(
+    url: str, db: Db, execute: Execute, tmp_path: Path
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    [run] = execute(("price", [99]))
+    words = ("replay", run.id, "--verify", "--app", "slow:app")
+    with Process(*words, url=url, folder=tmp_path, PYTHONPATH=str(ROOT)) as process:
+        running = "select 1 from byrote_task_runs where shadow and status = 'RUNNING'"
+        until(lambda: db.execute(running).fetchone(), within=60)
+        process.signal(signal.SIGINT)
+        assert process.ended().code == 130
+    [shadow] = fetch(db, replay.replays(run.id))
+
+    assert shadow.status == "CANCELLED"
+    assert count(db, "byrote_workers") == 0
+
+
+SLOW = """
+import asyncio
+from byrote import App
+app = App()
+
+@app.task
+async def price(net: int):
+    await asyncio.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((NEVER, "--verify"), "--app MODULE:APP"),
+        ((NEVER, "--verify", "--app", "nothing.there:app"), "There is no module"),
+        ((NEVER, "--jobs", "2"), "--jobs goes with --verify"),
+        (("--task", "price"), "--task goes with --verify"),
+        ((NEVER, "--verify", "--failed"), "--failed chooses among the runs of a --task"),
+        ((NEVER, "--verify", "--wait"), "leave --wait out"),
+        ((NEVER, "--task", "price", "--verify"), "Give one run"),
+        ((NEVER, "--verify", "--app", APP, "--ignore", "at"), "is no path to ignore"),
+    ],
+)
+def test_a_wish_that_makes_no_sense_is_refused(
+    url: str, execute: Execute, words: tuple[str, ...], said: str
+) -> None:
+    if "nothing.there:app" in words:
+        [run] = execute(("price", [99]))
+        words = (run.id, *words[1:])
+    answer = byrote("replay", *words, url=url)
+
+    assert answer.code == 2
+    assert said in answer.err
+
+
+def test_a_run_nobody_knows_is_not_found_and_one_that_was_pruned_is_told(
+    url: str, db: Db, execute: Execute
+) -> None:
+    [run] = execute(("price", [99]))
+    db.execute("delete from byrote_task_runs")
+    gone = byrote("replay", run.id, "--verify", "--app", APP, url=url)
+
+    assert byrote("replay", NEVER, "--verify", "--app", APP, url=url).code == 4
+    assert gone.code == 1
+    assert "pruned" in gone.out
+
+
+def test_the_app_may_be_set_once_for_all(url: str, execute: Execute) -> None:
+    [run] = execute(("price", [99]))
+
+    assert byrote("replay", run.id, "--verify", url=url, BYROTE_APP=APP).code == 0
+
+
+def test_shadows_are_listed_only_when_asked_and_shown_with_their_original(
+    url: str, db: Db, execute: Execute
+) -> None:
+    [run] = execute(("price", [99]))
+    byrote("replay", run.id, "--verify", "--app", APP, url=url)
+    [shadow] = fetch(db, replay.replays(run.id))
+
+    assert [row["id"] for row in byrote("runs", "list", "--json", url=url).objects] == [run.id]
+    listed = byrote("runs", "list", "--shadow", "--json", url=url).objects
+    assert [(row["id"], row["shadow"]) for row in listed] == [(shadow.id, True), (run.id, False)]
+    assert f"{shadow.id} (shadow, SUCCESSFUL)" in byrote("runs", "show", run.id, url=url).out
+    shown = byrote("runs", "show", shadow.id, "--json", url=url).object
+    assert (shown["replay_of"], shown["shadow"]) == (run.id, True)
+    assert "computing 99" in byrote("runs", "logs", shadow.id, url=url).out
+    again = byrote("replay", shadow.id, url=url)
+    assert (again.code, run.id in again.err) == (2, True)
