@@ -12,6 +12,7 @@ from byrote.store import queries, replay
 from byrote.store.sync import fetch
 from tests.replay.conftest import Execute
 from tests.support import Db, count, row_of, run_of
+from tests.tasks import replayed
 from tests.tasks.replayed import NOW as RETRY
 from tests.worker.harness import Marks
 
@@ -161,3 +162,18 @@ def test_bad_wishes_are_refused_before_anything_runs(db: Db, here: App) -> None:
         with pytest.raises(BadOption):
             here.replay(which, **options)  # type: ignore[call-overload]
     assert count(db, "byrote_events") == 0
+
+
+def test_a_shadow_answers_nobody_from_memory_and_memory_is_checked_at_its_source(
+    db: Db, execute: Execute, here: App
+) -> None:
+    [run] = execute(("kept", [1]))
+    answered = replayed.kept.enqueue(1).refresh()
+    db.execute("delete from byrote_memo")
+    verdict = here.replay(answered.id)
+
+    assert answered.memo_of == run.id
+    assert isinstance(verdict, Same)
+    assert verdict.original == run.id
+    assert len(here.replay(task="kept")) == 1
+    assert count(db, "byrote_memo") == 0

@@ -34,6 +34,11 @@ async def a_price(net: int) -> dict[str, int]:
     return {"net": net, "tax": net * 19 // 100}
 
 
+@app.task(memo="1h")
+def kept(net: int) -> int:
+    return net
+
+
 @app.task(version=2)
 def versioned(net: int) -> int:
     return net
