@@ -34,7 +34,7 @@ def link(door: Door, clock: FakeClock) -> Iterator[Link]:
 
 
 def prune_all(link: Link) -> None:
-    assert prune(DutyLine(link), None, going_on=lambda: True) == f"{START_RUN} "
+    assert prune(DutyLine(link, threading.Event()), None, going_on=lambda: True) == f"{START_RUN} "
 
 
 def dead_run_with(db: Db, *names: str, data: bytes = b"x", **more: object) -> str:
@@ -96,8 +96,10 @@ def test_a_walk_goes_on_where_it_stopped(db: Db, clock: FakeClock, link: Link) -
 
     assert (seen, count(db, "byrote_artifacts")) == (6, 0)
     clock.advance(hours=2)
-    cursor = prune(DutyLine(link), None, going_on=lambda: False)
-    assert prune(DutyLine(link), cursor, going_on=lambda: True) == f"{START_RUN} "
+    cursor = prune(DutyLine(link, threading.Event()), None, going_on=lambda: False)
+    assert (
+        prune(DutyLine(link, threading.Event()), cursor, going_on=lambda: True) == f"{START_RUN} "
+    )
     assert count(db, "byrote_artifact_blobs") == 0
 
 

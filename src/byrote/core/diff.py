@@ -67,15 +67,27 @@ def diff(old: Any, new: Any, *, limit: int = CHANGES_MAX) -> Changes:
 
 def same(old: Any, new: Any) -> bool:
     """Whether two JSON values have the same canonical form."""
-    if type(old) is not type(new):
-        numbers = {int, float}
-        both = type(old) in numbers and type(new) in numbers
-        return both and canonical(old) == canonical(new)
-    if type(old) is dict:
-        return old.keys() == new.keys() and all(map(same, old.values(), map(new.get, old)))
-    if type(old) is list:
-        return len(old) == len(new) and all(map(same, old, new))
-    return bool(old == new)
+    stack = [(old, new)]
+    while stack:
+        was, now = stack.pop()
+        if type(was) is dict and type(now) is dict:
+            if was.keys() != now.keys():
+                return False
+            stack.extend((value, now[key]) for key, value in was.items())
+        elif type(was) is list and type(now) is list:
+            if len(was) != len(now):
+                return False
+            stack.extend(zip(was, now, strict=True))
+        elif not _same_leaf(was, now):
+            return False
+    return True
+
+
+def _same_leaf(old: Any, new: Any) -> bool:
+    if type(old) is type(new):
+        return bool(old == new)
+    numbers = {int, float}
+    return type(old) in numbers and type(new) in numbers and canonical(old) == canonical(new)
 
 
 def pointer(path: str, step: str | int) -> str:
