@@ -22,6 +22,7 @@ LIMIT_S = 60
 FATES = {
     "quick": "successful, 1 try",
     "retried": "successful, 3 tries",
+    "invoice": "successful, 1 try",
     "snoozed": "successful, 3 claims, 1 try",
     "poison": "failed, 3 of 3 tries: crashed",
     "killed hand": "successful, 2 tries, the first hit by SIGKILL",
@@ -102,6 +103,19 @@ def test_a_replay_gives_the_same_result_hash(shown: Shown) -> None:
     replay = shown.told["replay"]
     assert replay["replay_result_hash"] == replay["original_result_hash"] is not None
     assert replay["replay"] != replay["original"]
+
+
+def test_it_verifies_a_run_with_the_code_that_ran_it_and_with_changed_code(shown: Shown) -> None:
+    same, differs = shown.told["verified"]
+    paths = [change["path"] for change in differs["verdict"]["result"]["changes"]]
+    functions = [c["path"] for c in differs["verdict"]["provenance"]["changes"]]
+
+    assert (same["verdict"]["verdict"], same["exit_code"], same["code"]) == ("same", 0, [])
+    assert (differs["verdict"]["verdict"], differs["exit_code"]) == ("differs", 3)
+    assert same["verdict"]["original"] == differs["verdict"]["original"]
+    assert paths == ["/tax", "/total"]
+    assert "/code/function" in functions
+    assert [line[0] for line in differs["code"]] == ["-", "+"]
 
 
 def test_the_demo_leaves_no_process_behind(shown: Shown) -> None:

@@ -14,6 +14,7 @@ from byrote.cli.show import paint, print_json, print_table
 if TYPE_CHECKING:
     from byrote.demo.run import Ended
     from byrote.demo.story import Chapter
+    from byrote.demo.verified import Verified
 
 HEADS = ("kind", "sent", "what it does", "expected", "seen", "")
 
@@ -27,7 +28,8 @@ def demo(*, as_json: bool, url: str | None, keep: bool) -> None:
 
     Starts a PostgreSQL of its own in a temporary folder and a worker with two hands, sends runs
     that succeed, fail, retry, crash, time out, wait, overtake and are cancelled, shows what the
-    database says about them, and replays one. Nothing is left running.
+    database says about them, replays one, and verifies another: with the code that ran it, and
+    after a change of that code. Nothing is left running.
 
     Exits with 1 if anything went otherwise than expected.
     """
@@ -67,14 +69,31 @@ def _show(ended: Ended, steps: list[tuple[str, str]]) -> None:
     click.echo(f"\nReplay of spec {replay.spec_hash[:12]}: the result's hash {same}")
     click.echo(f"  {replay.original}  {replay.original_result_hash}")
     click.echo(f"  {replay.replay}  {replay.replay_result_hash}")
+    for verified in story.verified:
+        _show_verified(verified)
     sent = sum(chapter.sent for chapter in story.chapters)
     verdict = "all as expected" if story.ok else "NOT all as expected"
-    click.echo(f"\n{sent} runs and a replay in {story.seconds:.1f} s: {verdict}.")
+    click.echo(f"\n{sent} runs and three replays in {story.seconds:.1f} s: {verdict}.")
     if ended.home is not None:
         click.echo(f"The data is kept in {ended.home.parent}.")
     click.echo("\nTry next:")
     for command, why in steps:
         click.echo(f"  {command}\n      {why}")
+
+
+def _show_verified(verified: Verified) -> None:
+    from byrote.cli.verified import show_verdict  # noqa: PLC0415 -- `--help` stays fast.
+
+    if verified.code:
+        click.echo("\nThe code changes, and the same run is executed again:")
+        for line in verified.code:
+            click.echo(f"  {line}")
+    else:
+        click.echo(
+            "\nVerified replay: executed again in a shadow run, recorded steps not repeated."
+        )
+    click.echo(f"$ {verified.command}")
+    show_verdict(verified.verdict)
 
 
 def _seen(chapter: Chapter) -> str:
@@ -98,6 +117,10 @@ def _next_steps(ended: Ended, *, given: bool) -> list[tuple[str, str]]:
         (f"runs list --status failed{after}", "The dead letters."),
         (f"runs show {example['poison']}{after}", "All three deaths of one run."),
         (f"replay {story.replay.spec_hash}{after}", "Enqueue that spec once more, by its hash."),
+        (
+            f"replay --task demo.invoice --verify --app byrote.demo.tasks:app{after}",
+            "Verify all its invoices, as a deploy gate would.",
+        ),
         (
             f"worker byrote.demo.tasks:app --queues {story.queue} --drain{after}",
             "Start a worker that does so, then stops.",

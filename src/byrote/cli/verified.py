@@ -121,7 +121,7 @@ def _printed(verdicts: Iterable[Replayed], *, as_json: bool, alone: bool) -> Ite
         elif alone or not isinstance(verdict, Same):
             shown += 1
             if shown <= SHOWN_MAX:
-                _show(verdict)
+                show_verdict(verdict)
         yield verdict
     if shown > SHOWN_MAX:
         click.echo(f"… and {shown - SHOWN_MAX} more; --json and --junit tell of all.")
@@ -132,7 +132,8 @@ def word_of(verdict: Replayed) -> str:
     return str(verdict.__struct_config__.tag)
 
 
-def _show(verdict: Replayed) -> None:
+def show_verdict(verdict: Replayed) -> None:
+    """Print a verdict for people: where it differs, or why there is nothing to compare."""
     word = word_of(verdict)
     painted = click.style(word, fg=COLOURS[word], bold=True) if coloured() else word
     if sys.stderr.isatty():

@@ -112,6 +112,14 @@ KINDS = (
         fate=_tried,
     ),
     Kind(
+        name="invoice",
+        count=5,
+        task=tasks.invoice,
+        about="asks for a tax rate in a step that is stored",
+        expected="successful, 1 try",
+        fate=_tried,
+    ),
+    Kind(
         name="snoozed",
         count=5,
         task=tasks.polite,

@@ -21,6 +21,7 @@ from byrote.core.spec import Spec
 from byrote.core.state import FINAL
 from byrote.demo.kinds import KINDS, Kind
 from byrote.demo.tasks import struck
+from byrote.demo.verified import Verified, verifying
 from byrote.store import queries
 from byrote.store.connect import Door
 from byrote.store.migrate import migrate
@@ -69,6 +70,8 @@ class Story(msgspec.Struct, frozen=True):
     """The queue the runs were sent to."""
     chapters: Sequence[Chapter]
     replay: Replay
+    verified: Sequence[Verified]
+    """A run compared with what the same code makes of it, and what changed code does."""
 
 
 class Play:
@@ -86,31 +89,40 @@ class Play:
         self._cancelled = False
 
     def perform(self, *, began: float, watch: Watch, tell: Tell) -> Story:
-        """Send everything, look on until it has ended, and replay one run."""
+        """Send everything, look on until it has ended, replay one run and verify another."""
         migrate(Door(self._url), chance=chance)
         tell("Starting a worker with two hands.")
         with contextlib.closing(self._app), self._worker() as crew:
             self._send(1, tell)
             self._cancel("cancelled waiting", self._look())
-            self._until_ended(crew, watch)
-            self._send(2, tell)
-            runs = self._until_ended(crew, watch)
+            early = self._until_ended(crew, watch)
+            tell("Verifying one of the invoices: with the code that ran it, and with changed code.")
+            invoice = _one(early, "invoice")
+            with verifying(invoice, self._url, self._folder, self._settings) as verified:
+                self._send(2, tell)
+                runs = self._until_ended(crew, watch)
+                checks = verified()
             chapters = [_chapter(kind, runs) for kind in KINDS]
             tell("Replaying one of the quick runs by the hash of its spec.")
-            replay = self._replay(next(run for run in runs if run.labels["kind"] == "quick"))
+            replay = self._replay(_one(runs, "quick"))
+            fine = [part.ok for part in chapters] + [part.ok for part in checks]
             return Story(
-                all(chapter.ok for chapter in chapters) and replay.ok,
+                all(fine) and replay.ok,
                 time.monotonic() - began,
                 self._worker_id(),
                 self._queue,
                 chapters,
                 replay,
+                checks,
             )
 
     def _worker(self) -> contextlib.AbstractContextManager[WorkerProcess]:
-        queue = self._queue
-        return worker("byrote.demo.tasks:app", self._url, folder=self._folder, queues=queue,
-                      hands="2", grace="2s")  # fmt: skip
+        app = "byrote.demo.tasks:app"
+        return worker(app, self._url, folder=self._folder, drain=False, **self._settings)
+
+    @property
+    def _settings(self) -> dict[str, str]:
+        return {"queues": self._queue, "hands": "2", "grace": "2s", "log_format": "json"}
 
     @property
     def _queue(self) -> str:
@@ -175,6 +187,10 @@ class Play:
         found = [row.worker for row in self._store.all(queries.workers())
                  if self._queue in row.queues]  # fmt: skip
         return found[0] if found else None
+
+
+def _one(runs: Sequence[Run], kind: str) -> Run:
+    return next(run for run in runs if run.labels["kind"] == kind)
 
 
 def _chapter(kind: Kind, runs: Sequence[Run]) -> Chapter:

@@ -30,6 +30,20 @@ def quick_sync(n: int) -> dict[str, str]:
     return {"digest": hashlib.sha256(str(n).encode()).hexdigest()}
 
 
+def ask_rate() -> int:
+    """Ask somebody outside for the rate of a tax, in a real shop."""
+    return 19
+
+
+@app.task(name="demo.invoice")
+def invoice(ctx: Context, n: int) -> dict[str, int]:
+    """Ask for the rate of a tax, once, and add the tax."""
+    rate = ctx.step("ask for the rate", ask_rate)
+    net = 100 * n + 99
+    tax = net * rate // 100
+    return {"net": net, "tax": tax, "total": net + tax}
+
+
 @app.task(name="demo.slow")
 async def slow(n: int) -> int:
     """Take a second."""
