@@ -56,6 +56,25 @@ def test_the_readme_example_prints_its_result(url: str, tmp_path: Path) -> None:
     assert '"message":"sending"' in log
 
 
+def test_the_readme_verifies_a_replay_in_six_lines(url: str, tmp_path: Path) -> None:
+    [example], [script] = blocks("README.md", "python"), blocks("README.md", "sh")
+    (tmp_path / "shop.py").write_text(example, encoding="utf-8")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = os.environ | {"BYROTE_DATABASE_URL": url, "PATH": path}
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+    said = done.stdout.splitlines()
+
+    assert len(script.splitlines()) == 6
+    assert done.returncode == 3, done.stderr
+    assert [line.split()[0] for line in said if "replayed as" in line] == ["same", *["differs"] * 2]
+    assert '  ~ /to  "Ann@Example.com" -> "ann@example.com"' in said
+    assert said[-1].startswith("1 run of send_email replayed in ")
+    assert said[-1].endswith(": 1 differs.")
+
+
 def test_the_readme_stays_short_enough_to_be_read() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     [example] = blocks("README.md", "python")

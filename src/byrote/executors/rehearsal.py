@@ -57,7 +57,6 @@ class Rehearsal:
     def __init__(self, inner: Executor) -> None:
         self._inner = inner
         self._guises: dict[str, Guise] = {}
-        self._bare: dict[str, Provenance] = {}
         self.cast: dict[str, Part] = {}
         """Which part each shadow run plays, by its id; to be set before it can be claimed."""
 
@@ -71,18 +70,8 @@ class Rehearsal:
         for guise, outcome in ended:
             leased: Leased = cast("Any", guise).leased
             self._guises.pop(leased.id, None)
-            self._disown(leased)
             reports.append((leased, _final(outcome, leased.attempt)))
         self._report(reports)
-
-    def _disown(self, leased: Leased) -> None:
-        """No result of a shadow run is to answer others from memory."""
-        found = leased.provenance
-        if found is not None and found.memos:
-            # Hands that are alike share one, so that it is registered once.
-            leased.provenance = self._bare.setdefault(
-                found.digest, Provenance(found.digest, found.text)
-            )
 
     @property
     def tasks(self) -> Sequence[str]:
