@@ -3,7 +3,6 @@
 
 import subprocess
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import msgspec
 
@@ -13,6 +12,7 @@ from byrote.core.outcome import Printing
 from byrote.core.ports import Report, Room
 from byrote.core.run import Leased
 from byrote.executors.command import CommandOptions, Commands
+from byrote.executors.words import Garbled, Introduction, introduction_from
 
 PATIENCE_S = 60.0
 
@@ -34,11 +34,10 @@ class Alone:
     def start(self, report: Report) -> None:
         """Ask for the tasks; BadOption when the app cannot be imported."""
         told = describe(self._options.python, self._options.app)
-        named = msgspec.convert(told["commands"], dict[str, Command])
-        self._commands.learn(dict.fromkeys(told["tasks"], self._plain) | named)
-        self._commands.surroundings = told["provenance"]
-        self.url = told["url"]
-        self.ignores = told["ignores"]
+        self._commands.learn(dict.fromkeys(told.tasks, self._plain) | told.commands)
+        self._commands.surroundings = told.provenance
+        self.url = told.url
+        self.ignores = told.ignores
         self._commands.start(report)
 
     @property
@@ -79,7 +78,7 @@ class Alone:
         self._commands.stop()
 
 
-def describe(python: str, app: str) -> dict[str, Any]:
+def describe(python: str, app: str) -> Introduction:
     """What an app says of itself, asked in a process of its own."""
     argv = [python, "-m", "byrote.executor", "--app", app, "--describe"]
     try:
@@ -91,5 +90,9 @@ def describe(python: str, app: str) -> dict[str, Any]:
     if asked.returncode != 0:
         said = asked.stderr.decode("utf-8", "backslashreplace").strip()
         raise BadOption(said.splitlines()[-1] if said else f"{app} cannot be imported.")
-    told: dict[str, Any] = msgspec.json.decode(asked.stdout.splitlines()[-1])
-    return told
+    try:
+        return introduction_from(msgspec.json.decode(asked.stdout.splitlines()[-1]))
+    except (IndexError, msgspec.DecodeError, Garbled):
+        raise BadOption(
+            f"{' '.join(argv)} did not print what it must; does {app} print or end on import?"
+        ) from None

@@ -171,23 +171,29 @@ def timeout_fault(limit_ms: int, attempt: int, worker: str) -> Fault:
 
 
 def outcome_of(result: Result, attempt: int, worker: str) -> Outcome:
-    """Read a result on the supervisor's side."""
+    """Read a result on the supervisor's side; raises one of `words.GARBLED` if it is none."""
     output = usage = None
     if type(result[-1]) is dict:
         extra = result[-1]
-        usage = extra.pop("usage", None)
-        output = Output(**extra) if extra else None
+        usage = msgspec.convert(extra.pop("usage", None), dict[str, int] | None)
+        output = msgspec.convert(extra, Output) if extra else None
     match result[1]:
         case 0:  # RETURNED
+            if type(result[2]) is not str or type(result[3]) is not str:
+                raise TypeError("A result is a text and its hash.")
             return Succeeded(result[2], result[3], output, usage)
         case 1:  # RAISED
-            fault = Fault(**(result[2] | {"attempt": attempt, "worker": worker}))
+            fault = msgspec.convert(result[2] | {"attempt": attempt, "worker": worker}, Fault)
             after = None if result[3] is None else timedelta(microseconds=result[3])
             return Failed(fault, after=after, final=result[4], output=output, usage=usage)
         case 2:  # SNOOZED
             wait, event = result[3:5] if len(result) > 4 else (None, None)
+            if not isinstance(wait, str | None) or not isinstance(event, str | None):
+                raise TypeError("A wait and a signal have names.")
             return Snoozed(timedelta(microseconds=result[2]), output, usage, wait, event)
+        case 3:  # CANCELLED
+            return Cancelled(output, usage)
         case 5:  # RELEASED
             return Released(output, usage)
-        case _:
-            return Cancelled(output, usage)
+        case odd:
+            raise ValueError(f"No attempt ends as {odd!r}.")

@@ -66,6 +66,8 @@ class Child:
         """It is kept empty for a run that must be alone, or runs it."""
         self.deaf = False
         """Its end of the socket is closed: it has gone, or a task closed it."""
+        self.garbled: str | None = None
+        """What is wrong with something it has said; nothing it says is believed from then on."""
         self.finished = 0
         self.stopping: dict[int, float] = {}
         self.fates: dict[int, Outcome | None] = {}
@@ -106,9 +108,9 @@ class Child:
                 self._unsent.clear()
 
     def receive(self) -> list[list[Any]]:
-        """Every message that has arrived whole."""
+        """Every message that has arrived whole, unless it has said what nobody understands."""
         messages: list[list[Any]] = []
-        while True:
+        while self.garbled is None:
             try:
                 piece = self.link.recv(PIECE)
             except BlockingIOError:
@@ -118,9 +120,13 @@ class Child:
             if not piece:
                 self.deaf = True
                 return messages
-            messages += self._frames.feed(piece)
+            try:
+                messages += self._frames.feed(piece)
+            except ValueError as error:
+                self.garbled = str(error)
             if len(piece) < PIECE:
                 return messages
+        return messages
 
     def take(self, run: Leased, *, is_async: bool, now: float) -> int:
         """Give the run a slot of this hand."""

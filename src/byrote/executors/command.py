@@ -280,17 +280,18 @@ class Commands:
     def _hear(self, attempt: Attempt, word: bytes | None) -> Reports:
         if word is None:
             return []
-        if word.startswith(b"P"):
-            attempt.started(int(word[1:]))
+        kind, number = word[:1], _number(word)
+        if kind == b"P" and number is not None:
+            attempt.started(number)
             return []
-        match word[:1]:
-            case b"X":
-                outcome = attempt.settle(int(word[1:]))
-            case b"E":
-                outcome = attempt.refused(int(word[1:]))
-            case _:
-                outcome = attempt.lost()
-        self._drop(attempt, well=bool(word))
+        if kind == b"X" and number is not None:
+            outcome = attempt.settle(number)
+        elif kind == b"E" and number is not None:
+            outcome = attempt.refused(number)
+        else:
+            # It has gone, or says what nobody understands.
+            number, outcome = None, attempt.lost()
+        self._drop(attempt, well=number is not None)
         return [] if outcome is None else [(attempt.run, outcome)]
 
     def _drop(self, attempt: Attempt, *, well: bool = False) -> None:
@@ -329,3 +330,10 @@ class Commands:
                 elif now > run.deadline:
                     # The database may still take our word for it, if it hears it in time.
                     self._finish_off(attempt, Ending(Released()), b"K")
+
+
+def _number(word: bytes) -> int | None:
+    try:
+        return int(word[1:])
+    except ValueError:
+        return None

@@ -86,7 +86,7 @@ def pass_on(
     verb, payload = ask
     if asks is None:
         answer(False, "this executor has no database")
-    elif run is None or (run.id, run.attempt) != (payload["run"], payload["attempt"]):
+    elif run is None or (run.id, run.attempt) != (payload.get("run"), payload.get("attempt")):
         answer(False, None)
     else:
         asks.put(Ask(run, verb, payload, answer))

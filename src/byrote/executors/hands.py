@@ -18,12 +18,9 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from byrote.core.command import Command
 from byrote.core.errors import BadOption
-from byrote.core.event import HandEnded, HandStarted
-from byrote.core.memo import Memo
+from byrote.core.event import HandEnded, HandStarted, Troubled
 from byrote.core.outcome import Cancelled, Failed, Printing, Released
 from byrote.core.ports import Asks, Clock, Emit, Report, Room
 from byrote.core.provenance import Provenance, provenance_of
@@ -37,12 +34,16 @@ from byrote.executors.hand_options import HandOptions
 from byrote.executors.orphans import adopt_orphans, end_orphans
 from byrote.executors.roster import STOP_GRACE_S, Reports, Roster
 from byrote.executors.surroundings import FIXED
+from byrote.executors.words import (
+    Garbled,
+    Introduction,
+    Question,
+    introduction_from,
+    question_from,
+    reason_from,
+)
 
 TICK_S = 0.05
-PATIENCE_S = 1.0
-"""How long a run may wait behind others in a hand before it is given back for other workers."""
-SLOW_S = 0.05
-"""A task that has run this long is not worth waiting behind."""
 RESPAWN_MAX_S = 10.0
 
 
@@ -212,8 +213,8 @@ class Hands:
             for child in self._roster.children:
                 self._keep_deadlines(child, now)
                 self._recycle(child)
-            stranded = self._stranded(now)
-            late = self._waited_too_long(now)
+            stranded = [] if self._draining else self._roster.stranded(now)
+            late = self._roster.waited_too_long(now)
         self.submit(stranded)
         self._release(late)
 
@@ -240,24 +241,36 @@ class Hands:
                 child.send_more()
             self._watch_writers()
         for message in child.receive():
-            match message:
-                case ["done", results]:
-                    reports, again = self._roster.settle(child, results)
-                    self._tell(reports)
-                    self._elsewhere(again)
-                    if child.reserved:
-                        self._roster.attend()
-                case ["ask", asked]:
-                    self._ask(child, asked)
-                case ["ready", told]:
-                    self._welcome(child, told)
-                case ["refused", reason]:
-                    self._refusal = reason
-        if child.deaf:
+            try:
+                self._heed(child, message)
+            except Garbled as error:
+                child.garbled = child.garbled or str(error)
+            if child.garbled is not None:
+                what = f"hand {child.pid}, which said what nobody understands"
+                self._emit([Troubled(self._worker, what, child.garbled[:300])])
+                break
+        if child.deaf or child.garbled is not None:
             child.crash()
 
-    def _ask(self, child: Child, asked: list[Any]) -> None:
-        slot, number, verb, payload = asked
+    def _heed(self, child: Child, message: list[Any]) -> None:
+        match message:
+            case ["done", results]:
+                reports, again = self._roster.settle(child, results)
+                self._tell(reports)
+                self._elsewhere(again)
+                if child.reserved:
+                    self._roster.attend()
+            case ["ask", asked]:
+                self._ask(child, question_from(asked))
+            case ["ready", told] if not child.ready:
+                self._welcome(child, introduction_from(told))
+            case ["refused", reason] if not child.ready:
+                self._refusal = reason_from(reason)
+            case _:
+                raise Garbled("No message of a hand begins like this.")
+
+    def _ask(self, child: Child, asked: Question) -> None:
+        slot, number = asked.slot, asked.number
 
         def answer(ok: bool, said: Any) -> None:
             with self._roster.lock:
@@ -266,16 +279,15 @@ class Hands:
             if backed_up and not self._stopping:
                 self._nudge()
 
-        pass_on(self._asks, child.jobs.get(slot), (verb, payload), answer)
+        pass_on(self._asks, child.jobs.get(slot), (asked.verb, asked.payload), answer)
 
-    def _welcome(self, child: Child, told: dict[str, Any]) -> None:
-        self._roster.kinds = self._roster.kinds | told["tasks"]
-        self.url = told["url"]
-        self.commands = msgspec.convert(told["commands"], dict[str, Command])
-        self.ignores = told["ignores"]
-        self.surroundings = told["provenance"]
+    def _welcome(self, child: Child, told: Introduction) -> None:
+        self._roster.kinds = self._roster.kinds | told.tasks
+        self.url, self.commands = told.url, told.commands
+        self.surroundings = told.provenance
+        self.ignores = told.ignores
         doc = {**self.surroundings, "worker": self._about, "executor": "hand"}
-        found = provenance_of(doc, msgspec.convert(told["memos"], dict[str, Memo]))
+        found = provenance_of(doc, told.memos)
         self._failures = 0
         with self._roster.lock:
             # Hands that are alike share one, so that it is registered once.
@@ -303,26 +315,6 @@ class Hands:
                 self._roster.end_begun(child, slot, Released())
             if now > child.stopping.get(slot, now):
                 child.kill()
-
-    def _stranded(self, now: float) -> list[Leased]:
-        """Runs that wait behind a slow one while another hand is free."""
-        children = self._roster.children
-        if self._draining or not any(c.able and not c.running[False] for c in children):
-            return []
-        return [
-            run
-            for child in children
-            if child.running[False] > self._options.threads
-            for run in self._roster.take_back(child, child.unbegun(now - SLOW_S))
-        ]
-
-    def _waited_too_long(self, now: float) -> list[Leased]:
-        """Runs that wait here while another worker might be free."""
-        return [
-            run
-            for child in self._roster.children
-            for run in self._roster.take_back(child, child.unbegun(now - PATIENCE_S))
-        ]
 
     def _recycle(self, child: Child) -> None:
         """Retire a hand that has done enough or grown too large; stop it once it is idle."""

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from byrote.core.outcome import Outcome
+from byrote.core.outcome import Cancelled, Outcome
 from byrote.core.ports import Clock, Room
 from byrote.core.run import Leased
 from byrote.executors import call
@@ -17,7 +17,12 @@ from byrote.executors.child import Child, job_of
 from byrote.executors.output import inherit
 from byrote.executors.suspects import Suspects
 from byrote.executors.tempo import Tempos
+from byrote.executors.words import GARBLED
 
+PATIENCE_S = 1.0
+"""How long a run may wait behind others in a hand before it is given back for other workers."""
+SLOW_S = 0.05
+"""A task that has run this long is not worth waiting behind."""
 STOP_GRACE_S = 1.0
 """How long an async task may take to heed a cancellation before its hand is killed."""
 
@@ -31,6 +36,7 @@ class Roster:
         self, *, limits: dict[bool, int], max_tasks: int | None, worker: str, clock: Clock
     ) -> None:
         self._max_tasks = max_tasks
+        self._threads = limits[False]
         self._worker = worker
         self._clock = clock
         self._tempos = Tempos(clock, limits)
@@ -87,27 +93,25 @@ class Roster:
         counts = {False: 0, True: 0}
         provenance = child.provenance
         with self.lock:
-            for result in results:
-                slot = result[0]
-                if result[1] == call.DECLINED:
-                    again += self._declined(child, slot)
-                    continue
-                kind = child.kinds[slot]
-                run = child.drop(slot)
-                child.free.append(slot)
-                child.finished += 1
-                counts[kind] += 1
-                run.provenance = provenance
-                outcome = call.outcome_of(result, run.attempt, self._worker)
-                if child.fates:
-                    # An attempt that was stopped ends as we meant it to; one that came to its own
-                    # end just before is heard, unless nobody is to hear of it.
-                    fate = child.fates.pop(slot, outcome)
-                    if fate is None:
+            try:
+                for result in results:
+                    slot = result[0]
+                    if result[1] == call.DECLINED:
+                        again += self._declined(child, slot)
                         continue
-                    if result[1] == call.CANCELLED:
-                        outcome = inherit(fate, outcome)
-                reports.append((run, outcome))
+                    # Read before anything is changed: a result nobody understands leaves the run
+                    # where it was, for the burial.
+                    outcome = call.outcome_of(result, child.jobs[slot].attempt, self._worker)
+                    counts[child.kinds[slot]] += 1
+                    run = child.drop(slot)
+                    child.free.append(slot)
+                    child.finished += 1
+                    run.provenance = provenance
+                    fate = _fated(child, slot, outcome) if child.fates else outcome
+                    if fate is not None:
+                        reports.append((run, fate))
+            except GARBLED as error:
+                child.garbled = f"a result that is none: {error!r}"
             if self._max_tasks is not None and child.finished >= self._max_tasks:
                 child.retiring = True
         self._tempos.count(counts)
@@ -123,6 +127,8 @@ class Roster:
         child.send(["work", [job_of(slot, run)]])
 
     def _declined(self, child: Child, slot: int) -> list[Leased]:
+        if slot not in child.jobs and slot not in child.revoked:
+            raise LookupError(f"slot {slot!r} was declined, but not taken")
         child.free.append(slot)
         child.revoked.discard(slot)
         if slot not in child.jobs:
@@ -138,6 +144,25 @@ class Roster:
                 child.revoked.add(slot)
                 back.append(child.drop(slot))
         return back
+
+    def stranded(self, now: float) -> list[Leased]:
+        """Runs that wait behind a slow one while another hand is free; the caller's again."""
+        if not any(child.able and not child.running[False] for child in self.children):
+            return []
+        return [
+            run
+            for child in self.children
+            if child.running[False] > self._threads
+            for run in self.take_back(child, child.unbegun(now - SLOW_S))
+        ]
+
+    def waited_too_long(self, now: float) -> list[Leased]:
+        """Runs that wait here while another worker might be free; the caller's again."""
+        return [
+            run
+            for child in self.children
+            for run in self.take_back(child, child.unbegun(now - PATIENCE_S))
+        ]
 
     def take_back_all(self) -> list[Leased]:
         """Every run that has not begun."""
@@ -173,3 +198,15 @@ class Roster:
             child.send(["cancel", [slot]])
         else:
             child.kill()
+
+
+def _fated(child: Child, slot: int, outcome: Outcome) -> Outcome | None:
+    """What is reported of an attempt whose hand had some runs to be stopped; None for nothing.
+
+    One that was stopped ends as we meant it to; one that came to its own end just before is heard,
+    unless nobody is to hear of it.
+    """
+    fate = child.fates.pop(slot, outcome)
+    if fate is None:
+        return None
+    return inherit(fate, outcome) if isinstance(outcome, Cancelled) else outcome

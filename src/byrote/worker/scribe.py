@@ -50,7 +50,8 @@ class Scribe:
             while ask is not None:
                 if ask.verb in LEDGER:
                     batch.append(ask)
-                    size += len(ask.payload.get("result") or "")
+                    result = ask.payload.get("result")
+                    size += len(result) if isinstance(result, str) else 0
                 else:
                     self._others.put(ask)
                 if len(batch) >= NOTES_MAX or size >= CHARS_MAX:
@@ -66,19 +67,21 @@ class Scribe:
             return
         try:
             answers = self._load(asks) if asks[0].verb == "load" else self._note(asks)
-        except StoreRefused as error:
+        except (StoreRefused, KeyError, TypeError, ValueError) as error:
+            # A hand runs others' code: what it sends may be anything, and must not end the worker.
             self._serve_apart(asks, error)
             return
         for ask, answer in zip(asks, answers, strict=True):
             ask.answer(answer is not None, answer)
 
-    def _serve_apart(self, asks: Sequence[Ask], error: StoreRefused) -> None:
+    def _serve_apart(self, asks: Sequence[Ask], error: Exception) -> None:
         """One ask the store will not take must not hold back the others."""
         if len(asks) > 1:
             for ask in asks:
                 self._serve([ask])
         else:
-            asks[0].answer(False, str(error))
+            said = str(error) if isinstance(error, StoreRefused) else repr(error)
+            asks[0].answer(False, said)
 
     def _load(self, asks: Sequence[Ask]) -> list[list[Any]]:
         ledgers: dict[str, list[StepRow]] = {ask.run.id: [] for ask in asks}
