@@ -26,21 +26,24 @@ class Nest:
 
     def spawn(self, request: Mapping[str, Any], fds: Sequence[int]) -> socket.socket:
         """Have a command started; gives its warden's socket. OSError: it cannot be done."""
-        asked = memory_file(json.dumps(request).encode())
+        word, files = b"R" + json.dumps(request).encode(), list[int]()
+        if len(word) > nest.REQUEST_MAX:
+            word, files = b"R", [memory_file(word[1:])]
         try:
             while self._idle:
                 warden = self._idle.pop()
                 try:
-                    socket.send_fds(warden, [b"R"], [asked, *fds])
+                    socket.send_fds(warden, [word], [*files, *fds])
                 except OSError:
                     warden.close()  # Somebody killed it while it had nothing to do.
                 else:
                     return warden
             warden = self._hire()
-            socket.send_fds(warden, [b"R"], [asked, *fds])
+            socket.send_fds(warden, [word], [*files, *fds])
             return warden
         finally:
-            os.close(asked)
+            for fd in files:
+                os.close(fd)
 
     def release(self, warden: socket.socket, *, well: bool) -> None:
         """Take a warden back when its command has ended; one that is not well is given up."""
