@@ -12,7 +12,7 @@ from byrote.store.sync import fetch
 from tests.cli.console import Process, byrote
 from tests.replay.conftest import APP, CHANGED, Execute
 from tests.support import Db, count, row_of, run_of
-from tests.worker.harness import ROOT, StartWorker, until
+from tests.worker.harness import ROOT, Marks, StartWorker, until
 
 pytestmark = pytest.mark.timeout(120)
 NEVER = "01932c4e-8d5b-7a90-b1c2-3d4e5f607182"
@@ -102,6 +102,22 @@ def test_a_task_that_takes_its_process_down_is_compared_too(url: str, execute: E
 
     assert run.faults[-1]["kind"] == "crashed"
     assert (said.code, said.out.split()[0]) == (0, "same"), said.out
+
+
+def test_in_hands_steps_are_recited_and_live_ones_executed(
+    url: str, db: Db, execute: Execute, marks: Marks
+) -> None:
+    [run] = execute(("fewer_steps", [marks.path]))
+    words = ("replay", run.id, "--verify", "--app", APP)
+    before = list(marks.words)
+
+    assert byrote(*words, url=url).code == 0
+    assert marks.words == before
+    assert byrote(*words, "--live-steps", url=url).code == 0
+    assert marks.words == before * 2
+    refused = byrote("replay", run.id, "--verify", "--app", CHANGED, url=url)
+    assert (refused.code, "is the end of the task now" in refused.out) == (1, True)
+    assert count(db, "byrote_steps") == 4
 
 
 def test_no_other_worker_gets_to_see_a_shadow(

@@ -6,7 +6,20 @@ from typing import Any, assert_type
 
 import psycopg
 
-from byrote import App, Artifact, Context, Retry, Run, RunHandle, Spec, Status, TaskHandle
+from byrote import (
+    App,
+    Artifact,
+    Context,
+    Differs,
+    NotReplayable,
+    Retry,
+    Run,
+    RunHandle,
+    Same,
+    Spec,
+    Status,
+    TaskHandle,
+)
 
 app = App("postgresql://host/db", queues=["mail"])
 
@@ -36,7 +49,7 @@ def mail(ctx: Context, to: str) -> dict[str, int]:
     return {to: ctx.attempt}
 
 
-@app.task(name="shop.count", priority=5, memo="7d")
+@app.task(name="shop.count", priority=5, memo="7d", replay_ignore=["$.at"])
 async def count(things: list[str]) -> int:
     return len(things)
 
@@ -67,6 +80,8 @@ async def stepped_later(ctx: Context) -> int:
     return 1
 
 
+assert_type(app.replay("id", ignore=["$.at"], live_steps=True), Same | Differs | NotReplayable)
+assert_type(app.replay(task="add", last=5, jobs=2), list[Same | Differs | NotReplayable])
 assert_type(app.signal("id", "paid", {"cents": 5}), bool)
 assert_type(add.enqueue(1), RunHandle[int])
 assert_type(add.enqueue(1, b=2).result(timeout=10), int)
@@ -95,6 +110,8 @@ fetch.enqueue(1)  # type: ignore[arg-type]
 knows.enqueue()  # type: ignore[call-arg]
 mail.enqueue(3)  # type: ignore[arg-type]
 count.enqueue(things="a", more=1)  # type: ignore[call-arg, arg-type]
+app.replay("id", task="add")  # type: ignore[call-overload]
+app.replay("id", jobs=2)  # type: ignore[call-overload]
 
 
 async def later(connection: psycopg.AsyncConnection[Any]) -> None:
