@@ -211,6 +211,7 @@ def test_shadows_are_listed_only_when_asked_and_shown_with_their_original(
     [shadow] = fetch(db, replay.replays(run.id))
 
     assert [row["id"] for row in byrote("runs", "list", "--json", url=url).objects] == [run.id]
+    assert [row["queue"] for row in byrote("queues", "--json", url=url).objects] == ["default"]
     listed = byrote("runs", "list", "--shadow", "--json", url=url).objects
     assert [(row["id"], row["shadow"]) for row in listed] == [(shadow.id, True), (run.id, False)]
     assert f"{shadow.id} (shadow, SUCCESSFUL)" in byrote("runs", "show", run.id, url=url).out

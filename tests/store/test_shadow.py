@@ -9,7 +9,18 @@ from byrote.assembly.identity import new_id
 from byrote.store import queries, replay
 from byrote.store.sync import fetch
 from byrote.testing import FakeClock
-from tests.support import Db, claim, count, enqueue, finish, history, row_of, run_of, success
+from tests.support import (
+    Db,
+    claim,
+    count,
+    enqueue,
+    finish,
+    history,
+    register,
+    row_of,
+    run_of,
+    success,
+)
 from tests.support import verdict as judged
 
 QUEUE = "shadow-1"
@@ -85,6 +96,12 @@ def test_no_list_and_no_count_has_shadows_unless_asked(db: Db) -> None:
     assert [row.queue for row in fetch(db, queries.queues())] == []
     assert fetch(db, queries.latest_by_hash(run_of(db, original).spec_hash)) == [original]
     assert fetch(db, replay.originals("t", limit=10)) == [original]
+
+
+def test_the_queues_of_replays_are_not_listed_when_their_workers_have_gone(db: Db) -> None:
+    register(db, "w", "byrote.shadow.1", "mail")
+
+    assert [row.queue for row in fetch(db, queries.queues())] == ["mail"]
 
 
 def test_a_shadow_is_not_enqueued_again_for_real(db: Db) -> None:

@@ -36,6 +36,7 @@ from byrote.core.run import Run
 from byrote.executors.rehearsal import Part, Rehearsal
 from byrote.store import queries, replay
 from byrote.store.lines import Lines
+from byrote.store.rows import Environment
 from byrote.store.sync import Store
 from byrote.worker.means import Means
 from byrote.worker.worker import Worker, WorkerOptions
@@ -107,7 +108,8 @@ class Stage:
         self._started = threading.Event()
         self._failure: BaseException | None = None
         self._pending: dict[str, Run] = {}
-        self.queue = f"shadow-{new_token()}"
+        self._environments: dict[int, Environment] = {}
+        self.queue = f"byrote.shadow.{new_token()}"
         name = worker_id()
         own: Asks = SimpleQueue()
         asked: Asks = SimpleQueue()
@@ -225,9 +227,15 @@ class Stage:
                 if run is not None and run.finished:
                     return self._judge(self._pending.pop(shadow), run)
 
+    def _environments_of(self, *runs: Run) -> dict[int, Environment]:
+        # Of a task's runs most were executed by the same few.
+        if not set().union(*map(_numbers, runs)) <= self._environments.keys():
+            self._environments |= environments(self._store, *runs)
+        return self._environments
+
     def _judge(self, original: Run, shadow: Run) -> Replayed:
         del self._rehearsal.cast[shadow.id]
-        found = environments(self._store, original, shadow)
+        found = self._environments_of(original, shadow)
         ignored = [*self._options.ignore, *self._ignores().get(key_of(original), ())]
         return judge_replay(
             original,
@@ -236,6 +244,10 @@ class Stage:
             artifacts=self._prompter.artifacts(shadow.id, original.id),
             provenances=(last_doc(original, found), last_doc(shadow, found)),
         )
+
+
+def _numbers(run: Run) -> set[int]:
+    return {number for number in run.provenance if number is not None}
 
 
 def _altered(step: StepRow) -> bool:

@@ -1,7 +1,9 @@
--- Announce a worker, and make sure its queues have a row to be paused by.
+-- Announce a worker, and make sure its queues have a row to be paused by. The queues of replays come and go: they have none.
 with known as (
   insert into byrote_queues (queue_name)
-  select unnest(%(queues)s::text[])
+  select queue_name
+  from unnest(%(queues)s::text[]) as served (queue_name)
+  where not starts_with(queue_name, 'byrote.shadow.')
   on conflict do nothing
 )
 insert into byrote_workers (
