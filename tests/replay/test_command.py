@@ -132,6 +132,21 @@ def test_no_other_worker_gets_to_see_a_shadow(
     assert run_of(db, said.object["replay"]).worker_ids != [other.name]
 
 
+def test_two_gates_at_once_do_not_get_in_each_others_way(
+    url: str, db: Db, execute: Execute, tmp_path: Path
+) -> None:
+    """Two processes, two codes, the same runs."""
+    runs = execute(*(("price", [net]) for net in (98, 99)))
+    words = ("replay", "--task", "price", "--verify", "--jobs", "2", "--json", "--app")
+    more = {"url": url, "folder": tmp_path, "PYTHONPATH": str(ROOT)}
+    with Process(*words, APP, **more) as old, Process(*words, CHANGED, **more) as new:
+        answers = old.ended(), new.ended()
+
+    assert [answer.code for answer in answers] == [0, 3]
+    for run in runs:
+        assert len(fetch(db, replay.replays(run.id))) == 2
+
+
 def test_broken_off_it_leaves_nothing_under_way(
     url: str, db: Db, execute: Execute, tmp_path: Path
 ) -> None:

@@ -44,7 +44,7 @@ from byrote.worker.worker import Worker, WorkerOptions
 JOBS_MAX = 1_000
 LAST = 500
 """Runs of a task that are replayed when nobody says how many."""
-LAST_MAX = 100_000
+LAST_MAX = 10_000
 AHEAD = 2
 """Shadow runs per job that are enqueued or under way."""
 LOOK_S = 0.5

@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: MIT
 """Verdicts on replays as JUnit XML, which every CI system shows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from byrote.cli.diff import change_line, summary
 from byrote.cli.show import printable
 from byrote.core.replay import Differs, NotReplayable, Replayed
 
+CHANGES_MAX = 20
+"""Differences of each part of a run that are told."""
 
-def junit_xml(name: str, verdicts: Sequence[Replayed], seconds: float) -> str:
-    """One test case per run: a failure where it differs, an error where it cannot be replayed."""
-    failures = sum(isinstance(verdict, Differs) for verdict in verdicts)
-    errors = sum(isinstance(verdict, NotReplayable) for verdict in verdicts)
+
+def suite_of(name: str, cases: Sequence[str], counts: Mapping[str, int], seconds: float) -> str:
+    """The whole document: a case per run, failed where it differs, in error where it cannot."""
     head = (
-        f"<testsuite name={_quoted(f'byrote replay {name}')} tests={_quoted(len(verdicts))} "
-        f"failures={_quoted(failures)} errors={_quoted(errors)} time={_quoted(f'{seconds:.3f}')}>"
+        f"<testsuite name={_quoted(f'byrote replay {name}')} tests={_quoted(len(cases))} "
+        f"failures={_quoted(counts['differs'])} errors={_quoted(counts['not replayable'])} "
+        f"time={_quoted(f'{seconds:.3f}')}>"
     )
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', head, *map(_case, verdicts), "</testsuite>"]
-    return "\n".join(lines) + "\n"
+    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *cases, "</testsuite>", ""])
 
 
-def _case(verdict: Replayed) -> str:
+def case_of(verdict: Replayed) -> str:
+    """One run."""
     head = f"  <testcase classname={_quoted(verdict.task or '')} name={_quoted(verdict.original)}"
     match verdict:
         case NotReplayable(why=why, reason=reason):
@@ -46,7 +48,7 @@ def _text(verdict: Differs) -> str:
     lines = [f"status: {verdict.status[0]} -> {verdict.status[1]}"]
     for name, part in parts.items():
         if part:
-            lines += [name, *map(change_line, part.changes)]
+            lines += [name, *map(change_line, part.changes[:CHANGES_MAX])]
     return _clean("\n".join(lines))
 
 

@@ -33,12 +33,12 @@ Examples: byrote replay 01932c4e-8d5b-7a90-b1c2-3d4e5f607182 --wait
     "--ignore", multiple=True, metavar="PATH", help="What of the result does not count: $.at"
 )
 @click.option("--task", metavar="NAME", help="Verify the newest runs of this task.")
-@click.option("--last", type=click.IntRange(1, 100_000), help="How many; 500 if absent.")
+@click.option("--last", type=click.IntRange(1, 10_000), help="How many; 500 if absent.")
 @click.option("--since", type=Moment(), help="Only what ended since: 24h, or an ISO time.")
 @click.option("--failed", is_flag=True, help="Only runs that failed.")
 @click.option("--jobs", type=click.IntRange(1, 1000), help="How many at once; 1 if absent.")
 @click.option(
-    "--junit", type=click.Path(dir_okay=False, writable=True), help="Write JUnit XML there."
+    "--junit", type=click.File("w", encoding="utf-8", lazy=False), help="Write JUnit XML there."
 )
 def replay(
     which: str | None,

@@ -5,19 +5,18 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 import msgspec
 
 from byrote.assembly.clock import monotonic
-from byrote.assembly.replay import ReplayOptions, choose, find, open_stage
+from byrote.assembly.replay import LAST_MAX, ReplayOptions, choose, find, open_stage
 from byrote.assembly.settings import resolve
 from byrote.cli.database import open_app, whole_id
 from byrote.cli.diff import print_change, summary
 from byrote.cli.failure import CHECK_FAILED, FAILED, NOT_FOUND
-from byrote.cli.junit import junit_xml
+from byrote.cli.junit import case_of, suite_of
 from byrote.cli.options import is_hash
 from byrote.cli.show import coloured, print_json, printable
 from byrote.core.diff import Changes
@@ -41,7 +40,7 @@ def verify_runs(
     live_steps: bool,
     ignore: Sequence[str],
     jobs: int | None,
-    junit: str | None,
+    junit: TextIO | None,
     **chosen: Any,
 ) -> None:
     """Verify one run, or the newest of a task, and end with the exit code that says how it went."""
@@ -55,17 +54,21 @@ def verify_runs(
     with open_app(url) as opened:
         wanted = _wanted(opened.store, which, task, **chosen)
         began = monotonic()
-        verdicts: list[Replayed] = []
+        counts: Counter[str] = Counter()
+        cases: list[str] = []
         if wanted:
             with open_stage(settings.app, settings, opened.store, options) as stage:
                 watched = _watched(stage.perform(wanted), len(wanted), quiet=task is None)
-                verdicts = list(_printed(watched, as_json=as_json, alone=task is None))
+                for verdict in _printed(watched, as_json=as_json, alone=task is None):
+                    counts[word_of(verdict)] += 1
+                    if junit is not None:
+                        cases.append(case_of(verdict))
     seconds = monotonic() - began
     if junit is not None:
-        Path(junit).write_text(junit_xml(task or "run", verdicts, seconds), encoding="utf-8")
+        junit.write(suite_of(task or "run", cases, counts, seconds))
     if task is not None:
-        _summarise(task, verdicts, seconds, as_json=as_json)
-    click.get_current_context().exit(_code(verdicts))
+        _summarise(task, counts, seconds, as_json=as_json)
+    click.get_current_context().exit(_code(counts))
 
 
 def _wanted(
@@ -78,17 +81,18 @@ def _wanted(
     failed: bool,
 ) -> list[str]:
     if task is not None:
-        return choose(store, task, last=last, since=since, failed=failed)
+        found = choose(store, task, last=last, since=since, failed=failed)
+        if len(found) == LAST_MAX:
+            click.echo(f"byrote: only the newest {LAST_MAX:,} are replayed.", err=True)
+        return found
     named = str(which)
     return [find(store, named if is_hash(named) else whole_id(store, named))]
 
 
-def _code(verdicts: Sequence[Replayed]) -> int:
-    if not verdicts:
+def _code(counts: Counter[str]) -> int:
+    if not counts:
         return NOT_FOUND
-    if any(isinstance(verdict, Differs) for verdict in verdicts):
-        return CHECK_FAILED
-    return FAILED if any(isinstance(verdict, NotReplayable) for verdict in verdicts) else 0
+    return CHECK_FAILED if counts["differs"] else FAILED if counts["not replayable"] else 0
 
 
 def _watched(verdicts: Iterable[Replayed], whole: int, *, quiet: bool) -> Iterator[Replayed]:
@@ -167,14 +171,14 @@ def _show_part(name: str, part: Changes) -> None:
         click.echo("  … and more")
 
 
-def _summarise(task: str, verdicts: Sequence[Replayed], seconds: float, *, as_json: bool) -> None:
-    counts = Counter(map(word_of, verdicts))
+def _summarise(task: str, counts: Counter[str], seconds: float, *, as_json: bool) -> None:
+    whole = counts.total()
     if as_json:
         found = {word.replace(" ", "_"): counts[word] for word in COLOURS}
-        print_json({"task": task, "replayed": len(verdicts), **found, "seconds": round(seconds, 3)})
-    elif verdicts:
+        print_json({"task": task, "replayed": whole, **found, "seconds": round(seconds, 3)})
+    elif whole:
         told = ", ".join(f"{counts[word]} {word}" for word in COLOURS if counts[word])
-        runs = "1 run" if len(verdicts) == 1 else f"{len(verdicts):,} runs"
+        runs = "1 run" if whole == 1 else f"{whole:,} runs"
         click.echo(f"{runs} of {task} replayed in {seconds:.1f} s: {told}.")
     else:
         click.echo(f"No run of {task} that has ended by itself matches.", err=True)
