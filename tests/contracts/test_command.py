@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from byrote.core.codec import unpack
-from byrote.core.command import Command, Limits
+from byrote.core.command import Command, Limits, Payload
 from byrote.core.outcome import Cancelled, Disrupted, Failed, Fault, Released, Succeeded
 from tests.executors.commands import OK, make_commands, shell
 from tests.worker.bench import Bench
@@ -288,3 +288,55 @@ def test_a_command_that_kills_its_warden_goes_down_and_is_given_back(
     assert isinstance(outcome, Disrupted)
     pids = [int(pid) for pid in marks.read_text().split()]
     until(lambda: not any(map(alive, pids)))
+
+
+def test_a_warden_whose_nest_has_gone_still_takes_its_command_along(
+    start: Start, tmp_path: Path
+) -> None:
+    """Nobody is left to clear up after it, so the kernel must."""
+    marks = tmp_path / "marks"
+    script = (
+        f"[ -e {tmp_path}/go ] || {{ {OK}; exit; }}; echo $$ > {marks}; kill -9 $PPID; sleep 60"
+    )
+    bench = start(x=shell(script))
+    assert isinstance(bench.run("x"), Succeeded)
+    nest = bench.executor._nest._process  # type: ignore[attr-defined]
+    os.kill(nest.pid, signal.SIGKILL)
+    nest.wait()
+    (tmp_path / "go").touch()
+
+    assert isinstance(bench.run("x"), Disrupted)
+    until(lambda: not alive(int(marks.read_text())))
+
+
+@pytest.mark.parametrize("size", [10, 30_000, 60_000, 120_000])
+def test_a_request_may_be_longer_than_a_packet(start: Start, size: int) -> None:
+    bench = start(x=shell("""printf '{"ok":true,"result":%d}' ${#4} >&3""", payload="argv"))
+    run = bench.lease("x", "a" * size)
+
+    assert unpack(bench.settle([run])[run.id].text) == len(run.spec_json)
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(files=100)], ids=["spawned", "forked"])
+def test_a_command_starts_with_all_signals_at_their_defaults(start: Start, limits: Limits) -> None:
+    look = "awk '/^Sig(Ign|Blk)/ {print $2}' /proc/self/status >&2"
+    outcome = start(x=shell(f"{look}; {OK}", limits=limits)).run("x")
+
+    # 32 and 33 are the C library's own.
+    masks = [int(mask, 16) & ~(3 << 31) for mask in outcome.output.stderr.split()]
+    assert masks == [0, 0]
+
+
+@pytest.mark.parametrize("mode", ["stdin", "file", "argv"])
+def test_a_worker_says_how_commands_are_fed_that_do_not_say_so(mode: Payload) -> None:
+    """What Byrote adds to the command line is counted; a command that has chosen keeps its way."""
+    count = shell("""printf '{"ok":true,"result":%d}' $# >&3""")
+    chosen = shell("""printf '{"ok":true,"result":"%s"}' "$1" >&3""", payload="argv-payload")
+    bench = Bench(make_commands({"x": count, "y": chosen}, payload=mode))
+
+    added = {"stdin": 0, "file": 2, "argv": 4}
+    assert unpack(bench.run("x").text) == added[mode]
+    assert unpack(bench.run("y").text) == "--payload"
+    # Our own executor reads them all.
+    assert unpack(bench.run("echo", [1.5]).text) == [1.5]
+    bench.close()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from byrote.assembly.clock import monotonic
-from byrote.core.command import Command
+from byrote.core.command import Command, Payload
 from byrote.executors.command import CommandOptions, Commands
 from tests.worker.harness import ROOT
 
@@ -24,10 +24,13 @@ def make_commands(
     *,
     app: str = "tests.tasks.fates:app",
     concurrency: int = 10,
+    payload: Payload = "stdin",
     **environment: str,
 ) -> Commands:
     """Commands for these tasks, version 1; every other task goes to our own executor."""
-    options = CommandOptions(concurrency=concurrency, python=sys.executable, app=app)
+    options = CommandOptions(
+        concurrency=concurrency, python=sys.executable, app=app, payload=payload
+    )
     made = Commands(
         options,
         worker="w",

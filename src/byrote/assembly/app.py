@@ -129,7 +129,7 @@ class App:
         name: str,
         argv: Sequence[str],
         *,
-        payload: Payload = "stdin",
+        payload: Payload | None = None,
         env: Sequence[str] = (),
         cwd: str | None = None,
         limits: Limits | None = None,

@@ -108,6 +108,7 @@ def build_executor(
         concurrency=hands or os.cpu_count() or 1,
         python=settings.python_path or sys.executable,
         app=app if isinstance(app, str) else path_of(app),
+        payload=settings.payload_mode,
     )
     commands = Commands(options, worker=name, clock=monotonic, about=said)
     match settings.executor:

@@ -50,6 +50,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of memory above which a hand is replaced."""
     executor: Literal["hand", "inline", "command", "container"] = "hand"
     """Where tasks execute that do not say so themselves."""
+    payload_mode: Literal["stdin", "file", "argv"] = "stdin"
+    """How commands get their spec that do not say so themselves."""
     deterministic: bool = True
     """Hands have a fixed hash seed, time zone and locale, and tasks a seeded `random`."""
     python_path: str | None = None
@@ -271,6 +273,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "max_tasks": _count(1, 1_000_000_000),
     "max_rss": read_size,
     "executor": _one_of("hand", "inline", "command", "container"),
+    "payload_mode": _one_of("stdin", "file", "argv"),
     "log_format": _one_of("auto", "text", "json"),
     "log_level": _one_of("debug", "info", "warning", "error"),
     "payload_max": read_payload_max,

@@ -55,6 +55,11 @@ COUNT = click.IntRange(min=1)
     type=click.Choice(["hand", "inline", "command", "container"]),
     help="Where tasks execute.",
 )
+@click.option(
+    "--payload-mode",
+    type=click.Choice(["stdin", "file", "argv"]),
+    help="How commands get their spec that do not say so.",
+)
 @click.option("--claims", type=click.Choice(["durable", "fast"]), help="Fast skips the disk wait.")
 @click.option("--no-listen", is_flag=True, help="Only poll; for poolers that cannot LISTEN.")
 @click.option("--worker-id", metavar="ID", help="A name of your own; unique per start if absent.")

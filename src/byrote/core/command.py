@@ -71,7 +71,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     argv: Sequence[str] = ()
     """The program and its arguments; empty: `python -m byrote.executor` for the worker's app."""
-    payload: Payload = "stdin"
+    payload: Payload | None = None
+    """How spec and context reach it; absent: as its worker says (`--payload-mode`), by stdin."""
     env: Sequence[str] = ()
     """Names of the worker's environment variables that it may see."""
     cwd: str | None = None
@@ -80,7 +81,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     container: Container | None = None
 
     def __post_init__(self) -> None:
-        if self.payload not in PAYLOADS:
+        if self.payload not in (None, *PAYLOADS):
             raise BadOption(f"A payload goes by {', '.join(PAYLOADS)}, not by {self.payload!r}.")
         _as_tuple(self, "argv")
         _as_tuple(self, "env")

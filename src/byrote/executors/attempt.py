@@ -185,7 +185,7 @@ class Attempt:
             said_cut=self._said_cut,
             stdout_cut=self._stdout.dropped > 0,
             closed=self._closed,
-            bare=self.plan.payload.startswith("argv"),
+            bare=self.plan.payload in {"argv", "argv-payload"},
             attempt=self.run.attempt,
             worker=self._worker,
         )

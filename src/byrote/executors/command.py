@@ -21,12 +21,13 @@ from typing import Any
 
 import msgspec
 
-from byrote.core.command import Command
+from byrote.core.command import Command, Payload
 from byrote.core.outcome import Cancelled, Disrupted, Fault, Outcome, Printing, Released
 from byrote.core.ports import Clock, Report, Room
 from byrote.core.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
 from byrote.executors.attempt import FIXED, Attempt, Ending
+from byrote.executors.container import passes_descriptors
 from byrote.executors.spawn import Nest
 
 TICK_S = 0.05
@@ -47,6 +48,8 @@ class CommandOptions(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     app: str
     """`module:name` of the app that `python -m byrote.executor` imports."""
+    payload: Payload = "stdin"
+    """How commands are fed that do not say so themselves."""
 
 
 class Commands:
@@ -88,6 +91,11 @@ class Commands:
         self._plans = {key: self._completed(plan) for key, plan in plans.items()}
 
     def _completed(self, plan: Command) -> Command:
+        if plan.payload is None:
+            # A file is a descriptor, which not every container passes on.
+            fits = self._options.payload != "file" or passes_descriptors(plan.container)
+            payload = self._options.payload if fits else "stdin"
+            plan = msgspec.structs.replace(plan, payload=payload)
         if plan.argv:
             return plan
         argv = (self._options.python, "-m", "byrote.executor", "--app", self._options.app)
