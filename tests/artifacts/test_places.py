@@ -4,15 +4,18 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from obstore.store import LocalStore, MemoryStore
 
 from byrote.artifacts.directory import ASIDE, NEW, Directory
+from byrote.artifacts.objects import PART, Objects
 from byrote.artifacts.place import Place, open_place, pieces, place_for
 from byrote.core.artifact import ArtifactRefused, UnknownArtifact
 from byrote.core.errors import BadOption
+from tests.artifacts.bucket import NAME, open_bucket
 
 DATA = b"some content" * 100_000
 DIGEST = hashlib.sha256(DATA).hexdigest()
@@ -30,15 +33,22 @@ def nothing(hashes: Sequence[str]) -> list[str]:
     return []
 
 
-@pytest.fixture(params=["directory", "memory", "local"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    if request.param == "directory":
-        return Directory(tmp_path)
-    stores = pytest.importorskip("obstore.store", reason="needs byrote[s3]: obstore is missing")
-    from byrote.artifacts.objects import Objects  # noqa: PLC0415 -- needs obstore.
-
-    made = stores.MemoryStore() if request.param == "memory" else stores.LocalStore(str(tmp_path))
-    return Objects(made, "test://")
+@pytest.fixture(params=["directory", "memory", "local", "s3"])
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Place]:
+    match request.param:
+        case "directory":
+            yield Directory(tmp_path)
+        case "memory":
+            yield Objects(MemoryStore(), "test://")
+        case "local":
+            yield Objects(LocalStore(str(tmp_path)), "test://")
+        case _:
+            with open_bucket() as bucket:
+                for name, value in bucket.environment.items():
+                    monkeypatch.setenv(name, value)
+                yield Objects.at(f"s3://{NAME}/folder/home")
 
 
 def test_a_content_is_found_by_its_hash(place: Place) -> None:
@@ -169,13 +179,43 @@ def test_databases_that_share_a_place_have_their_own_part_of_it(tmp_path: Path) 
 
 
 def test_a_url_no_driver_knows_is_refused() -> None:
-    pytest.importorskip("obstore", reason="needs byrote[s3]: obstore is missing")
     with pytest.raises(BadOption, match="nonsense"):
         open_place("nonsense://bucket/folder")
 
 
+def test_a_large_content_goes_to_s3_in_parts_and_appears_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = b"x" * (2 * PART + 1)
+    with open_bucket() as bucket:
+        for name, value in bucket.environment.items():
+            monkeypatch.setenv(name, value)
+        place = Objects.at(f"s3://{NAME}/large/home")
+        digest, size = place.store(lambda: pieces(data))
+
+        assert size == len(data)
+        assert list(bucket.objects) == [f"large/home/{digest[:2]}/{digest}"]
+        assert bucket.asked.count("PUT partNumber,uploadId") == 3
+        assert b"".join(place.read(digest)) == data
+
+
+def test_sweeping_s3_looks_at_every_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"00{n:062x}" for n in range(7)]
+    with open_bucket() as bucket:
+        for name, value in bucket.environment.items():
+            monkeypatch.setenv(name, value)
+        place = Objects.at(f"s3://{NAME}/pages/home")
+        for name in names:
+            bucket.objects[f"pages/home/00/{name}"] = (b"", datetime(2020, 1, 1, tzinfo=UTC))
+        removed = place.sweep(
+            0, lambda hashes: set(hashes) - {names[0], names[6]}, grace=DAY, page=3
+        )
+
+        assert removed == 2
+        assert [name for name in names if not place.has(name)] == [names[0], names[6]]
+
+
 def test_an_s3_url_names_a_bucket_and_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("obstore", reason="needs byrote[s3]: obstore is missing")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
 
     assert place_for("s3://bucket/folder/", "home").url == "s3://bucket/folder/home"

@@ -13,6 +13,7 @@ from byrote.core.artifact import COUNT_MAX, ArtifactDamaged, UnknownArtifact
 from byrote.core.errors import UnknownRun
 from byrote.core.run import Run
 from byrote.core.state import Status
+from tests.artifacts.bucket import NAME, open_bucket
 from tests.artifacts.storing import LARGE
 from tests.support import count
 from tests.worker.harness import (
@@ -221,3 +222,27 @@ def test_unknown_runs_and_names_are_told_apart(app: App, db: Database) -> None:
         app.run(run_id).artifact("x")
     with pytest.raises(UnknownRun):
         app.run("01932c4e-8d5b-7a90-b1c2-3d4e5f607182").artifacts()
+
+
+@EXECUTORS
+def test_what_is_large_may_lie_in_s3(
+    *,
+    app: App,
+    db: Database,
+    start_worker: StartWorker,
+    monkeypatch: pytest.MonkeyPatch,
+    executor: str,
+) -> None:
+    with open_bucket() as bucket:
+        for name, value in bucket.environment.items():
+            monkeypatch.setenv(name, value)
+        where = f"s3://{NAME}/{executor}"
+        start_worker(TASKS, artifacts=where, executor=executor)
+        [run] = await_end(db, send_one(db, spec("large", "a")))
+        assert run.status is Status.SUCCESSFUL, run.faults
+        [artifact] = app.run(run.id).artifacts()
+
+        assert artifact.place.startswith(where)
+        assert artifact.read() == b"a" * LARGE
+        [name] = bucket.objects
+        assert name.endswith(f"{artifact.hash[:2]}/{artifact.hash}")
