@@ -138,6 +138,16 @@ def test_artifacts_are_compared_by_hash_and_stored_once(
     assert count(db, "byrote_artifact_blobs") == 1
 
 
+def test_what_an_artifact_is_refused_for_it_is_refused_for_again(
+    execute: Execute, here: App
+) -> None:
+    taken, stored = execute(("stored_twice", []), ("a_report", []))
+
+    assert taken.faults[-1]["type"] == "byrote.core.artifact.ArtifactRefused"
+    assert isinstance(here.replay(taken.id), Same)
+    assert isinstance(here.replay(stored.id), Same)
+
+
 def test_retries_of_the_original_are_not_repeated(db: Db, execute: Execute, here: App) -> None:
     [run] = execute(("identity", []), retry=NOW)
     verdict = here.replay(run.id)

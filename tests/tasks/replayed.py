@@ -142,6 +142,17 @@ def effect(ctx: Context, url: str) -> int:
 
 
 @app.task
+def stored_twice(ctx: Context) -> None:
+    ctx.artifact("a", b"1")
+    ctx.artifact("a", b"2")
+
+
+@app.task
+async def a_report(ctx: Context) -> None:
+    await ctx.aartifact("a", b"1")
+
+
+@app.task
 def report(ctx: Context, size: int) -> str:
     small = ctx.artifact("small.txt", b"some text", "text/plain")
     large = ctx.artifact("large.bin", b"x" * size)

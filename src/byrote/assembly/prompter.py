@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from byrote.core.artifact import Entry
+from byrote.core.artifact import COUNT_MAX, ArtifactRefused, Entry
 from byrote.core.diff import Changes, diff
 from byrote.core.errors import ByroteError
 from byrote.core.ports import Ask, Asks
@@ -22,6 +22,7 @@ from byrote.executors.rehearsal import Guise
 from byrote.store import artifacts as kept
 from byrote.store import queries, replay
 from byrote.store.sync import Store
+from byrote.worker.artifacts import refusal
 
 
 class Prompter:
@@ -66,9 +67,11 @@ class Prompter:
                 continue
             try:
                 said = True, self._answer(guise, ask)
+            except ArtifactRefused as error:
+                said = False, str(error)
             except (psycopg.Error, ByroteError) as error:
                 said = False, f"The record could not be read: {type(error).__name__}"
-            except (KeyError, TypeError, ValueError) as error:
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
                 # A hand runs others' code: what it sends may be anything.
                 said = False, f"{ask.verb!r} was not understood: {error!r}"
             ask.answer(*said)
@@ -86,8 +89,14 @@ class Prompter:
         raise ValueError("a replay has no answer to this")
 
     def _compared(self, guise: Guise, asked: Mapping[str, Any]) -> list[str]:
-        self._made.setdefault(guise.leased.id, {})[asked["name"]] = asked["hash"].hex()
-        there = _newest(self._store.all(kept.artifacts(guise.id))).get(asked["name"])
+        name, digest = asked["name"], asked["hash"].hex()
+        made = self._made.setdefault(guise.leased.id, {})
+        if made.get(name, digest) != digest:
+            raise refusal("taken", name)
+        if len(made) == COUNT_MAX and name not in made:
+            raise refusal("full", name)
+        made[name] = digest
+        there = _newest(self._store.all(kept.artifacts(guise.id))).get(name)
         if there is None:
             original = self._store.first(queries.run(guise.id))
             at = "" if original is None else original.as_of.isoformat()

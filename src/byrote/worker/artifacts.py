@@ -39,13 +39,14 @@ def artifact_answers(where: str, size_max: int) -> Mapping[str, Answer]:
         fields = {name: asked[name] for name in ("name", "size", "media_type", "place", "data")}
         keeping = shelf.keep(run, {**fields, "digest": asked["hash"]})
         if keeping.verdict not in {"stored", "same"}:
-            raise _refusal(keeping.verdict, asked["name"])
+            raise refusal(keeping.verdict, asked["name"])
         return [keeping.media_type, keeping.place, keeping.at.isoformat()]
 
     return {"artifact.terms": terms, "artifact.store": store}
 
 
-def _refusal(verdict: str, name: str) -> ByroteError:
+def refusal(verdict: str, name: str) -> ByroteError:
+    """Why an artifact was not stored: `taken`, `full` or `lost`."""
     match verdict:
         case "taken":
             return ArtifactRefused(

@@ -29,6 +29,7 @@ told as (
 woken as (
   select pg_notify('byrote_ready', %(queue)s::text)
   where exists (select 1 from copied)
+    and exists (select 1 from byrote_workers as worker where worker.idle and %(queue)s::text = any (worker.queues))
 )
 select copied.result_id::text, (select count(*) from woken) as woken
 from copied;
