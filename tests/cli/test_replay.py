@@ -33,6 +33,15 @@ def test_a_hash_replays_its_newest_run(url: str, db: Database, words: tuple[str,
     assert run_of(db, said.object["id"]).replay_of == ids[1]
 
 
+def test_an_altered_spec_is_refused_by_its_hash(url: str, db: Database) -> None:
+    [original] = enqueue(db)
+    db.execute("update byrote_task_runs set spec_json = replace(spec_json, '\"n\"', '\"m\"')")
+    said = byrote("replay", original, "--json", url=url)
+    [[runs]] = db.execute("select count(*) from byrote_runs").fetchall()
+
+    assert (said.code, said.failure["error"], runs) == (3, "altered_spec", 1)
+
+
 @pytest.mark.parametrize("which", [NEVER, "0" * 64])
 def test_what_never_ran_is_not_found(url: str, which: str) -> None:
     said = byrote("replay", which, url=url)

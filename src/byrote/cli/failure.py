@@ -28,6 +28,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.BadPayload, USAGE),
     (errors.BadArguments, USAGE),
     (errors.SchemaMismatch, CHECK_FAILED),
+    (errors.AlteredSpec, CHECK_FAILED),
     (errors.UnknownRun, NOT_FOUND),
     (errors.UnknownQueue, NOT_FOUND),
     (UnknownArtifact, NOT_FOUND),

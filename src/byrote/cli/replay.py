@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from byrote.assembly.identity import new_id
+from byrote.assembly.again import enqueue_again
 from byrote.cli.database import open_app, whole_id
 from byrote.cli.options import Moment, RunId, SpecHash, database_options, is_hash, wait_option
 from byrote.cli.waiting import tell_result
-from byrote.core.errors import BadOption, UnknownRun
+from byrote.core.errors import UnknownRun
 from byrote.store import queries
 from byrote.store.sync import Store
 
@@ -79,10 +79,7 @@ def replay(
         verify_runs(url, which, task=task, as_json=as_json, **options)
         return
     with open_app(url) as app:
-        original = _find(app.store, named[0].lower())
-        run_id = new_id()
-        if not app.store.all(queries.replay(original=original, id=run_id)):
-            raise _refusal(app.store, original)
+        run_id = enqueue_again(app.store, _find(app.store, named[0].lower()))
         tell_result(app, run_id, wait, as_json=as_json)
 
 
@@ -108,10 +105,3 @@ def _find(store: Store, named: str) -> str:
     if found is None:
         raise UnknownRun(named)
     return found
-
-
-def _refusal(store: Store, original: str) -> Exception:
-    run = store.first(queries.run(original))
-    if run is None:
-        return UnknownRun(original)
-    return BadOption(f"Run {run.id} is a shadow of run {run.replay_of}; replay that one.")

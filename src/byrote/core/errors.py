@@ -96,6 +96,22 @@ class UnknownRun(ByroteError, LookupError):
         self.which = which
 
 
+class AlteredSpec(ByroteError):
+    """A run's stored spec is not the one it was accepted with."""
+
+    code = "altered_spec"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(
+            f"The stored spec of run {run_id} was altered: it does not have its hash. Enqueue what "
+            "you mean as a new run."
+        )
+        self.run_id = run_id
+
+    def __reduce__(self) -> tuple[type["AlteredSpec"], tuple[str]]:
+        return type(self), (self.run_id,)
+
+
 class RunFailed(ByroteError):
     """A run ended without a result; `status` and `faults` say how."""
 

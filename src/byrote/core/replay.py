@@ -102,7 +102,7 @@ def _about_record(run: Run) -> tuple[Why, str] | None:  # noqa: PLR0911 -- one r
         return "unfinished", f"It is {run.status} and has no outcome to compare with yet."
     if run.status is Status.CANCELLED:
         return "cancelled", "It was cancelled before it came to an outcome."
-    if not _is_sound(run):
+    if not is_sound(run):
         return "altered", "Its stored spec is not the one it was accepted with: the hash differs."
     if run.status is Status.SUCCESSFUL:
         return _about_result(run)
@@ -119,7 +119,8 @@ def _about_result(run: Run) -> tuple[Why, str] | None:
     return None
 
 
-def _is_sound(run: Run) -> bool:
+def is_sound(run: Run) -> bool:
+    """Whether the stored spec is the one that was accepted: it has its hash, and names its task."""
     if _hash(run.spec_json) != run.spec_hash:
         return False
     spec = unpack(run.spec_json)
