@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 from hashlib import sha256
 
-from byrote.core.seed import seed_of, uuid_of
+from byrote.core.seed import seed_of, step_digest, uuid_of
 
 DIGEST = sha256(b"a spec").digest()
 
@@ -19,3 +19,10 @@ def test_uuids_of_a_spec_are_a_sequence_that_never_changes() -> None:
     assert str(second) == "d8a2acca-1651-8b6c-a2de-fae5c373ffa1"
     assert (first.version, first.variant) == (8, "specified in RFC 4122")
     assert uuid_of(DIGEST[::-1], 0) != first
+
+
+def test_every_step_of_a_spec_has_a_seed_of_its_own_that_never_changes() -> None:
+    seeds = [seed_of(DIGEST), *(seed_of(step_digest(DIGEST, number)) for number in (1, 2, 10_000))]
+
+    assert len(set(seeds)) == 4
+    assert step_digest(DIGEST, 1) == sha256(DIGEST + b"step\0\0\0\1").digest()

@@ -105,6 +105,18 @@ def test_a_step_that_failed_is_not_tried_again_unless_steps_are_live(
     assert marks.words == ["charge", "refused"] * 2
 
 
+@pytest.mark.parametrize("task", ["drawn", "a_drawn"])
+def test_chance_after_a_step_is_the_same_whether_the_step_is_called_or_not(
+    execute: Execute, here: App, task: str
+) -> None:
+    [run] = execute((task, []))
+    numbers = [value for part in run.result for value in part]
+
+    assert len(set(numbers)) == len(numbers)
+    assert isinstance(here.replay(run.id), Same)
+    assert isinstance(here.replay(run.id, live_steps=True), Same)
+
+
 def test_an_effect_done_once_is_not_done_again_not_even_live(
     url: str, db: Db, execute: Execute, *, here: App, changed: App
 ) -> None:

@@ -4,6 +4,7 @@
 Marks say what was really called.
 """
 
+import asyncio
 import os
 import random
 from datetime import UTC, datetime
@@ -103,6 +104,23 @@ async def a_steps(ctx: Context, path: str) -> list[Any]:
     await ctx.asleep("10ms")
     found.append(await ctx.await_for("paid", timeout="10ms", default="nothing"))
     return found
+
+
+def draw(ctx: Context) -> list[Any]:
+    return [random.random(), ctx.random.random(), str(ctx.uuid())]
+
+
+@app.task(retry=NOW)
+def drawn(ctx: Context) -> list[Any]:
+    """Draws before, inside and after steps."""
+    found = [draw(ctx), ctx.step("one", draw, ctx), draw(ctx), ctx.step("two", draw, ctx)]
+    return [*found, draw(ctx)]
+
+
+@app.task
+async def a_drawn(ctx: Context) -> list[Any]:
+    steps = await asyncio.gather(ctx.astep("one", draw, ctx), ctx.astep("two", draw, ctx))
+    return [*steps, draw(ctx)]
 
 
 @app.task

@@ -13,6 +13,11 @@ def seed_of(digest: bytes) -> int:
     return int.from_bytes(digest[:8]) >> 64 - SEED_BITS
 
 
+def step_digest(digest: bytes, number: int) -> bytes:
+    """What stands for the spec's hash inside a step: its draws are its own, whoever else draws."""
+    return sha256(digest + b"step" + number.to_bytes(4)).digest()
+
+
 def uuid_of(digest: bytes, number: int) -> UUID:
     """The UUID (version 8) with this number, from 0, in the sequence that belongs to a spec."""
     noise = int.from_bytes(sha256(digest + number.to_bytes(8)).digest()[:16])

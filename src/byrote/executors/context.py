@@ -3,6 +3,7 @@
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import UTC, datetime, timedelta
@@ -15,10 +16,20 @@ import msgspec
 
 from byrote.core.codec import unpack
 from byrote.core.errors import BadOption, WaitTimeout
-from byrote.core.seed import seed_of, uuid_of
+from byrote.core.seed import seed_of, step_digest, uuid_of
 from byrote.executors.chance import Random, seeded
 from byrote.executors.desk import Desk
-from byrote.executors.ledger import EVENT, SLEEP, Async, Ledger, Length, Steps, Sync, check_name
+from byrote.executors.ledger import (
+    EVENT,
+    SLEEP,
+    Async,
+    Ledger,
+    Length,
+    Steps,
+    Sync,
+    check_name,
+    current_step,
+)
 from byrote.executors.once import MARKED, ado_once, arecite_once, do_once, recite_once
 from byrote.executors.recital import Recital
 
@@ -58,7 +69,8 @@ class Context:
         self._slot = 0
         self._spec_hash = spec_hash
         self._as_of_us = as_of_us
-        self._uuids = 0
+        self._randoms: dict[int, Random] = {}
+        self._uuids: Counter[int] = Counter()
 
     @classmethod
     def of(cls, job: Sequence[Any], desk: Desk | None = None) -> "Context":
@@ -85,10 +97,16 @@ class Context:
         """53 bits of the spec's hash: the same for every attempt, and every run of this spec."""
         return seed_of(self._spec_hash)
 
-    @cached_property
+    @property
     def random(self) -> Random:
-        """A generator seeded with `seed`, of this attempt's own."""
-        return seeded(self._spec_hash)
+        """A generator seeded with `seed`, of this attempt's own; inside a step, of the step's."""
+        step = current_step()
+        if step not in self._randoms:
+            self._randoms[step] = seeded(self._digest(step))
+        return self._randoms[step]
+
+    def _digest(self, step: int) -> bytes:
+        return step_digest(self._spec_hash, step) if step else self._spec_hash
 
     def now(self) -> datetime:
         """When the run was accepted, in UTC; in a replay, when the run it repeats was.
@@ -102,8 +120,9 @@ class Context:
 
         Two runs of the same spec get the same; what must be unique per run takes `run_id`.
         """
-        self._uuids += 1
-        return uuid_of(self._spec_hash, self._uuids - 1)
+        step = current_step()
+        self._uuids[step] += 1
+        return uuid_of(self._digest(step), self._uuids[step] - 1)
 
     @property
     def seconds_left(self) -> float | None:

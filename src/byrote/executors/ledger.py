@@ -22,6 +22,7 @@ from byrote.core.codec import pack, unpack
 from byrote.core.duration import DURATION_MAX, duration, micros
 from byrote.core.errors import BadOption, BadPayload, ByroteError, LeaseGone, NonDeterminism
 from byrote.executors.desk import Answer, Desk
+from byrote.executors.output import current_tray, open_tray, shut_tray
 
 STEPS_MAX = 10_000
 """Steps, sleeps and waits of one run."""
@@ -32,7 +33,9 @@ NAME_MAX = 200
 STEP, SLEEP, EVENT = "step", "sleep", "event"
 END = "the end of the task"
 
-_inside: ContextVar[bool] = ContextVar("byrote_inside_a_step", default=False)
+_inside: ContextVar[int] = ContextVar("byrote_inside_a_step", default=0)
+current_step = _inside.get
+"""The number of the step whose function is calling; 0 outside of steps."""
 
 type Length = timedelta | str | float
 type Asking[T] = Generator[tuple[str, dict[str, Any]], Answer, T]
@@ -192,7 +195,7 @@ class Sync:
         line = self._run(self._ledger.find(number, STEP, name))
         if line is not None:
             return unpack(line.text or "null")
-        with _within():
+        with _within(number):
             value = function(*args, **kwargs)
         self._run(self._ledger.keep(number, name, value))
         return value
@@ -226,7 +229,7 @@ class Async:
         line = await self._run(self._ledger.find(number, STEP, name))
         if line is not None:
             return unpack(line.text or "null")
-        with _within():
+        with _within(number):
             value = function(*args, **kwargs)
             if isawaitable(value):
                 value = await value
@@ -253,12 +256,16 @@ class Async:
 
 
 @contextlib.contextmanager
-def _within() -> Iterator[None]:
-    token = _inside.set(True)
+def _within(number: int) -> Iterator[None]:
+    # What a step draws must not change what is drawn after it: later attempts do not call it.
+    token, tray = _inside.set(number), current_tray()
+    opened = open_tray(tray.within(number)) if tray is not None and tray.job else None
     try:
         yield
     finally:
         _inside.reset(token)
+        if opened is not None:
+            shut_tray(opened)
 
 
 def _length(value: Length | None) -> timedelta | None:

@@ -18,6 +18,7 @@ from typing import Any, TextIO
 import msgspec
 
 from byrote.core.outcome import OUTPUT_MAX, Outcome, Output, Printing
+from byrote.core.seed import step_digest
 from byrote.executors.spool import Spool, serial_of
 
 
@@ -107,7 +108,7 @@ class Tray:
     Closed, it takes no more prints.
     """
 
-    __slots__ = ("closed", "job", "kept", "serial", "tails")
+    __slots__ = ("closed", "job", "kept", "outer", "serial", "tails")
 
     def __init__(self, job: Sequence[Any] = ()) -> None:
         self.job = job
@@ -118,6 +119,16 @@ class Tray:
         self.tails: tuple[Tail, Tail] | None = None
         self.kept: dict[str, Any] | None = None
         """Things of the attempt's own, see `keep`."""
+        self.outer: Tray | None = None
+        """The attempt's tray, if this is one of its steps'."""
+
+    def within(self, number: int) -> "Tray":
+        """A tray for a step: what it prints is the attempt's, what it draws is its own."""
+        job = list(self.job)
+        job[11] = step_digest(job[11], number)
+        inner = Tray(job)
+        inner.outer = self
+        return inner
 
     def keep(self, name: str, make: Callable[[], Any]) -> Any:
         """Something of the attempt's own by this name, made when it is first asked for."""
@@ -129,6 +140,9 @@ class Tray:
 
     def add(self, place: int, chunk: bytes) -> None:
         """Keep a copy of what was printed to stdout (0) or stderr (1)."""
+        if self.outer is not None:
+            self.outer.add(place, chunk)
+            return
         if self.closed:
             return
         if self.tails is None:
@@ -159,6 +173,8 @@ _spools: list[Spool] = []
 _tray: ContextVar[Tray | None] = ContextVar("byrote_tray", default=None)
 open_tray = _tray.set
 """Names the tray that catches what this thread or coroutine prints from now on."""
+shut_tray = _tray.reset
+"""Goes back to the tray before the one that was opened with this token."""
 current_tray = _tray.get
 """The tray of the attempt whose code is calling, or None."""
 
