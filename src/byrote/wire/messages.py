@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: MIT
+"""What producers and people say to the service, and what it answers.
+
+Values of tasks (arguments, results) travel as `Raw`: the JSON text as it was sent, byte for byte.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from byrote.core.state import Status
+from byrote.wire.terms import (
+    BATCH_MAX,
+    JSON_LIST,
+    JSON_OBJECT,
+    Duration,
+    Id,
+    Name,
+    Reply,
+    Request,
+    Seconds,
+    TaskVersion,
+)
+
+
+class RetryPolicy(Request, frozen=True, kw_only=True):
+    """How often a run is tried and how long it waits in between."""
+
+    attempts: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 5
+    backoff: Literal["exponential", "linear", "fixed"] = "exponential"
+    delay_first: Duration | Seconds = "2s"
+    delay_max: Duration | Seconds = "1h"
+    factor: Annotated[float, msgspec.Meta(ge=1, le=100)] = 2.0
+    jitter: bool = True
+    age_max: Duration | Seconds | None = None
+
+
+class NewRun(Request, frozen=True, kw_only=True):
+    """One piece of work to be done; either `payload`, or `args` and `kwargs`."""
+
+    task: Name
+    version: TaskVersion = 1
+    payload: Annotated[
+        Raw | UnsetType, msgspec.Meta(description="The one argument of the task, any JSON value.")
+    ] = UNSET
+    args: Annotated[Raw | UnsetType, msgspec.Meta(extra_json_schema=JSON_LIST)] = UNSET
+    kwargs: Annotated[Raw | UnsetType, msgspec.Meta(extra_json_schema=JSON_OBJECT)] = UNSET
+    queue: Name = "default"
+    priority: Annotated[int, msgspec.Meta(ge=-100, le=100)] = 0
+    run_after: Annotated[
+        str | Seconds | None,
+        msgspec.Meta(
+            description="A moment (RFC 3339 with time zone), a delay such as `10m`, or seconds."
+        ),
+    ] = None
+    timeout: Duration | Seconds | None = None
+    retry: RetryPolicy | None = None
+    """Absent: one attempt only."""
+    labels: Annotated[dict[str, str], msgspec.Meta(max_length=32)] | None = None
+    traceparent: Annotated[str, msgspec.Meta(max_length=100)] | None = None
+
+
+type NewRuns = NewRun | Annotated[list[NewRun], msgspec.Meta(min_length=1, max_length=BATCH_MAX)]
+
+
+class Accepted(Reply, frozen=True, kw_only=True):
+    """A run that is kept from now on."""
+
+    id: str
+    spec_hash: str
+
+
+class AcceptedRuns(Reply, frozen=True, kw_only=True):
+    """Runs that are kept from now on, in the order they were sent."""
+
+    runs: list[Accepted]
+
+
+class RunBrief(Reply, frozen=True, kw_only=True):
+    """A run without its arguments and its result."""
+
+    id: str
+    status: Status
+    wait_reason: str | None
+    queue: str
+    task: str
+    version: int
+    priority: int
+    run_after: datetime
+    attempts: int
+    charged: int
+    losses: int
+    max_attempts: int
+    timeout_s: float | None
+    spec_hash: str
+    result_hash: str | None
+    errors: list[dict[str, Any]]
+    """One per failed attempt, oldest first."""
+    labels: dict[str, str]
+    worker_ids: list[str]
+    leased_by: str | None
+    leased_until: datetime | None
+    cancel_requested_at: datetime | None
+    replay_of: str | None
+    traceparent: str | None
+    enqueued_at: datetime
+    started_at: datetime | None
+    last_attempted_at: datetime | None
+    finished_at: datetime | None
+    as_of: datetime
+
+
+class RunView(RunBrief, frozen=True, kw_only=True):
+    """A run and everything that is known of it."""
+
+    spec: Annotated[Raw, msgspec.Meta(extra_json_schema=JSON_OBJECT)]
+    """`{"task", "version", "args", "kwargs"}`, verbatim."""
+    result: Raw | None
+    """What the task returned, verbatim; null while there is nothing."""
+    retry: Raw | None
+    provenance: list[int | None]
+    usage: list[dict[str, Any]]
+
+
+class RunPage(Reply, frozen=True, kw_only=True):
+    """Runs, newest first."""
+
+    runs: list[RunBrief]
+    next: str | None
+    """The cursor of the next page; null on the last one."""
+
+
+class Ids(Request, frozen=True, kw_only=True):
+    """Which runs."""
+
+    runs: Annotated[list[Id], msgspec.Meta(min_length=1, max_length=BATCH_MAX)]
+
+
+class Moved(Reply, frozen=True, kw_only=True):
+    """A run and where it stands now; RUNNING after a cancel means that its worker was asked."""
+
+    id: str
+    status: Status
+
+
+class MovedRuns(Reply, frozen=True, kw_only=True):
+    """What became of runs; one that is missing was not to be moved (or is not known here)."""
+
+    runs: list[Moved]
+
+
+class SignalRun(Request, frozen=True, kw_only=True):
+    """A signal for a run that waits for it, now or later."""
+
+    event: Name
+    payload: Raw = Raw(b"null")
+
+
+class QueueView(Reply, frozen=True, kw_only=True):
+    """A queue and what lies in it; counts stop at `count_max`."""
+
+    queue: str
+    paused_at: datetime | None
+    ready: int
+    waiting: int
+    running: int
+    dead: int
+    oldest_ready_s: float | None
+    """How long the run that is next in line has been due."""
+
+
+class QueuesReply(Reply, frozen=True, kw_only=True):
+    """Every queue the token may see."""
+
+    queues: list[QueueView]
+    count_max: int
+    """A count that has reached this may be higher: no table is counted to its end."""
+
+
+class QueueState(Reply, frozen=True, kw_only=True):
+    """Whether a queue is paused."""
+
+    queue: str
+    paused: bool
+
+
+class Percentiles(Reply, frozen=True, kw_only=True):
+    """Seconds under which 50, 95 and 99 per cent lie, within a tenth; null without data."""
+
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+class TaskStats(Reply, frozen=True, kw_only=True):
+    """What one task did in one queue within the window."""
+
+    queue: str
+    task: str
+    version: int
+    enqueued: int
+    succeeded: int
+    retried: int
+    failed: int
+    cancelled: int
+    lost: int
+    """Leases that ran out, and attempts whose process went down through no fault of theirs."""
+    per_s: float
+    """Runs that ended, per second."""
+    wait_s: Percentiles
+    """From due to claimed."""
+    run_s: Percentiles
+    """From claimed to ended."""
+    errors: dict[str, int]
+    """Failed attempts by the class of their error."""
+
+
+class StatsReply(Reply, frozen=True, kw_only=True):
+    """Queues now, and tasks over a window."""
+
+    window_s: float
+    as_of: datetime | None
+    """Up to when events are counted; null before the first count."""
+    queues: list[QueueView]
+    count_max: int
+    tasks: list[TaskStats]
+
+
+class Scale(Reply, frozen=True, kw_only=True):
+    """What an autoscaler wants to know of some queues."""
+
+    backlog: int
+    """Ready and running runs, counted up to `count_max` each."""
+    oldest_ready_s: float
+    workers: int
+
+
+class EventView(Reply, frozen=True, kw_only=True):
+    """A fact about a run."""
+
+    id: str
+    """Give it as Last-Event-ID to go on from here."""
+    at: datetime
+    kind: str
+    run: str
+    attempt: int
+    move: int
+    worker: str | None
+    data: dict[str, Any] | None = None
+
+
+class EventsReply(Reply, frozen=True, kw_only=True):
+    """Facts about a run, oldest first."""
+
+    events: list[EventView]
+
+
+class WorkerView(Reply, frozen=True, kw_only=True):
+    """A worker as it last described itself."""
+
+    worker: str
+    host: str
+    pid: int
+    started_at: datetime
+    seen_at: datetime
+    idle: bool
+    stopping: bool
+    hands: int
+    concurrency: int
+    running: int
+    finished: int
+    version: str
+    python: str
+    queues: list[str]
+    tasks: list[str]
+    alive: bool
+
+
+class WorkersReply(Reply, frozen=True, kw_only=True):
+    """Workers that have not been forgotten."""
+
+    workers: list[WorkerView]
+
+
+class Deleted(Reply, frozen=True, kw_only=True):
+    """Dead letters that are gone for good."""
+
+    runs: list[str]
+
+
+class Whoami(Reply, frozen=True, kw_only=True):
+    """What a token may do."""
+
+    name: str
+    role: str
+    queues: list[str]
+    tasks: list[str]
+    expires_at: datetime | None
+
+
+class Health(Reply, frozen=True, kw_only=True):
+    """Whether the service lives, or is ready for work."""
+
+    status: Literal["ok", "stopping"]

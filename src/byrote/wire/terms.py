@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""Types and limits that every message of the wire is written in."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+
+VERSION: Final = "v1"
+"""The first part of every path."""
+
+BATCH_MAX: Final = 1_000
+"""Runs, leases or steps in one request."""
+PAGE_MAX: Final = 200
+"""Entries of one page."""
+PAGE: Final = 50
+WAIT_MAX_S: Final = 60.0
+"""How long one request may wait for something to happen."""
+LEASE_MAX_S: Final = 3_600.0
+LEASE_S: Final = 30.0
+KEY_MAX: Final = 200
+"""Characters of an Idempotency-Key."""
+
+# "$(?!\\n)" is the very end both for Python and for ECMA, which has no "\\Z".
+_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9_.:/-]*[A-Za-z0-9_])?"
+
+type Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=f"^{_NAME}$(?!\\n)")]
+"""A name of a task, a queue or a worker."""
+
+type TaskName = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=3,
+        max_length=212,
+        pattern=f"^{_NAME}@[0-9]{{1,10}}$(?!\\n)",
+        description="A task's name and version, as in `send_email@1`.",
+    ),
+]
+
+type Id = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$(?!\n)",
+        description="A UUID.",
+    ),
+]
+
+type Duration = Annotated[
+    str, msgspec.Meta(max_length=40, description="Such as `30s`, `10m`, `1h30m`, `250ms`.")
+]
+type Seconds = Annotated[float, msgspec.Meta(ge=0, le=3_153_600_000)]
+type Micros = Annotated[int, msgspec.Meta(ge=0, le=3_153_600_000_000_000)]
+type Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+type TaskVersion = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+type Text = Annotated[str, msgspec.Meta(max_length=16_000)]
+type Word = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
+
+JSON_LIST: Final[dict[str, Any]] = {"type": "array", "items": {}}
+JSON_OBJECT: Final[dict[str, Any]] = {"type": "object"}
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What somebody asks for; a field nobody knows is refused, not passed over."""
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What the service answers; readers pass over fields they do not know."""
