@@ -3,7 +3,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -12,7 +12,7 @@ import psycopg
 from byrote.store import queries
 from byrote.store.connect import Door
 from byrote.store.query import Query
-from byrote.store.sync import unreachable
+from byrote.store.sync import Interrupted, unreachable
 from byrote.store.trouble import Remedy, pause_before, remedy
 
 
@@ -20,6 +20,19 @@ async def afetch[Row](connection: psycopg.AsyncConnection[Any], query: Query[Row
     """Run a query on this connection, inside whatever transaction it is in."""
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(query.sql, query.args)
+        # Whoever may only insert cannot have rows returned.
+        return [query.read(row) for row in await cursor.fetchall()] if cursor.description else []
+
+
+async def atogether[Row](
+    connection: psycopg.AsyncConnection[Any], query: Query[Row], also: Sequence[Query[Any]]
+) -> list[Row]:
+    """Run a query after others, all or none, in one round trip: a pipeline is one transaction."""
+    async with connection.cursor(binary=True) as cursor:
+        async with connection.pipeline():
+            for other in also:
+                await connection.execute(other.sql, other.args)
+            await cursor.execute(query.sql, query.args)
         return [query.read(row) for row in await cursor.fetchall()]
 
 
@@ -27,25 +40,38 @@ class AsyncStore:
     """Runs queries on a few connections per event loop: connections cannot move between loops."""
 
     def __init__(
-        self, door: Door, *, chance: Callable[[], float], size: int = 8, patience_s: float = 10.0
+        self,
+        door: Door,
+        *settings: str,
+        chance: Callable[[], float],
+        size: int = 8,
+        patience_s: float = 10.0,
     ) -> None:
         self.door = door
+        self._settings = settings
         self._chance = chance
         self._size = size
         self._patience_s = patience_s
         self._shelves: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shelf] = WeakKeyDictionary()
 
     async def all[Row](
-        self, query: Query[Row], *, connection: psycopg.AsyncConnection[Any] | None = None
+        self,
+        query: Query[Row],
+        *,
+        connection: psycopg.AsyncConnection[Any] | None = None,
+        also: Sequence[Query[Any]] = (),
     ) -> list[Row]:
-        """Every row of the answer. A connection of the caller's lends its transaction."""
+        """Every row of the answer. A connection of the caller's lends its transaction.
+
+        What is to happen `also` happens before it, in the same transaction.
+        """
         if connection is not None:
             return await afetch(connection, query)
         waited, tries = 0.0, 1
         while True:
             try:
                 async with self.borrow() as borrowed:
-                    return await afetch(borrowed, query)
+                    return await _run(borrowed, query, also)
             except psycopg.Error as error:
                 tries += 1
                 pause = pause_before(tries, self._chance)
@@ -57,6 +83,16 @@ class AsyncStore:
                 await asyncio.sleep(pause)
                 if query.name in queries.ENQUEUES and await self.knows(query):
                     return []
+
+    async def ask[Row](self, query: Query[Row], *, also: Sequence[Query[Any]] = ()) -> list[Row]:
+        """Every row of the answer; Interrupted when it was lost, and may have taken effect."""
+        try:
+            async with self.borrow() as borrowed:
+                return await _run(borrowed, query, also)
+        except psycopg.Error as error:
+            if remedy(error) is Remedy.RAISE:
+                raise
+            raise Interrupted from error
 
     async def knows(self, enqueue: Query[Any]) -> bool:
         """Whether an enqueue whose answer was lost had been accepted: it was all of it or none."""
@@ -88,7 +124,7 @@ class AsyncStore:
             if not connection.closed:
                 return connection
         return await psycopg.AsyncConnection.connect(
-            self.door.conninfo("client"), **self.door.keywords
+            self.door.conninfo("client", *self._settings), **self.door.keywords
         )
 
     async def close(self) -> None:
@@ -96,6 +132,14 @@ class AsyncStore:
         shelf = self._shelves.pop(asyncio.get_running_loop(), None)
         for connection in shelf.idle if shelf else ():
             await connection.close()
+
+
+async def _run[Row](
+    connection: psycopg.AsyncConnection[Any], query: Query[Row], also: Sequence[Query[Any]]
+) -> list[Row]:
+    if also:
+        return await atogether(connection, query, also)
+    return await afetch(connection, query)
 
 
 class _Shelf:

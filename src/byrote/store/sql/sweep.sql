@@ -28,6 +28,7 @@ returned as (
       losses = run.losses + 1,
       moves = run.moves + 1,
       leased_until = null,
+      lease_token = null,  -- Nobody's word was heard: a late finish must not take itself for settled (settled.sql).
       errors_json = case
         when jsonb_array_length(run.errors_json) >= 50 then run.errors_json - 1 || expired.error
         else coalesce(run.errors_json, '[]') || expired.error
@@ -53,7 +54,7 @@ died as (
     labels, traceparent, as_of, provenance, usage, shadow
   )
   select
-    result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
+    result_id, workflow_id, replay_of, null, rank, run_after, enqueued_at, started_at, last_attempted_at,
     (select now from clock), cancel_requested_at, timeout_ms, task_version, attempts, charged, losses + 1,
     max_attempts, moves + 1, priority, 'FAILED', queue_name, task_path, leased_by, spec_hash, worker_ids, spec_json,
     case

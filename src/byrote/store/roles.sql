@@ -1,0 +1,67 @@
+-- Database roles with least privilege. Run it as the owner of the tables, after every `byrote migrate`:
+--   byrote roles --sql | psql "$DATABASE_URL"
+-- The roles cannot log in; give them to users that can:
+--   create user shop password '…' in role byrote_enqueue;
+do $$
+declare
+  name text;
+begin
+  foreach name in array array['byrote_enqueue', 'byrote_worker', 'byrote_read', 'byrote_service', 'byrote_owner'] loop
+    if not exists (select 1 from pg_roles where rolname = name) then
+      execute format('create role %I nologin', name);
+    end if;
+  end loop;
+  execute format(
+    'grant usage on schema %I to byrote_enqueue, byrote_worker, byrote_read, byrote_service, byrote_owner', current_schema()
+  );
+  execute format('grant create on schema %I to byrote_owner', current_schema());
+end
+$$;
+
+-- Partitions belong to the owner: workers make and drop them through these functions alone.
+alter function byrote_make_partitions(integer) security definer set search_path from current;
+alter function byrote_drop_partitions(text, text, timestamptz) security definer set search_path from current;
+revoke all on function byrote_make_partitions(integer) from public;
+revoke all on function byrote_drop_partitions(text, text, timestamptz) from public;
+revoke all on function byrote_prune_audit(interval) from public;
+
+-- byrote_enqueue: may add runs and see neither arguments nor results of any.
+grant insert, select (result_id, queue_name, status, enqueued_at) on byrote_task_runs to byrote_enqueue;
+grant insert on byrote_events to byrote_enqueue;
+grant usage on sequence byrote_events_seq to byrote_enqueue;
+grant select on byrote_queues, byrote_schema to byrote_enqueue;
+grant select (worker_id, idle, queues, seen_at) on byrote_workers to byrote_enqueue;
+grant select (result_id) on byrote_runs to byrote_enqueue;
+
+-- byrote_worker: claims, finishes, and does the housekeeping.
+grant select, insert, update, delete
+  on byrote_task_runs, byrote_dead, byrote_workers, byrote_steps, byrote_once, byrote_artifacts, byrote_artifact_blobs
+  to byrote_worker;
+grant select, insert on byrote_archive, byrote_events, byrote_outputs, byrote_provenance, byrote_queues to byrote_worker;
+grant select, update, delete on byrote_signals to byrote_worker;
+grant select, update on byrote_duties to byrote_worker;
+grant select on byrote_runs, byrote_event_log, byrote_artifact_home, byrote_schema to byrote_worker;
+grant usage, select on sequence byrote_events_seq, byrote_signals_seq, byrote_provenance_provenance_id_seq to byrote_worker;
+grant execute on function byrote_make_partitions(integer), byrote_drop_partitions(text, text, timestamptz) to byrote_worker;
+
+-- byrote_service: what a worker may, and what people and producers ask of it; adds to the audit and cannot take from it.
+grant byrote_worker to byrote_service;
+grant insert on byrote_audit, byrote_signals to byrote_service;
+grant update on byrote_queues to byrote_service;
+grant select, update (used_at) on byrote_tokens to byrote_service;
+grant select, insert, delete on byrote_keys to byrote_service;
+grant select, insert, update, delete on byrote_stats to byrote_service;
+grant execute on function byrote_prune_audit(interval) to byrote_service;
+
+-- byrote_read: everything but arguments, results and what attempts printed.
+grant select (
+  result_id, workflow_id, replay_of, rank, run_after, enqueued_at, started_at, last_attempted_at, finished_at, leased_until,
+  cancel_requested_at, timeout_ms, task_version, attempts, charged, losses, max_attempts, moves, priority, status,
+  wait_reason, queue_name, task_path, leased_by, spec_hash, result_hash, worker_ids, labels, traceparent, as_of, provenance
+) on byrote_runs to byrote_read;
+grant select on byrote_workers, byrote_queues, byrote_stats, byrote_duties, byrote_provenance, byrote_schema to byrote_read;
+grant select (seq, place, xid, at, kind, result_id, attempt, move, worker, leased_until) on byrote_event_log to byrote_read;
+
+-- byrote_owner: migrates. Hand the tables to it, or make it the role of whoever runs `byrote migrate`.
+grant byrote_service to byrote_owner;
+grant select, insert, update, delete on byrote_tokens, byrote_audit to byrote_owner;

@@ -1,0 +1,17 @@
+-- The newest runs that match, newest first, without arguments and results; an absent filter is null.
+select
+  result_id::text, status, wait_reason, queue_name, task_path, task_version, priority, run_after, attempts, charged,
+  losses, max_attempts, timeout_ms, encode(spec_hash, 'hex') as spec_hash, encode(result_hash, 'hex') as result_hash,
+  errors_json::text, labels::text, worker_ids, leased_by, leased_until, cancel_requested_at, replay_of::text, traceparent,
+  enqueued_at, started_at, last_attempted_at, finished_at, coalesce(as_of, enqueued_at) as as_of
+from byrote_runs
+where (%(status)s::text is null or status = %(status)s)
+  and (%(queue)s::text is null or queue_name = %(queue)s)
+  and (%(task)s::text is null or task_path = %(task)s)
+  and (%(hash)s::text is null or spec_hash = decode(%(hash)s, 'hex'))
+  and (%(label)s::text is null or labels @> %(label)s::jsonb)
+  and (%(queues)s::text[] is null or queue_name = any (%(queues)s))
+  and (%(tasks)s::text[] is null or task_path = any (%(tasks)s))
+  and (%(before)s::uuid is null or result_id < %(before)s::uuid)
+order by result_id desc
+limit %(limit)s;

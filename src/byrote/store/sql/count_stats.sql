@@ -1,0 +1,68 @@
+-- Add events after a position to the counts by minute, and move the position, both or neither: of two that count at the
+-- same time one finds the position moved and adds nothing. Gives how many were read, and the new position.
+with bounds as materialized (
+  select pg_snapshot_xmin(pg_current_snapshot()) as low
+),
+page as materialized (
+  select event.xid, event.seq, event.at, event.kind, event.runs, event.data
+  from byrote_events as event
+  where event.seq > %(floor)s
+    and (event.xid, event.seq) > (%(xid)s::text::xid8, %(seq)s::bigint)
+    and event.xid < (select low from bounds)
+  order by event.xid, event.seq
+  limit %(limit)s
+),
+reached as materialized (
+  select xid, seq from page order by xid desc, seq desc limit 1
+),
+moved as (
+  update byrote_duties as duty
+  set cursor = reached.xid::text || ':' || reached.seq || ':' || %(floor)s
+  from reached
+  where duty.duty = 'stats'
+    and duty.cursor is not distinct from %(cursor)s
+  returning duty.cursor
+),
+told as materialized (
+  select
+    date_trunc('minute', page.at) as minute, page.at, page.kind, page.data -> (id::text) ->> 'type' as error,
+    run.queue_name, run.task_path, run.task_version, run.run_after, run.last_attempted_at
+  from moved
+  cross join page
+  cross join lateral unnest(page.runs) as id
+  cross join lateral (
+    select queue_name, task_path, task_version, run_after, last_attempted_at
+    from byrote_task_runs where result_id = id
+    union all
+    select queue_name, task_path, task_version, run_after, last_attempted_at
+    from byrote_dead where result_id = id
+    limit 1
+  ) as run
+  where page.kind <> 'Renewed'
+),
+counted as (
+  select minute, queue_name, task_path, task_version, kind as measure, 0::smallint as bucket
+  from told
+  where kind in ('Enqueued', 'Succeeded', 'Retried', 'Failed', 'Cancelled', 'Lost', 'Crashed')
+  union all
+  select minute, queue_name, task_path, task_version, 'error ' || left(error, 200), 0
+  from told
+  where error is not null
+  union all
+  select minute, queue_name, task_path, task_version, 'wait', byrote_bucket(last_attempted_at - run_after)
+  from told
+  where kind in ('Succeeded', 'Failed') and last_attempted_at is not null
+  union all
+  select minute, queue_name, task_path, task_version, 'run', byrote_bucket(at - last_attempted_at)
+  from told
+  where kind in ('Succeeded', 'Failed', 'Retried') and last_attempted_at is not null
+),
+added as (
+  insert into byrote_stats as stats (minute, queue_name, task_path, task_version, measure, bucket, n)
+  select minute, queue_name, task_path, task_version, measure, bucket, count(*)
+  from counted
+  group by minute, queue_name, task_path, task_version, measure, bucket
+  on conflict (minute, queue_name, task_path, task_version, measure, bucket) do update
+  set n = stats.n + excluded.n
+)
+select (select count(*) from page) as events, (select cursor from moved) as cursor;

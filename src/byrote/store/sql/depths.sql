@@ -1,0 +1,88 @@
+-- Every queue with what lies in it, counted up to a limit: no table is counted to its end.
+-- Waiting and running runs have no index by queue, so the first so many of all are looked at.
+with names as materialized (
+  select queue_name from byrote_queues
+  union
+  select queue_name from (
+    with recursive walked as (
+      (
+        select queue_name from byrote_task_runs
+        where status = 'READY'
+        order by queue_name
+        limit 1
+      )
+      union all
+      select (
+        select run.queue_name from byrote_task_runs as run
+        where run.status = 'READY' and run.queue_name > walked.queue_name
+        order by run.queue_name
+        limit 1
+      )
+      from walked
+      where walked.queue_name is not null
+    )
+    select queue_name from walked where queue_name is not null
+  ) as found
+  union
+  select queue_name from (
+    with recursive walked as (
+      (select queue_name from byrote_dead order by queue_name limit 1)
+      union all
+      select (select dead.queue_name from byrote_dead as dead where dead.queue_name > walked.queue_name
+        order by dead.queue_name limit 1)
+      from walked
+      where walked.queue_name is not null
+    )
+    select queue_name from walked where queue_name is not null
+  ) as found
+),
+waiting as materialized (
+  select queue_name, count(*) as runs
+  from (select queue_name from byrote_task_runs where status = 'WAITING' limit %(most)s) as seen
+  group by queue_name
+),
+running as materialized (
+  select queue_name, count(*) as runs
+  from (select queue_name from byrote_task_runs where status = 'RUNNING' limit %(most)s) as seen
+  group by queue_name
+),
+every as (
+  select queue_name from names
+  union
+  select queue_name from waiting
+  union
+  select queue_name from running
+)
+select
+  every.queue_name,
+  settings.paused_at,
+  ready.runs as ready,
+  coalesce(waiting.runs, 0) as waiting,
+  coalesce(running.runs, 0) as running,
+  dead.runs as dead,
+  extract(epoch from (select byrote_now()) - head.run_after)::float8 as oldest_ready_s
+from every
+left join byrote_queues as settings using (queue_name)
+left join waiting using (queue_name)
+left join running using (queue_name)
+cross join lateral (
+  select count(*) as runs
+  from (
+    select 1 from byrote_task_runs as run
+    where run.status = 'READY' and run.queue_name = every.queue_name
+    limit %(most)s
+  ) as seen
+) as ready
+cross join lateral (
+  select count(*) as runs
+  from (select 1 from byrote_dead as run where run.queue_name = every.queue_name limit %(most)s) as seen
+) as dead
+left join lateral (
+  select run.run_after
+  from byrote_task_runs as run
+  where run.status = 'READY' and run.queue_name = every.queue_name
+  order by run.rank
+  limit 1
+) as head on true
+where %(queues)s::text[] is null or every.queue_name = any (%(queues)s)
+order by every.queue_name;

@@ -1,0 +1,13 @@
+-- What a judge needs to know of runs under way, asked by run and token.
+with sent as materialized (
+  select id, token
+  from jsonb_to_recordset(%(leases)s::jsonb) as sent (id uuid, token uuid)
+)
+select
+  run.result_id::text, run.queue_name, run.task_path, run.task_version, '{}' as spec_json, run.attempts, run.charged,
+  run.losses, run.max_attempts, run.timeout_ms, run.retry_json, null as labels, run.traceparent, run.spec_hash, run.rank,
+  byrote_micros((select byrote_now())) - byrote_micros(run.enqueued_at) as age_us,
+  byrote_micros(coalesce(run.as_of, run.enqueued_at)) as as_of_us
+from sent
+join byrote_task_runs as run on run.result_id = sent.id and run.lease_token = sent.token
+where run.status || '' = 'RUNNING';  -- Never through the partial index: see finish.sql.

@@ -1,0 +1,5 @@
+-- What was answered to a keyed request, and the hash of its body.
+select request_hash, reply
+from byrote_keys
+where holder = %(holder)s::uuid
+  and key = %(key)s;

@@ -1,0 +1,5 @@
+-- Note that tokens were used.
+update byrote_tokens
+set used_at = (select byrote_now())
+where token_id = any (%(ids)s::uuid[])
+returning token_id::text;
