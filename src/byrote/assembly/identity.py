@@ -6,6 +6,7 @@ import random
 import socket
 import threading
 import time
+from base64 import urlsafe_b64encode
 
 chance = random.SystemRandom().random
 
@@ -47,6 +48,11 @@ def new_token() -> str:
     """128 random bits, in the form of a UUID: what proves a lease."""
     hexed = os.urandom(16).hex()
     return f"{hexed[:8]}-{hexed[8:12]}-{hexed[12:16]}-{hexed[16:20]}-{hexed[20:]}"
+
+
+def new_secret() -> str:
+    """A token for the service: 256 random bits behind a prefix that scanners can look for."""
+    return "byr_" + urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
 
 
 def worker_id() -> str:

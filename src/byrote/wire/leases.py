@@ -140,6 +140,8 @@ class Error(Request, frozen=True, kw_only=True):
     """No retry will help: straight to the dead letters."""
     disrupted: bool = False
     """The attempt's process went down, and nothing shows that this task was the cause."""
+    attempt: Count = 0
+    worker: Annotated[str, msgspec.Meta(max_length=200)] = ""
 
 
 class Output(Request, frozen=True, kw_only=True):

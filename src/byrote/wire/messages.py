@@ -155,7 +155,8 @@ class SignalRun(Request, frozen=True, kw_only=True):
     """A signal for a run that waits for it, now or later."""
 
     event: Name
-    payload: Raw = Raw(b"null")
+    payload: Raw | UnsetType = UNSET
+    """Any JSON value; absent: null."""
 
 
 class QueueView(Reply, frozen=True, kw_only=True):

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""Puts a service together: its store, time and chance, and the housekeeping it does beside."""
+
+import contextlib
+import os
+import platform
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from importlib.metadata import version
+
+from starlette.applications import Starlette
+
+from byrote.assembly.clock import monotonic
+from byrote.assembly.identity import chance, new_ids, new_token, worker_id
+from byrote.assembly.settings import Settings, resolve
+from byrote.core.errors import BadOption, DatabaseUnreachable
+from byrote.core.ports import Emit
+from byrote.service.app import build_app
+from byrote.service.options import Means, ServiceOptions
+from byrote.service.service import Service
+from byrote.store.connect import PLAN_GUARDS, Door
+from byrote.store.sync import Link
+from byrote.worker.means import Means as WorkerMeans
+from byrote.worker.sweeper import Sweeper
+
+
+def build_service(
+    door: Door, options: ServiceOptions, *, emit: Emit = lambda _events: None
+) -> Service:
+    """A service on this database, not running yet."""
+    name = f"service-{worker_id()}"[:200]
+    means = Means(
+        name=name,
+        clock=monotonic,
+        chance=chance,
+        token=new_token,
+        ids=new_ids,
+        describe=partial(_describe, name),
+    )
+    return Service(door, options, means, beside=partial(_housekeeping, door, name, emit))
+
+
+def service_app(settings: Settings | None = None) -> Starlette:
+    """An ASGI app as set in files and the environment, for any server."""
+    settings = resolve().settings if settings is None else settings
+    if settings.database_url is None:
+        raise BadOption("No database is set; set BYROTE_DATABASE_URL.")
+    door = Door(settings.database_url, name="byrote service", pooled=settings.pooled)
+    options = ServiceOptions(payload_max=settings.payload_max)
+    return build_app(build_service(door, options), version=version("byrote"))
+
+
+def _describe(name: str, queues: Sequence[str]) -> Mapping[str, object]:
+    return {
+        "worker": name,
+        "pid": os.getpid(),
+        "hands": 0,
+        "concurrency": 0,
+        "host": socket.gethostname(),
+        "version": version("byrote"),
+        "python": platform.python_version(),
+        "queues": list(queues),
+        "tasks": [],
+    }
+
+
+@contextlib.contextmanager
+def _housekeeping(door: Door, name: str, emit: Emit) -> Iterator[None]:
+    """Promote, sweep, archive and prune beside the service: its workers have no database."""
+    stopped = threading.Event()
+    link = Link(door, "duties", *PLAN_GUARDS, chance=chance, stopped=stopped)
+    sweeper = Sweeper(
+        link, WorkerMeans(name, monotonic, chance, new_token, emit), idle=lambda: True
+    )
+
+    def sweep() -> None:
+        # Stopped while the database did not answer.
+        with contextlib.suppress(DatabaseUnreachable):
+            sweeper.run()
+        link.drop()
+
+    thread = threading.Thread(target=sweep, name="byrote-duties", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        sweeper.stop()
+        thread.join(2)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""Wakes claims that wait for runs. They hold no connection meanwhile.
+
+One connection of the process listens for `byrote_ready`; one look a second at the queues somebody
+waits for makes up for what was not heard. Producers notify only while a worker says it is idle, so
+the process says so, as a worker of its own name that serves whatever is waited for.
+
+Claims for the same queues and tasks stand in one line. A ring wakes the first of each line; whoever
+finds something wakes the next. So one run does not wake a thousand, and a thousand runs do.
+"""
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import psycopg
+
+from byrote.core.errors import ByroteError
+from byrote.service.options import Means
+from byrote.store import looking, queries
+from byrote.store.aio import AsyncStore
+from byrote.store.sync import Interrupted
+from byrote.store.trouble import pause_before
+
+HEARTBEAT_S = 10.0
+LINES_MAX = 1_000
+"""Queues that one look asks about."""
+
+type Line = tuple[tuple[str, ...], tuple[str, ...]]
+"""Queues and tasks."""
+
+
+class Bell:
+    """The waiting room of claims."""
+
+    def __init__(self, store: AsyncStore, means: Means, *, poll_s: float) -> None:
+        self._store = store
+        self._means = means
+        self._poll_s = poll_s
+        self._lines: dict[Line, OrderedDict[asyncio.Future[None], None]] = {}
+        self._announced: frozenset[str] = frozenset()
+        self._announcing = asyncio.Lock()
+        self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        """How many claims wait."""
+        return sum(map(len, self._lines.values()))
+
+    def _queues(self) -> frozenset[str]:
+        return frozenset(queue for queues, _ in self._lines for queue in queues)
+
+    async def wait(self, line: Line, seconds: float, look: Callable[[], Awaitable[bool]]) -> bool:
+        """Wait in a line until rung, or for so long; `look` is asked once more before that."""
+        place = self._lines.setdefault(line, OrderedDict())
+        rung: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        place[rung] = None
+        try:
+            if not self._announced.issuperset(line[0]):
+                await self._announce()
+                # An enqueue that looked before we said that we wait has woken nobody.
+                if await look():
+                    return True
+            if self._closed:
+                return False
+            async with asyncio.timeout(seconds):
+                await rung
+        except TimeoutError:
+            return False
+        finally:
+            place.pop(rung, None)
+            if not place and self._lines.get(line) is place:
+                del self._lines[line]
+        return await look()
+
+    def ring(self, queue: str) -> None:
+        """Something may be there in this queue."""
+        for line in [line for line in self._lines if queue in line[0]]:
+            self.pass_on(line)
+
+    def pass_on(self, line: Line) -> None:
+        """Wake the next in this line."""
+        for rung in self._lines.get(line, ()):
+            if not rung.done():
+                rung.set_result(None)
+                return
+
+    def close(self) -> None:
+        """Send everybody away."""
+        self._closed = True
+        for place in list(self._lines.values()):
+            for rung in place:
+                if not rung.done():
+                    rung.set_result(None)
+
+    # -- The process as a worker that waits ------------------------------------------------------
+
+    async def _announce(self) -> None:
+        async with self._announcing:
+            wanted = self._queues()
+            if wanted <= self._announced:
+                return
+            described: Any = self._means.describe(sorted(wanted))
+            await self._store.all(queries.register(described))
+            await self._beat(idle=True)
+            self._announced = wanted
+
+    async def _beat(self, *, idle: bool) -> bool:
+        beat = queries.heartbeat(
+            worker=self._means.name, idle=idle, stopping=False, running=0, finished=0
+        )
+        return bool(await self._store.all(beat))
+
+    async def keep_announced(self) -> None:
+        """Say from time to time that we wait, or no longer do; for as long as the process lives."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            with contextlib.suppress(ByroteError, psycopg.Error):
+                if not self._announced:
+                    continue
+                waits = bool(self._lines)
+                known = await self._beat(idle=waits)
+                self._announced = self._queues() if known and waits else frozenset()
+                if waits and not known:
+                    await self._announce()
+
+    async def leave(self) -> None:
+        """Take the process off the list of workers."""
+        with contextlib.suppress(ByroteError, psycopg.Error, Interrupted):
+            await self._store.ask(queries.deregister(worker=self._means.name))
+
+    # -- Hearing ---------------------------------------------------------------------------------
+
+    async def poll(self) -> None:
+        """Look at what is waited for, about once a second, for as long as the process lives."""
+        while True:
+            await asyncio.sleep(self._poll_s * (0.75 + 0.5 * self._means.chance()))
+            wanted: Sequence[str] = sorted(self._queues())[:LINES_MAX]
+            if wanted:
+                # A database that does not answer is asked again in a moment.
+                with contextlib.suppress(ByroteError, psycopg.Error):
+                    for queue in await self._store.all(looking.ready(wanted)):
+                        self.ring(queue)
+
+    async def listen(self) -> None:
+        """Hear of new runs, on a connection of its own, for as long as the process lives."""
+        tries = 1
+        while True:
+            try:
+                door = self._store.door
+                async with await psycopg.AsyncConnection.connect(
+                    door.conninfo("listen"), **door.keywords
+                ) as connection:
+                    await connection.execute("listen byrote_ready")
+                    tries = 1
+                    async for notify in connection.notifies():
+                        self.ring(notify.payload)
+            except psycopg.Error:
+                tries += 1
+                await asyncio.sleep(pause_before(tries, self._means.chance))

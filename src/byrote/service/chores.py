@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""What some service, any service, does now and then: counts events, forgets what is old."""
+
+import asyncio
+import contextlib
+from datetime import timedelta
+
+import msgspec
+import psycopg
+
+from byrote.core.errors import ByroteError
+from byrote.service import follow
+from byrote.service.access import Keyring
+from byrote.service.options import Means
+from byrote.store import looking, queries, tokens
+from byrote.store.aio import AsyncStore
+from byrote.store.sync import Interrupted
+
+EVERY = {"stats": timedelta(seconds=1), "service": timedelta(minutes=10)}
+TICK_S = 1.0
+COUNT_MAX = 500
+"""Statements counted in one go; each may tell of a thousand runs."""
+BUSY_S = 0.3
+"""How much of each second may go to counting."""
+NOTE_EVERY = 5
+"""Ticks between two notes of which tokens were used."""
+
+
+class Chores:
+    """Does the service's duties on the loop, a statement at a time."""
+
+    def __init__(self, store: AsyncStore, keyring: Keyring, means: Means) -> None:
+        self._store = store
+        self._keyring = keyring
+        self._means = means
+        self._floor = follow.Floor(0)
+
+    async def run(self) -> None:
+        """Do what is due, for as long as the process lives."""
+        ticks = 0
+        while True:
+            await asyncio.sleep(TICK_S * (0.75 + 0.5 * self._means.chance()))
+            ticks += 1
+            # Whatever fails is due again in a moment; nothing here may end the service.
+            with contextlib.suppress(ByroteError, psycopg.Error, Interrupted):
+                await self._do()
+            if ticks % NOTE_EVERY == 0:
+                await self.note_used()
+
+    async def _do(self) -> None:
+        for duty in await self._store.all(queries.duties(worker=self._means.name, every=EVERY)):
+            if duty.name == "stats":
+                await self._count(duty.cursor)
+            else:
+                await self._store.all(tokens.prune_service())
+
+    async def _count(self, cursor: str | None) -> None:
+        deadline = self._means.clock() + BUSY_S
+        while self._means.clock() < deadline:
+            [bounds] = await self._store.all(looking.bounds())
+            if cursor is None:
+                cursor = follow.written(follow.from_now(bounds))
+                await self._store.all(queries.bookmark(duty="stats", cursor=cursor))
+            position = follow.read(cursor)
+            if self._floor.value < position.floor:
+                self._floor = follow.Floor(position.floor)
+            at = msgspec.structs.replace(position, floor=self._floor.value)
+            query = looking.count_stats(at, cursor=cursor, limit=COUNT_MAX)
+            [(events, moved)] = await self._store.ask(query)
+            if events < COUNT_MAX:
+                self._floor.raise_by(bounds)
+                return
+            if moved is None:
+                return  # Somebody else counts.
+            cursor = moved
+
+    async def note_used(self) -> None:
+        """Write down which tokens were used since the last time."""
+        used, self._keyring.used = self._keyring.used, set()
+        if used:
+            with contextlib.suppress(ByroteError, psycopg.Error, Interrupted):
+                await self._store.ask(tokens.use_tokens(sorted(used)))

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""Routes for those who look on and look after: dead letters, queues, statistics, workers."""
+
+import base64
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Literal
+
+import msgspec
+
+from byrote.core.duration import duration
+from byrote.core.spec import check_name
+from byrote.service.call import Call
+from byrote.service.counts import task_stats
+from byrote.service.runs import brief_of, plain, revive
+from byrote.store import looking, queries
+from byrote.store.rows import QueueRow
+from byrote.wire import messages
+from byrote.wire.problems import Invalid, Unavailable
+from byrote.wire.terms import PAGE, PAGE_MAX
+
+WINDOW_MIN, WINDOW_MAX = timedelta(minutes=1), timedelta(days=2)
+
+
+class DeadFilters(msgspec.Struct, frozen=True):
+    """Which dead letters."""
+
+    queue: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    task: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE_MAX)] = PAGE
+    cursor: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+
+
+async def dead(call: Call) -> messages.RunPage:
+    """Dead letters that match, the latest first."""
+    asked: DeadFilters = call.query
+    found = await call.service.desk.all(
+        looking.dead(
+            queue=plain(asked.queue),
+            task=plain(asked.task),
+            queues=call.grant.queues,
+            tasks=call.grant.tasks,
+            before=_before(asked.cursor),
+            limit=asked.limit + 1,
+        )
+    )
+    page, more = found[: asked.limit], len(found) > asked.limit
+    last = None
+    if more and page[-1].finished_at is not None:
+        last = base64.urlsafe_b64encode(
+            f"{page[-1].finished_at.isoformat()} {page[-1].id}".encode()
+        )
+    return messages.RunPage(
+        runs=[brief_of(run) for run in page], next=None if last is None else last.decode()
+    )
+
+
+def _before(cursor: str | None) -> tuple[datetime, str] | None:
+    if cursor is None:
+        return None
+    try:
+        at, _, run_id = base64.urlsafe_b64decode(cursor.encode()).decode().partition(" ")
+        moment = datetime.fromisoformat(at)
+        digits = run_id.replace("-", "")
+        if moment.tzinfo is None or len(digits) != 32 or int(digits, 16) < 0:
+            raise ValueError(cursor)  # noqa: TRY301 -- said below, once.
+    except ValueError:
+        raise Invalid("cursor: give what an earlier page said under `next`.") from None
+    return moment, digits
+
+
+async def requeue(call: Call) -> messages.MovedRuns:
+    """Bring dead letters back with a fresh budget; what is not dead is missing from the answer."""
+    return messages.MovedRuns(runs=await revive(call, call.body.runs, "requeue"))
+
+
+async def delete(call: Call) -> messages.Deleted:
+    """Delete dead letters for good."""
+    mine = await call.mine(call.body.runs)
+    if not mine:
+        return messages.Deleted(runs=[])
+    query = looking.delete_dead(mine)
+    gone = await call.service.work.all(query, also=[call.audit("delete", mine)])
+    return messages.Deleted(runs=gone)
+
+
+# -- Queues ----------------------------------------------------------------------------------------
+
+
+async def queues(call: Call) -> messages.QueuesReply:
+    """Every queue the token may see, and what lies in it."""
+    return messages.QueuesReply(queues=await _queues(call), count_max=looking.DEPTH_MAX)
+
+
+async def _queues(call: Call, only: Sequence[str] | None = None) -> list[messages.QueueView]:
+    allowed = call.grant.queues
+    if only is not None:
+        allowed = [name for name in only if allowed is None or name in allowed]
+    found = await call.service.desk.all(looking.depths(queues=allowed))
+    return [_queue(row) for row in found]
+
+
+def _queue(row: QueueRow) -> messages.QueueView:
+    return messages.QueueView(**msgspec.structs.asdict(row))
+
+
+async def pause(call: Call) -> messages.QueueState:
+    """Stop claims from a queue; what is under way goes on."""
+    return await _switch(call, paused=True)
+
+
+async def resume(call: Call) -> messages.QueueState:
+    """Allow claims from a queue again."""
+    return await _switch(call, paused=False)
+
+
+async def _switch(call: Call, *, paused: bool) -> messages.QueueState:
+    name = check_name("queue", call.path["name"])
+    call.grant.check([name])
+    verb = queries.pause if paused else queries.resume
+    audit = call.audit("pause" if paused else "resume", subject=name)
+    await call.service.work.all(verb(name), also=[audit])
+    return messages.QueueState(queue=name, paused=paused)
+
+
+# -- Statistics ------------------------------------------------------------------------------------
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Over how long."""
+
+    window: Annotated[
+        str, msgspec.Meta(max_length=40, description="One minute to two days, as in `5m`.")
+    ] = "5m"
+
+
+async def stats(call: Call) -> messages.StatsReply:
+    """Queues as they are now, and what tasks did within a window; counted as it happens."""
+    try:
+        window = duration(call.query.window)
+    except ValueError as error:
+        raise Invalid(f"window: {error}") from None
+    if not WINDOW_MIN <= window <= WINDOW_MAX:
+        raise Invalid("window: choose one between 1m and 2d.")
+    desk = call.service.desk
+    tallies = await desk.all(
+        looking.stats(window=window, queues=call.grant.queues, tasks=call.grant.tasks)
+    )
+    known = await desk.first(looking.duty("stats"))
+    counted = None if known is None or known[0] is None else known[1]
+    return messages.StatsReply(
+        window_s=window.total_seconds(),
+        as_of=counted,
+        queues=await _queues(call),
+        count_max=looking.DEPTH_MAX,
+        tasks=task_stats(tallies, window.total_seconds()),
+    )
+
+
+class Queue(msgspec.Struct, frozen=True):
+    """Which queue; absent: all that the token may see."""
+
+    queue: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+
+
+async def scale(call: Call) -> messages.Scale:
+    """What an autoscaler wants to know."""
+    only = None if call.query.queue is None else [str(plain(call.query.queue))]
+    found = await _queues(call, only)
+    names = {queue.queue for queue in found}
+    workers = await call.service.desk.all(queries.workers())
+    open_queues = [queue for queue in found if queue.paused_at is None]
+    return messages.Scale(
+        backlog=sum(queue.ready + queue.running for queue in open_queues),
+        oldest_ready_s=max((queue.oldest_ready_s or 0.0 for queue in open_queues), default=0.0),
+        workers=sum(w.alive and bool(w.tasks) and not names.isdisjoint(w.queues) for w in workers),
+    )
+
+
+async def workers(call: Call) -> messages.WorkersReply:
+    """Workers that serve queues the token may see."""
+    allowed = call.grant.queues
+    found = [
+        row
+        for row in await call.service.desk.all(queries.workers())
+        if allowed is None or set(row.queues) <= set(allowed)
+    ]
+    return messages.WorkersReply(
+        workers=[messages.WorkerView(**msgspec.structs.asdict(row)) for row in found]
+    )
+
+
+# -- The service itself ----------------------------------------------------------------------------
+
+
+async def whoami(call: Call) -> messages.Whoami:
+    """What the token may do."""
+    token = call.grant.token
+    return messages.Whoami(
+        name=token.name,
+        role=token.role,
+        queues=token.queues,
+        tasks=token.tasks,
+        expires_at=token.expires_at,
+    )
+
+
+async def readyz(call: Call) -> messages.Health:
+    """Whether requests that need the database would be done."""
+    if call.service.stopping:
+        raise Unavailable("The service is stopping.", retry_after_s=2)
+    await call.service.work.all(looking.pulse())
+    status: Literal["ok"] = "ok"
+    return messages.Health(status=status)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""What a service is given: its limits, and time and chance."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+import msgspec
+
+from byrote.core.codec import PAYLOAD_MAX
+from byrote.core.ports import Clock
+from byrote.wire.terms import WAIT_MAX_S
+
+
+class ServiceOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of one service process; everything has one."""
+
+    body_max: int = 8 * 1024 * 1024
+    """Bytes of a request's body, looked at before it is parsed."""
+    payload_max: Mapping[str, int] = msgspec.field(default_factory=lambda: {"*": PAYLOAD_MAX})
+    """Bytes of one spec, by queue."""
+    body_s: float = 20.0
+    """How long a body may take to arrive."""
+    request_s: float = 30.0
+    """How long a request may take, what it waits for apart."""
+    at_once: int = 256
+    """Requests under way, those that wait apart."""
+    waiting: int = 10_000
+    """Requests that wait for something to happen."""
+    wait_max_s: float = WAIT_MAX_S
+    """How long any of them may wait."""
+    streams: int = 200
+    rate: int = 2_000
+    """Requests a second of one token, unless the token says otherwise."""
+    connections: int = 8
+    """Database connections for work, and half as many for looking on."""
+    patience_s: float = 2.0
+    """How long to knock at a database that does not answer before saying so."""
+    poll: timedelta = timedelta(seconds=1)
+
+    def payload_limit(self, queue: str) -> int:
+        """How large a spec for this queue may be."""
+        return self.payload_max.get(queue, self.payload_max["*"])
+
+
+class Means(NamedTuple):
+    """Time and chance come through the door, here."""
+
+    name: str
+    """Unique for every process; begins with `service-`."""
+    clock: Clock
+    chance: Callable[[], float]
+    token: Callable[[], str]
+    ids: Callable[[int], Sequence[str]]
+    describe: Callable[[Sequence[str]], Mapping[str, object]]
+    """How this process introduces itself as one that waits for these queues."""

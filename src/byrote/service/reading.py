@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""From the words of the wire to records of the core."""
+
+import contextlib
+from datetime import datetime, timedelta
+
+from byrote.core.duration import duration
+from byrote.core.errors import BadOption, BadPayload
+from byrote.core.policy import ONCE, Retry
+from byrote.core.spec import Delivery
+from byrote.wire.messages import NewRun, RetryPolicy
+
+
+def delivery_of(run: NewRun) -> Delivery:
+    """When, where and how often a run is to be tried; BadOption or ValueError say what is wrong."""
+    return Delivery(
+        queue=run.queue,
+        priority=run.priority,
+        run_after=moment_of(run.run_after),
+        timeout=None if run.timeout is None else duration(run.timeout),
+        retry=ONCE if run.retry is None else retry_of(run.retry),
+        labels=run.labels,
+        traceparent=run.traceparent,
+    )
+
+
+def moment_of(text: str | float | None) -> datetime | timedelta | None:
+    """A moment, or a delay."""
+    if text is None:
+        return None
+    with contextlib.suppress(ValueError):
+        return duration(text)
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        raise BadOption(
+            "run_after is a delay such as '10m', a number of seconds, or a moment such as "
+            "'2030-01-31T09:00Z'."
+        ) from None
+    if not 1970 <= moment.year <= 9000:
+        raise BadOption("run_after lies between the years 1970 and 9000.")
+    return moment
+
+
+def retry_of(policy: RetryPolicy) -> Retry:
+    """The policy as the core has it."""
+    return Retry(
+        attempts=policy.attempts,
+        backoff=policy.backoff,
+        delay_first=duration(policy.delay_first),
+        delay_max=duration(policy.delay_max),
+        factor=policy.factor,
+        jitter=policy.jitter,
+        age_max=None if policy.age_max is None else duration(policy.age_max),
+    )
+
+
+def prefixed(error: BadPayload, path: str) -> BadPayload:
+    """The same refusal, with where in the request it is."""
+    return BadPayload(path + error.path.removeprefix("$"), error.reason)

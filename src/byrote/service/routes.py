@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: MIT
+"""Every route: who may use it, what it takes, what it answers. The app and OpenAPI read it here."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from byrote.service import leases, looks, runs, stream
+from byrote.service.call import Endpoint
+from byrote.wire import leases as worker
+from byrote.wire import messages
+
+READ: Final = ("read",)
+SEND: Final = ("enqueue",)
+WORK: Final = ("work",)
+SEE: Final = ("read", "enqueue", "work")
+
+RUNS: Final[Sequence[Endpoint]] = (
+    Endpoint(
+        method="POST",
+        path="/v1/runs",
+        handler=runs.enqueue,
+        body=messages.NewRuns,
+        reply=messages.Accepted,
+        batch_reply=messages.AcceptedRuns,
+        roles=SEND,
+        status=201,
+        refusals=(409,),
+        keyed=True,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/runs",
+        handler=runs.list_runs,
+        query=runs.Filters,
+        reply=messages.RunPage,
+        roles=READ,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/runs/cancel",
+        handler=runs.cancel_many,
+        body=messages.Ids,
+        reply=messages.MovedRuns,
+        roles=SEND,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/runs/retry",
+        handler=runs.retry_many,
+        body=messages.Ids,
+        reply=messages.MovedRuns,
+        roles=SEND,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/runs/{id}",
+        handler=runs.show,
+        query=runs.Wait,
+        reply=messages.RunView,
+        roles=SEE,
+        waits=True,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/runs/{id}/events",
+        handler=stream.events,
+        reply=messages.EventsReply,
+        roles=READ,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/runs/{id}/cancel",
+        handler=runs.cancel,
+        reply=messages.Moved,
+        roles=SEND,
+        refusals=(409,),
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/runs/{id}/retry",
+        handler=runs.retry,
+        reply=messages.Moved,
+        roles=SEND,
+        refusals=(409,),
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/runs/{id}/replay",
+        handler=runs.replay,
+        reply=messages.Accepted,
+        roles=SEND,
+        status=201,
+        refusals=(409,),
+        keyed=True,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/runs/{id}/signal",
+        handler=runs.signal,
+        body=messages.SignalRun,
+        reply=messages.Moved,
+        roles=SEND,
+        refusals=(409,),
+    ),
+)
+
+LEASES: Final[Sequence[Endpoint]] = (
+    Endpoint(
+        method="POST",
+        path="/v1/leases",
+        handler=leases.claim,
+        body=worker.Claim,
+        reply=worker.Leases,
+        roles=WORK,
+        waits=True,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/leases/renew",
+        handler=leases.renew,
+        body=worker.Renew,
+        reply=worker.RenewReply,
+        roles=WORK,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/leases/finish",
+        handler=leases.finish,
+        body=worker.Finishes,
+        reply=worker.FinishReply,
+        roles=WORK,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/leases/release",
+        handler=leases.release,
+        body=worker.Release,
+        reply=worker.FinishReply,
+        roles=WORK,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/leases/steps",
+        handler=leases.steps,
+        body=worker.Steps,
+        reply=worker.StepsReply,
+        roles=WORK,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/leases/ledgers",
+        handler=leases.ledgers,
+        body=worker.Ledgers,
+        reply=worker.LedgersReply,
+        roles=WORK,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/leases/unfinished",
+        handler=leases.unfinished,
+        body=worker.Unfinished,
+        reply=worker.UnfinishedReply,
+        roles=WORK,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/leases/{token}",
+        handler=leases.claimed,
+        query=leases.Claimant,
+        reply=worker.Leases,
+        roles=WORK,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/provenance",
+        handler=leases.provenance,
+        body=worker.Provenance,
+        reply=worker.ProvenanceReply,
+        roles=WORK,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/workers",
+        handler=leases.register,
+        body=worker.Register,
+        reply=worker.Known,
+        roles=WORK,
+        status=201,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/workers/{worker}/heartbeat",
+        handler=leases.heartbeat,
+        body=worker.Heartbeat,
+        reply=worker.Known,
+        roles=WORK,
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/v1/workers/{worker}",
+        handler=leases.deregister,
+        reply=worker.Known,
+        roles=WORK,
+    ),
+)
+
+LOOKS: Final[Sequence[Endpoint]] = (
+    Endpoint(
+        method="GET",
+        path="/v1/workers",
+        handler=looks.workers,
+        reply=messages.WorkersReply,
+        roles=READ,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/dead",
+        handler=looks.dead,
+        query=looks.DeadFilters,
+        reply=messages.RunPage,
+        roles=READ,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/dead/requeue",
+        handler=looks.requeue,
+        body=messages.Ids,
+        reply=messages.MovedRuns,
+        roles=("admin",),
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/dead/delete",
+        handler=looks.delete,
+        body=messages.Ids,
+        reply=messages.Deleted,
+        roles=("admin",),
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/queues",
+        handler=looks.queues,
+        reply=messages.QueuesReply,
+        roles=READ,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/queues/{name}/pause",
+        handler=looks.pause,
+        reply=messages.QueueState,
+        roles=("admin",),
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/queues/{name}/resume",
+        handler=looks.resume,
+        reply=messages.QueueState,
+        roles=("admin",),
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/stats",
+        handler=looks.stats,
+        query=looks.Window,
+        reply=messages.StatsReply,
+        roles=READ,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/scale",
+        handler=looks.scale,
+        query=looks.Queue,
+        reply=messages.Scale,
+        roles=READ,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/stream",
+        handler=stream.stream,
+        query=stream.StreamFilters,
+        reply=None,
+        roles=READ,
+        waits=True,
+    ),
+    Endpoint(method="GET", path="/v1/whoami", handler=looks.whoami, reply=messages.Whoami),
+    Endpoint(method="GET", path="/readyz", handler=looks.readyz, reply=messages.Health),
+)
+
+ENDPOINTS: Final[Sequence[Endpoint]] = (*RUNS, *LEASES, *LOOKS)

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: MIT
+"""Routes of runs: enqueue, look, cancel, retry, replay, signal."""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Annotated, Any
+
+import msgspec
+import psycopg
+from msgspec import UNSET, Raw
+
+from byrote.core.codec import check_text, digest_of
+from byrote.core.duration import duration
+from byrote.core.errors import BadOption, BadPayload, PayloadTooLarge
+from byrote.core.run import Run
+from byrote.core.spec import Delivery, Spec
+from byrote.core.state import Status
+from byrote.service.call import Call, not_here
+from byrote.service.reading import delivery_of, prefixed
+from byrote.store import looking, queries, tokens
+from byrote.store.looking import Brief
+from byrote.store.query import Query
+from byrote.wire import messages
+from byrote.wire.problems import BadRequest, Conflict, Invalid, KeyReused
+from byrote.wire.terms import KEY_MAX, PAGE, PAGE_MAX, Id
+
+_encode = msgspec.json.Encoder().encode
+
+
+# -- Enqueue ---------------------------------------------------------------------------------------
+
+
+async def enqueue(call: Call) -> messages.Accepted | messages.AcceptedRuns:
+    """Accept one run, or a batch of them: all or none."""
+    one = isinstance(call.body, messages.NewRun)
+    asked: Sequence[messages.NewRun] = [call.body] if one else call.body
+    call.grant.check({run.queue for run in asked}, {run.task for run in asked})
+    cached: dict[Any, Delivery] = {}
+    specs = [
+        _spec(run, call, cached, "$" if one else f"$[{place}]") for place, run in enumerate(asked)
+    ]
+    ids = call.service.means.ids(len(specs))
+    accepted = [
+        messages.Accepted(id=run_id, spec_hash=spec.digest.hex())
+        for run_id, spec in zip(ids, specs, strict=True)
+    ]
+    if one:
+        query: Query[Any] = queries.enqueue_one(ids[0], specs[0])
+    else:
+        query = queries.enqueue(list(zip(ids, specs, strict=True)))
+    subject = ",".join(sorted({run.queue for run in asked}))[:200]
+    audit = call.audit("enqueue", ids, subject=subject)
+    reply = accepted[0] if one else messages.AcceptedRuns(runs=accepted)
+    return await once(call, query, audit, reply)
+
+
+async def once[R: messages.Accepted | messages.AcceptedRuns](
+    call: Call, query: Query[Any], audit: Query[None], reply: R
+) -> R:
+    """Run a statement that creates; with an Idempotency-Key once, whatever happens to answers."""
+    key = call.headers.get("idempotency-key")
+    if key is None:
+        await call.service.work.all(query, also=[audit])
+        return reply
+    if not 1 <= len(key) <= KEY_MAX or not (key.isascii() and key.isprintable()):
+        raise BadRequest(f"An Idempotency-Key has 1 to {KEY_MAX} printable ASCII characters.")
+    digest = hashlib.sha256(call.path.get("id", "").encode() + b"\n" + call.raw).digest()
+    holder = call.grant.token.holder
+    kept = tokens.key(holder=holder, key=key, digest=digest, reply=_encode(reply).decode())
+    try:
+        await call.service.work.all(query, also=[kept, audit])
+    except psycopg.errors.UniqueViolation:
+        found = await call.service.work.first(tokens.keyed(holder=holder, key=key))
+        if found is None:
+            raise  # Not the key: then it is a fault of ours.
+        if found.request_hash != digest:
+            raise KeyReused(
+                "This Idempotency-Key was sent before with another request. Use a new key for "
+                "new work, and the same body with the same key."
+            ) from None
+        return msgspec.json.decode(found.reply, type=type(reply))
+    return reply
+
+
+def _spec(run: messages.NewRun, call: Call, cached: dict[Any, Delivery], path: str) -> Spec:
+    limit = call.service.options.payload_limit(run.queue)
+    try:
+        text = _identity(run)
+        digest = digest_of(text) if len(text) <= limit else b""
+    except BadPayload as error:
+        raise prefixed(error, path) from None
+    if not digest:
+        raise PayloadTooLarge(len(text), limit)
+    labels = None if run.labels is None else tuple(run.labels.items())
+    key = (run.queue, run.priority, run.run_after, run.timeout, run.retry, labels, run.traceparent)
+    delivery = cached.get(key)
+    if delivery is None:
+        try:
+            delivery = cached[key] = delivery_of(run)
+        except (BadOption, ValueError) as error:
+            raise Invalid(f"{path}: {error}") from None
+    return Spec(run.task, run.version, text.decode(), digest, delivery)
+
+
+def _identity(run: messages.NewRun) -> bytes:
+    """The JSON text of what is to be computed, with the values byte for byte as they were sent."""
+    args, kwargs = _part(run.args, b"[]"), _part(run.kwargs, b"{}")
+    if run.payload is not UNSET:
+        if run.args is not UNSET or run.kwargs is not UNSET:
+            raise BadPayload("$", "Send either `payload`, or `args` and `kwargs`.")
+        args = b"[" + bytes(run.payload) + b"]"
+    if not args.startswith(b"["):
+        raise BadPayload("$.args", "Send a list of positional arguments.")
+    if not kwargs.startswith(b"{"):
+        raise BadPayload("$.kwargs", "Send an object of arguments by name.")
+    return b'{"task":"%b","version":%d,"args":%b,"kwargs":%b}' % (
+        run.task.encode(),  # A name has nothing that JSON would escape.
+        run.version,
+        args,
+        kwargs,
+    )
+
+
+def _part(raw: Raw | Any, absent: bytes) -> bytes:
+    return absent if raw is UNSET else bytes(raw).strip()
+
+
+# -- Look ------------------------------------------------------------------------------------------
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """How long to wait."""
+
+    wait: Annotated[
+        str, msgspec.Meta(max_length=40, description="How long to wait for its end, as in `10s`.")
+    ] = "0s"
+
+
+async def show(call: Call) -> messages.RunView:
+    """One run and everything that is known of it; with `wait`, once it has ended."""
+    run = await _run(call)
+    seconds = min(wait_of(call.query.wait), call.service.options.wait_max_s)
+    if seconds and not run.finished and not call.service.stopping:
+        await call.service.watch.until_ended(run.id, seconds)
+        run = await _run(call)
+    return view_of(run)
+
+
+def wait_of(text: str) -> float:
+    """Seconds to wait."""
+    try:
+        return duration(text).total_seconds()
+    except ValueError as error:
+        raise Invalid(f"wait: {error}") from None
+
+
+async def _run(call: Call) -> Run:
+    run_id = call.path["id"]
+    run = await call.service.desk.first(queries.run(run_id))
+    if run is None or not call.grant.allows(run.queue, run.task):
+        raise not_here(run_id)
+    return run
+
+
+class Filters(msgspec.Struct, frozen=True):
+    """Which runs."""
+
+    status: Status | None = None
+    queue: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    task: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    hash: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")] | None = None
+    label: Annotated[str, msgspec.Meta(max_length=600, description="`key=value`.")] | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE_MAX)] = PAGE
+    cursor: Annotated[str, msgspec.Meta(max_length=100)] | None = None
+
+
+async def list_runs(call: Call) -> messages.RunPage:
+    """The newest runs that match, newest first, without arguments and results."""
+    asked: Filters = call.query
+    found = await call.service.desk.all(
+        looking.briefs(
+            status=asked.status,
+            queue=plain(asked.queue),
+            task=plain(asked.task),
+            spec_hash=asked.hash,
+            labels=_label(asked.label),
+            queues=call.grant.queues,
+            tasks=call.grant.tasks,
+            before=_before(asked.cursor),
+            limit=asked.limit + 1,
+        )
+    )
+    page, more = found[: asked.limit], len(found) > asked.limit
+    return messages.RunPage(
+        runs=[brief_of(run) for run in page], next=page[-1].id if more else None
+    )
+
+
+def plain(text: str | None) -> str | None:
+    """A filter that the database can take."""
+    if text is not None and "\x00" in text:
+        raise Invalid("A name has no NUL in it.")
+    return text
+
+
+def _label(text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    key, equals, value = str(plain(text)).partition("=")
+    if not key or not equals:
+        raise Invalid("label: write key=value.")
+    return {key: value}
+
+
+def _before(cursor: str | None) -> str | None:
+    if cursor is None:
+        return None
+    try:
+        return str(msgspec.convert(cursor, Id))
+    except msgspec.ValidationError:
+        raise Invalid("cursor: give what an earlier page said under `next`.") from None
+
+
+def brief_of(run: Brief | Run) -> messages.RunBrief:
+    """A run as a list shows it."""
+    return messages.RunBrief(**_common(run))
+
+
+def view_of(run: Run) -> messages.RunView:
+    """A run with everything."""
+    return messages.RunView(
+        **_common(run),
+        spec=Raw(run.spec_json.encode()),
+        result=None if run.result_json is None else Raw(run.result_json.encode()),
+        retry=None if run.retry_json is None else Raw(run.retry_json.encode()),
+        provenance=run.provenance,
+        usage=run.usage,
+    )
+
+
+_SHARED = tuple(
+    name
+    for name in messages.RunBrief.__struct_fields__
+    if name not in {"timeout_s", "errors", "labels"}
+)
+
+
+def _common(run: Brief | Run) -> dict[str, Any]:
+    fields: dict[str, Any] = {name: getattr(run, name) for name in _SHARED}
+    if isinstance(run, Run):
+        timeout = run.timeout
+        fields["errors"] = run.faults
+    else:
+        timeout = None if run.timeout_ms is None else timedelta(milliseconds=run.timeout_ms)
+        fields["errors"] = run.errors
+    fields["timeout_s"] = None if timeout is None else timeout.total_seconds()
+    fields["labels"] = run.labels
+    return fields
+
+
+# -- Move ------------------------------------------------------------------------------------------
+
+
+async def cancel(call: Call) -> messages.Moved:
+    """Cancel a run: at once if nobody executes it, else by asking its worker."""
+    run_id = call.path["id"]
+    moved = await _cancel(call, [run_id])
+    if not moved:
+        await _run(call)
+        raise Conflict("The run has ended already.")
+    return moved[0]
+
+
+async def cancel_many(call: Call) -> messages.MovedRuns:
+    """Cancel runs; those that had ended, or are not there, are missing from the answer."""
+    return messages.MovedRuns(runs=await _cancel(call, call.body.runs))
+
+
+async def _cancel(call: Call, ids: Sequence[str]) -> list[messages.Moved]:
+    mine = await call.mine(ids)
+    if not mine:
+        return []
+    found = await call.service.work.all(queries.cancel(mine), also=[call.audit("cancel", mine)])
+    return [messages.Moved(id=row.id, status=Status(row.status)) for row in found]
+
+
+async def retry(call: Call) -> messages.Moved:
+    """Bring a dead run back, or let a waiting one go now, with a fresh budget of attempts."""
+    moved = await revive(call, [call.path["id"]], "retry")
+    if not moved:
+        await _run(call)
+        raise Conflict("Only failed and waiting runs are retried; replay repeats one that ended.")
+    return moved[0]
+
+
+async def retry_many(call: Call) -> messages.MovedRuns:
+    """Bring dead runs back and let waiting ones go now; others are missing from the answer."""
+    return messages.MovedRuns(runs=await revive(call, call.body.runs, "retry"))
+
+
+async def revive(call: Call, ids: Sequence[str], action: str) -> list[messages.Moved]:
+    """Make those of these runs READY that are the token's, and failed or waiting."""
+    mine = await call.mine(ids)
+    if not mine:
+        return []
+    found = await call.service.work.all(queries.retry(mine), also=[call.audit(action, mine)])
+    return [messages.Moved(id=run_id, status=Status.READY) for run_id in found]
+
+
+async def replay(call: Call) -> messages.Accepted:
+    """Enqueue the spec of an earlier run again, byte for byte, as a new run."""
+    original = await _run(call)
+    [run_id] = call.service.means.ids(1)
+    query = queries.replay(original=original.id, id=run_id)
+    reply = messages.Accepted(id=run_id, spec_hash=original.spec_hash)
+    audit = call.audit("replay", [original.id, run_id])
+    try:
+        return await once(call, query, audit, reply)
+    except psycopg.errors.UniqueViolation:
+        # Sent again after its answer was lost, and it had been accepted.
+        return reply
+
+
+async def signal(call: Call) -> messages.Moved:
+    """Send a run a signal it waits for, now or later."""
+    run_id, sent = call.path["id"], call.body
+    await call.check_mine(run_id)
+    payload = check_text(_part(sent.payload, b"null"))
+    [signal_id] = call.service.means.ids(1)
+    query = queries.signal(run_id, signal_id, sent.event, payload)
+    found = await call.service.work.all(query, also=[call.audit("signal", [run_id])])
+    if not found:
+        await _run(call)
+        raise Conflict("The run has ended already.")
+    return messages.Moved(id=run_id, status=Status(found[0]))

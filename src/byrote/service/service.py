@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""One service process: its stores, its waiting rooms, and what it does beside answering."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from byrote.service.access import Keyring
+from byrote.service.bell import Bell
+from byrote.service.chores import Chores
+from byrote.service.options import Means, ServiceOptions
+from byrote.service.watch import Watch
+from byrote.store.aio import AsyncStore
+from byrote.store.connect import PLAN_GUARDS, Door
+
+_log = logging.getLogger("byrote.service")
+
+
+class Service:
+    """What every route is given."""
+
+    def __init__(
+        self,
+        door: Door,
+        options: ServiceOptions,
+        means: Means,
+        *,
+        beside: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
+    ) -> None:
+        self._beside = beside
+        self.options = options
+        self.means = means
+        patience = options.patience_s
+        self.work = AsyncStore(
+            door, *PLAN_GUARDS, chance=means.chance, size=options.connections, patience_s=patience
+        )
+        """For what must be quick: enqueueing and leases, with guarded plans."""
+        self.desk = AsyncStore(
+            door,
+            f"statement_timeout={int(options.request_s * 500)}",
+            chance=means.chance,
+            size=max(options.connections // 2, 2),
+            patience_s=patience,
+        )
+        """For looking on, which may take its time, but not for ever."""
+        self.keyring = Keyring(self.work, means.clock, rate=options.rate)
+        self.bell = Bell(self.work, means, poll_s=options.poll.total_seconds())
+        self.watch = Watch(self.desk, means.clock)
+        self.chores = Chores(self.desk, self.keyring, means)
+        self.at_once = 0
+        self.streams = 0
+        self.stopping = False
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Do what a service does beside answering, until left."""
+        parts = [self.bell.poll, self.bell.keep_announced, self.watch.run, self.chores.run]
+        if not self.work.door.pooled:
+            parts.append(self.bell.listen)
+        tasks = [asyncio.create_task(_for_ever(part)) for part in parts]
+        try:
+            with self._beside():
+                yield
+        finally:
+            self.stop()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.chores.note_used()
+            await self.bell.leave()
+            await self.work.close()
+            await self.desk.close()
+
+    def stop(self) -> None:
+        """Send those who wait away; answers still go out."""
+        self.stopping = True
+        self.bell.close()
+        self.watch.close()
+
+
+async def _for_ever(part: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        try:
+            await part()
+        except Exception:  # noqa: BLE001 -- a bug, and the process is worth more with the part.
+            _log.exception("a part of the service failed and is started again")
+            await asyncio.sleep(1)

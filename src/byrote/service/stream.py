@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""Routes that tell what happened: the events of one run, and a stream of all."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from byrote.service import follow
+from byrote.service.call import Call
+from byrote.service.runs import plain
+from byrote.store import looking
+from byrote.store.looking import Fact, Position
+from byrote.wire import messages
+from byrote.wire.problems import BadRequest, Unavailable
+from byrote.wire.terms import Id
+
+PAGE = 50
+"""Statements read in one go; each may tell of a thousand runs."""
+QUIET_S = 1.0
+"""How long to sleep when nothing happens: what an open transaction kept back is told then."""
+COMMENT_EVERY = 15
+"""Quiet seconds after which a comment shows that the line is alive."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+async def events(call: Call) -> messages.EventsReply:
+    """What happened to one run, oldest first."""
+    run_id = call.path["id"]
+    await call.check_mine(run_id)
+    found = await call.service.desk.all(looking.history(run_id))
+    return messages.EventsReply(events=[event_of(fact, floor=0) for fact in found])
+
+
+def event_of(fact: Fact, *, floor: int) -> messages.EventView:
+    """A fact as others are told of it."""
+    return messages.EventView(
+        id=f"{fact.xid}:{fact.seq}:{floor}:{fact.place}",
+        at=fact.at,
+        kind=fact.kind,
+        run=fact.run,
+        attempt=fact.attempt,
+        move=fact.move,
+        worker=fact.worker,
+        data=None if fact.data is None else msgspec.json.decode(fact.data),
+    )
+
+
+class StreamFilters(msgspec.Struct, frozen=True):
+    """Which events."""
+
+    queue: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    run: Id | None = None
+
+
+async def stream(call: Call) -> Response:
+    """Follow what happens, as server-sent events; `Last-Event-ID` goes on where one left off."""
+    plain(call.query.queue)
+    if call.service.streams >= call.service.options.streams:
+        raise Unavailable("Too many streams are open here.", retry_after_s=5)
+    begin = await _begin(call)
+    return StreamingResponse(
+        _told(call, *begin),
+        media_type="text/event-stream",
+        headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+    )
+
+
+async def _begin(call: Call) -> tuple[Position, tuple[str, int, int]]:
+    """Where to begin, and the event that was told last."""
+    last = call.headers.get("last-event-id")
+    if not last:
+        [bounds] = await call.service.desk.all(looking.bounds())
+        return follow.from_now(bounds), ("", 0, 0)
+    try:
+        text, _, place = last.rpartition(":")
+        position = follow.read(text)
+        told = (position.xid, position.seq, int(place))
+    except ValueError:
+        raise BadRequest("Last-Event-ID: send the id of an event of this stream.") from None
+    # The statement that told it may have more to tell: it is read again from its beginning.
+    return msgspec.structs.replace(position, seq=max(position.seq - 1, 0)), told
+
+
+async def _told(call: Call, position: Position, last: tuple[str, int, int]) -> AsyncIterator[bytes]:
+    service = call.service
+    service.streams += 1
+    try:
+        floor, quiet = follow.Floor(position.floor), 0
+        yield b"retry: 1000\n\n"
+        while not service.stopping:
+            [bounds] = await service.desk.all(looking.bounds())
+            facts = await service.desk.all(looking.stream(position, limit=PAGE))
+            if text := _text(call, facts, last, floor.value):
+                yield text
+                quiet = 0
+            if facts:
+                position = Position(facts[-1].xid, facts[-1].seq, floor.value)
+            if len({(fact.xid, fact.seq) for fact in facts}) == PAGE:
+                continue
+            floor.raise_by(bounds)
+            position = msgspec.structs.replace(position, floor=floor.value)
+            await service.watch.until_news(QUIET_S)
+            quiet += 1
+            if quiet % COMMENT_EVERY == 0:
+                yield b": still here\n\n"
+    finally:
+        service.streams -= 1
+
+
+def _text(call: Call, facts: Sequence[Fact], last: tuple[str, int, int], floor: int) -> bytes:
+    lines = []
+    for fact in facts:
+        if (fact.xid, fact.seq) == last[:2] and fact.place <= last[2]:
+            continue
+        if _wanted(call, fact):
+            event = event_of(fact, floor=floor)
+            lines.append(
+                b"id: %b\nevent: %b\ndata: %b\n\n"
+                % (event.id.encode(), event.kind.encode(), _encode(event))
+            )
+    return b"".join(lines)
+
+
+def _wanted(call: Call, fact: Fact) -> bool:
+    asked: StreamFilters = call.query
+    if asked.run is not None and fact.run != asked.run.lower():
+        return False
+    if asked.queue is not None and fact.queue != asked.queue:
+        return False
+    if fact.queue is None or fact.task is None:
+        return not call.grant.limited
+    return call.grant.allows(fact.queue, fact.task)
