@@ -166,14 +166,15 @@ def latency(bench: Bench) -> Figure:
             began = time.monotonic_ns()
             sent.append((began, tasks.stamp.enqueue(n)))
         waits = [run.result(timeout=_READY_S) - began for began, run in sent]
-    return _percentiles(waits)
+    return percentiles(waits)
 
 
 def _idle(tasks: Tasks) -> bool:
     return any(row.idle for row in tasks.app.store.all(queries.workers()))
 
 
-def _percentiles(waits: list[int]) -> Figure:
+def percentiles(waits: list[int]) -> Figure:
+    """Milliseconds under which 50, 95 and 99 per cent lie, of nanoseconds."""
     ordered = sorted(waits)
     return {
         f"p{percent}_ms": ordered[math.ceil(percent / 100 * len(ordered)) - 1] / 1e6

@@ -95,7 +95,11 @@ def _growth(figure: Figure) -> str:
     )
 
 
-_SAYS: Mapping[str, Callable[[Figure], str]] = {"latency": _latency, "growth": _growth}
+_SAYS: Mapping[str, Callable[[Figure], str]] = {
+    "latency": _latency,
+    "growth": _growth,
+    "http_rate": _latency,
+}
 _LABELS = {
     "enqueue_one": "enqueue one by one",
     "enqueue_bulk": "enqueue in bulk",
@@ -104,4 +108,7 @@ _LABELS = {
     "drain_inline": "drain, inline",
     "latency": "idle latency",
     "growth": "drain, database full",
+    "http_one": "enqueue one by one over HTTP",
+    "http_bulk": "enqueue in batches of 100 over HTTP",
+    "http_rate": "enqueue at 200 requests/s over HTTP",
 }

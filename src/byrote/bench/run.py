@@ -8,6 +8,7 @@ import msgspec
 
 from byrote.bench.database import target
 from byrote.bench.figures import FIGURES, FULL, QUICK, Bench, Figure, Sizes
+from byrote.bench.http import HTTP_FIGURES
 from byrote.bench.progress import Progress
 from byrote.bench.report import document, filesystem
 from byrote.bench.stage import own_folder
@@ -27,7 +28,7 @@ def measure(
         with target(url, folder) as server:
             bench = Bench(server, folder, sizes, progress)
             for asked in only:
-                name, figure = FIGURES[asked]
+                name, figure = {**FIGURES, **HTTP_FIGURES}[asked]
                 figures[name] = figure(bench)
             progress.end()
             return document(figures, server=server, sizes=sizes, folder=folder)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""The service's figures: one service process, and a load generator on the same machine.
+
+The load comes from the standard library's HTTP client on a few threads: it is to cost little, for
+what it costs is missing from the service.
+"""
+
+import hashlib
+import http.client
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import msgspec
+
+from byrote.assembly.identity import new_id, new_secret
+from byrote.bench.figures import WARM_UP, Bench, Figure, percentiles
+from byrote.bench.stage import StageFailed, environment
+from byrote.bench.tasks import Tasks
+from byrote.store import tokens
+
+BATCH = 100
+SENDERS = 2
+RATE = 200.0
+"""Requests a second at which the latency of one is measured."""
+RATE_SENDERS = 16
+START_S = 60.0
+NOOP = "noop"
+
+
+class Line:
+    """One connection that is kept, as any client's."""
+
+    def __init__(self, port: int, secret: str) -> None:
+        self._line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        self._line.connect()
+        self._line.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+
+    def send(self, body: bytes) -> None:
+        """Send runs; StageFailed if they are not accepted."""
+        self._line.request("POST", "/v1/runs", body, self._headers)
+        answer = self._line.getresponse()
+        said = answer.read()
+        if answer.status != 201:
+            raise StageFailed(f"The service answered {answer.status}: {said[:300]!r}")
+
+
+@contextmanager
+def service(bench: Bench, url: str, tasks: Tasks) -> Iterator[tuple[int, str]]:
+    """A service in a process of its own: its port, and a token."""
+    secret = new_secret()
+    tasks.app.store.all(
+        tokens.create_token(
+            id=new_id(),
+            digest=hashlib.sha256(secret.encode()).digest(),
+            name="bench",
+            role="admin",
+            queues=["*"],
+            tasks=["*"],
+            rate=1_000_000,
+        )
+    )
+    port = _free_port()
+    command = [sys.executable, "-m", "byrote.cli.main", "serve", "--port", str(port)]
+    log = bench.folder / "service.log"
+    with log.open("ab") as out:
+        process = subprocess.Popen(  # noqa: S603 -- our own module, our own arguments.
+            command,
+            env=environment(url, {"log_format": "json"}),
+            cwd=bench.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+    try:
+        _await(process, port, lambda: log.read_text(errors="replace")[-600:])
+        yield port, secret
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _await(process: subprocess.Popen[bytes], port: int, said: Callable[[], str]) -> None:
+    deadline = time.monotonic() + START_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise StageFailed(f"The service did not start. {said()}") from None
+            threading.Event().wait(0.05)
+        else:
+            return
+
+
+def _body(first: int, count: int) -> bytes:
+    return msgspec.json.encode([{"task": NOOP, "args": [first + n]} for n in range(count)])
+
+
+def http_one(bench: Bench) -> Figure:
+    """One request, one commit, the next request, on one connection."""
+    count = bench.sizes.one
+    bench.progress.say(f"http-one: {count:,} requests")
+    with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
+        line = Line(port, secret)
+        body = msgspec.json.encode({"task": NOOP, "args": [1]})
+        for _ in range(WARM_UP):
+            line.send(body)
+        began = time.perf_counter()
+        for _ in range(count):
+            line.send(body)
+        return {"per_s": count / (time.perf_counter() - began)}
+
+
+def http_bulk(bench: Bench) -> Figure:
+    """Batches of a hundred on two connections; what the service says is waited for."""
+    batches = max(bench.sizes.bulk // BATCH, SENDERS)
+    bench.progress.say(f"http-bulk: {batches:,} batches of {BATCH}")
+    bodies = [_body(n * BATCH, BATCH) for n in range(10)]
+
+    def send(line: Line, count: int) -> int:
+        for n in range(count):
+            line.send(bodies[n % len(bodies)])
+        return count * BATCH
+
+    with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
+        lines = [Line(port, secret) for _ in range(SENDERS)]
+        for line in lines:
+            send(line, 2)
+        began = time.perf_counter()
+        with ThreadPoolExecutor(SENDERS) as pool:
+            sent = sum(pool.map(lambda line: send(line, batches // SENDERS), lines))
+        return {"per_s": sent / (time.perf_counter() - began)}
+
+
+def http_rate(bench: Bench) -> Figure:
+    """Single requests at a fixed rate, whether or not earlier ones were answered."""
+    count = max(bench.sizes.latency * 5, RATE_SENDERS)
+    bench.progress.say(f"http-rate: {count:,} requests at {RATE:g}/s")
+    body = msgspec.json.encode({"task": NOOP, "args": [1]})
+    waits: list[int] = []
+    with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
+        lines = [Line(port, secret) for _ in range(RATE_SENDERS)]
+        for line in lines:
+            line.send(body)
+        began = time.monotonic() + 0.2
+
+        def send(place: int) -> None:
+            for n in range(place, count, RATE_SENDERS):
+                due = began + n / RATE
+                threading.Event().wait(max(due - time.monotonic(), 0))
+                # From when it was to be sent: one that had to wait for the last counts in full.
+                lines[place].send(body)
+                waits.append(int((time.monotonic() - due) * 1e9))
+
+        with ThreadPoolExecutor(RATE_SENDERS) as pool:
+            list(pool.map(send, range(RATE_SENDERS)))
+    return percentiles(waits)
+
+
+HTTP_FIGURES: Mapping[str, tuple[str, Callable[[Bench], Figure]]] = {
+    "http-one": ("http_one", http_one),
+    "http-bulk": ("http_bulk", http_bulk),
+    "http-rate": ("http_rate", http_rate),
+}
+"""As FIGURES, through a service."""
