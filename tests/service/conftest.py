@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+
+from byrote.store.connect import Door
+from byrote.store.sync import Store
+from tests.service.harness import Served, serving
+
+
+@pytest.fixture
+def served(door: Door, store: Store) -> Iterator[Served]:
+    with serving(door, store) as running:
+        yield running
+
+
+@pytest.fixture
+def admin(served: Served) -> Iterator[httpx2.Client]:
+    with served.client() as client:
+        yield client
