@@ -1,5 +1,5 @@
 # One line each over `uv run`; pre-commit and CI call the same.
-.PHONY: check test test-core test-312 bench bench-peers docs lock
+.PHONY: check test test-core test-312 bench bench-peers fuzz docs lock
 
 check:
 	uv run ruff format --check . && uv run ruff check . && uv run mypy && uv run lint-imports --no-cache
@@ -13,6 +13,8 @@ bench:
 	uv run byrote bench
 bench-peers:
 	uv run python -m bench.peers
+fuzz:
+	uv run python -W ignore -m tests.service.fuzz --examples 1000
 docs:
 	uv run python -m tests.pages
 lock:
