@@ -16,12 +16,12 @@ from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import chance, new_ids, new_token, worker_id
 from byrote.assembly.settings import Settings, resolve
 from byrote.core.errors import BadOption, DatabaseUnreachable
-from byrote.core.ports import Emit
+from byrote.core.ports import Emit, Line
 from byrote.service.app import build_app
 from byrote.service.options import Means, ServiceOptions
 from byrote.service.service import Service
-from byrote.store.connect import PLAN_GUARDS, Door
-from byrote.store.sync import Link
+from byrote.store.connect import Door
+from byrote.store.lines import Lines
 from byrote.worker.means import Means as WorkerMeans
 from byrote.worker.sweeper import Sweeper
 
@@ -70,16 +70,17 @@ def _describe(name: str, queues: Sequence[str]) -> Mapping[str, object]:
 def _housekeeping(door: Door, name: str, emit: Emit) -> Iterator[None]:
     """Promote, sweep, archive and prune beside the service: its workers have no database."""
     stopped = threading.Event()
-    link = Link(door, "duties", *PLAN_GUARDS, chance=chance, stopped=stopped)
+    line = Line("duties", stopped.wait, lambda _what, _error: None, chance)
+    duties = Lines(door, listen=False).duties(line)
     sweeper = Sweeper(
-        link, WorkerMeans(name, monotonic, chance, new_token, emit), idle=lambda: True
+        duties, WorkerMeans(name, monotonic, chance, new_token, emit), idle=lambda: True
     )
 
     def sweep() -> None:
         # Stopped while the database did not answer.
         with contextlib.suppress(DatabaseUnreachable):
             sweeper.run()
-        link.drop()
+        duties.close()
 
     thread = threading.Thread(target=sweep, name="byrote-duties", daemon=True)
     thread.start()

@@ -18,7 +18,7 @@ from byrote.cli.database import open_store
 from byrote.cli.options import Length, database_options
 from byrote.cli.show import print_json, print_table
 from byrote.core.duration import spoken
-from byrote.core.errors import BadOption, ByroteError
+from byrote.core.errors import BadOption, ServiceUnreachable
 from byrote.service.counts import task_stats
 from byrote.store import looking, queries
 from byrote.store.sync import Store
@@ -34,12 +34,6 @@ SHOWN = 15
 TIMEOUT_S = 10.0
 
 type Look = Callable[[], tuple[StatsReply, WorkersReply]]
-
-
-class ServiceUnreachable(ByroteError, ConnectionError):
-    """The service did not answer."""
-
-    code = "service_unreachable"
 
 
 @click.command(epilog="Example: byrote top --service https://queue.example --every 5s")

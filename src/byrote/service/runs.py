@@ -236,6 +236,7 @@ def view_of(run: Run) -> messages.RunView:
         retry=None if run.retry_json is None else Raw(run.retry_json.encode()),
         provenance=run.provenance,
         usage=run.usage,
+        memo_of=run.memo_of,
     )
 
 

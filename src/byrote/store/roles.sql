@@ -25,7 +25,7 @@ revoke all on function byrote_make_partitions(integer) from public;
 revoke all on function byrote_drop_partitions(text, text, timestamptz) from public;
 revoke all on function byrote_prune_audit(interval) from public;
 
--- byrote_enqueue: may add runs and see neither arguments nor results of any.
+-- byrote_enqueue: may add runs and see neither arguments nor results of any, so not of tasks with a memo.
 grant insert, select (result_id, queue_name, status, enqueued_at) on byrote_task_runs to byrote_enqueue;
 grant insert on byrote_events to byrote_enqueue;
 grant usage on sequence byrote_events_seq to byrote_enqueue;
@@ -35,7 +35,8 @@ grant select (result_id) on byrote_runs to byrote_enqueue;
 
 -- byrote_worker: claims, finishes, and does the housekeeping.
 grant select, insert, update, delete
-  on byrote_task_runs, byrote_dead, byrote_workers, byrote_steps, byrote_once, byrote_artifacts, byrote_artifact_blobs
+  on byrote_task_runs, byrote_dead, byrote_workers, byrote_steps, byrote_once, byrote_artifacts, byrote_artifact_blobs,
+    byrote_memo, byrote_watched
   to byrote_worker;
 grant select, insert on byrote_archive, byrote_events, byrote_outputs, byrote_provenance, byrote_queues to byrote_worker;
 grant select, update, delete on byrote_signals to byrote_worker;
@@ -57,7 +58,8 @@ grant execute on function byrote_prune_audit(interval) to byrote_service;
 grant select (
   result_id, workflow_id, replay_of, rank, run_after, enqueued_at, started_at, last_attempted_at, finished_at, leased_until,
   cancel_requested_at, timeout_ms, task_version, attempts, charged, losses, max_attempts, moves, priority, status,
-  wait_reason, queue_name, task_path, leased_by, spec_hash, result_hash, worker_ids, labels, traceparent, as_of, provenance
+  wait_reason, queue_name, task_path, leased_by, spec_hash, result_hash, worker_ids, labels, traceparent, as_of, provenance, shadow,
+  memo_of
 ) on byrote_runs to byrote_read;
 grant select on byrote_workers, byrote_queues, byrote_stats, byrote_duties, byrote_provenance, byrote_schema to byrote_read;
 grant select (seq, place, xid, at, kind, result_id, attempt, move, worker, leased_until) on byrote_event_log to byrote_read;

@@ -122,6 +122,8 @@ class RunView(RunBrief, frozen=True, kw_only=True):
     retry: Raw | None
     provenance: list[int | None]
     usage: list[dict[str, Any]]
+    memo_of: str | None = None
+    """The run whose result answered this one."""
 
 
 class RunPage(Reply, frozen=True, kw_only=True):

@@ -41,7 +41,7 @@ class Sweeper:
         means: Means,
         *,
         idle: Callable[[], bool],
-        watch: Watch,
+        watch: Watch | None = None,
         every: Mapping[str, timedelta] = EVERY,
     ) -> None:
         self._duties = duties
@@ -60,7 +60,8 @@ class Sweeper:
         """Do what is due until stopped."""
         while not self._stopped.wait(self._pause()):
             self._next_due_s = None
-            self._try("watch", self._watch.serve)
+            if self._watch is not None:
+                self._try("watch", self._watch.serve)
             for duty in self._duties.due(worker=self._means.worker, every=self._every):
                 self._try(f"duty {duty.name}", self._do, duty.name, duty.cursor)
 

@@ -1,4 +1,5 @@
 -- The newest runs that match, newest first, without arguments and results; an absent filter is null.
+-- Shadow runs are in no list.
 select
   result_id::text, status, wait_reason, queue_name, task_path, task_version, priority, run_after, attempts, charged,
   losses, max_attempts, timeout_ms, encode(spec_hash, 'hex') as spec_hash, encode(result_hash, 'hex') as result_hash,
@@ -12,6 +13,7 @@ where (%(status)s::text is null or status = %(status)s)
   and (%(label)s::text is null or labels @> %(label)s::jsonb)
   and (%(queues)s::text[] is null or queue_name = any (%(queues)s))
   and (%(tasks)s::text[] is null or task_path = any (%(tasks)s))
+  and shadow is not true
   and (%(before)s::uuid is null or result_id < %(before)s::uuid)
 order by result_id desc
 limit %(limit)s;

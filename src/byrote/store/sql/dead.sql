@@ -9,6 +9,7 @@ where (%(queue)s::text is null or queue_name = %(queue)s)
   and (%(task)s::text is null or task_path = %(task)s)
   and (%(queues)s::text[] is null or queue_name = any (%(queues)s))
   and (%(tasks)s::text[] is null or task_path = any (%(tasks)s))
+  and shadow is not true
   and (%(before)s::timestamptz is null or (finished_at, result_id) < (%(before)s::timestamptz, %(before_id)s::uuid))
 order by finished_at desc, result_id desc
 limit %(limit)s;

@@ -1,4 +1,4 @@
--- Every queue with what lies in it, counted up to a limit: no table is counted to its end.
+-- Every queue with what lies in it but for shadow runs, counted up to a limit: no table is counted to its end.
 -- Waiting and running runs have no index by queue, so the first so many of all are looked at.
 with names as materialized (
   select queue_name from byrote_queues
@@ -7,14 +7,14 @@ with names as materialized (
     with recursive walked as (
       (
         select queue_name from byrote_task_runs
-        where status = 'READY'
+        where status = 'READY' and shadow is not true
         order by queue_name
         limit 1
       )
       union all
       select (
         select run.queue_name from byrote_task_runs as run
-        where run.status = 'READY' and run.queue_name > walked.queue_name
+        where run.status = 'READY' and run.queue_name > walked.queue_name and run.shadow is not true
         order by run.queue_name
         limit 1
       )
@@ -26,10 +26,14 @@ with names as materialized (
   union
   select queue_name from (
     with recursive walked as (
-      (select queue_name from byrote_dead order by queue_name limit 1)
+      (select queue_name from byrote_dead where shadow is not true order by queue_name limit 1)
       union all
-      select (select dead.queue_name from byrote_dead as dead where dead.queue_name > walked.queue_name
-        order by dead.queue_name limit 1)
+      select (
+        select dead.queue_name from byrote_dead as dead
+        where dead.queue_name > walked.queue_name and dead.shadow is not true
+        order by dead.queue_name
+        limit 1
+      )
       from walked
       where walked.queue_name is not null
     )
@@ -38,12 +42,12 @@ with names as materialized (
 ),
 waiting as materialized (
   select queue_name, count(*) as runs
-  from (select queue_name from byrote_task_runs where status = 'WAITING' limit %(most)s) as seen
+  from (select queue_name from byrote_task_runs where status = 'WAITING' and shadow is not true limit %(most)s) as seen
   group by queue_name
 ),
 running as materialized (
   select queue_name, count(*) as runs
-  from (select queue_name from byrote_task_runs where status = 'RUNNING' limit %(most)s) as seen
+  from (select queue_name from byrote_task_runs where status = 'RUNNING' and shadow is not true limit %(most)s) as seen
   group by queue_name
 ),
 every as (
@@ -69,13 +73,17 @@ cross join lateral (
   select count(*) as runs
   from (
     select 1 from byrote_task_runs as run
-    where run.status = 'READY' and run.queue_name = every.queue_name
+    where run.status = 'READY' and run.queue_name = every.queue_name and run.shadow is not true
     limit %(most)s
   ) as seen
 ) as ready
 cross join lateral (
   select count(*) as runs
-  from (select 1 from byrote_dead as run where run.queue_name = every.queue_name limit %(most)s) as seen
+  from (
+    select 1 from byrote_dead as run
+    where run.queue_name = every.queue_name and run.shadow is not true
+    limit %(most)s
+  ) as seen
 ) as dead
 left join lateral (
   select run.run_after
