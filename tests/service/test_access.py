@@ -52,6 +52,7 @@ FOREIGN: Mapping[str, Any] = {
     "/v1/runs": 403,
     "/v1/runs/{id}": 404,
     "/v1/runs/{id}/events": 404,
+    "/v1/runs/{id}/artifacts": 404,
     "/v1/runs/{id}/cancel": 404,
     "/v1/runs/{id}/retry": 404,
     "/v1/runs/{id}/replay": 404,
@@ -81,7 +82,9 @@ FOREIGN: Mapping[str, Any] = {
     "/v1/scale": {"backlog": 0, "oldest_ready_s": 0.0, "workers": 0},
 }
 """What a token for another queue gets: a refusal, or an answer in which nothing is to be seen."""
-NO_QUEUE = frozenset({"/v1/provenance", "/v1/stats", "/v1/stream", "/v1/whoami", "/readyz"})
+NO_QUEUE = frozenset(
+    {"/v1/provenance", "/v1/stats", "/v1/stream", "/v1/whoami", "/readyz", "/metrics"}
+)
 """Endpoints that are about no queue in particular, or filter what they tell by the token."""
 
 
@@ -189,6 +192,16 @@ def test_foreign_events_and_counts_are_not_told(
         stats = client.get("/v1/stats").json()
 
     assert (stats["queues"], stats["tasks"]) == ([], [])
+
+
+def test_what_is_not_there_is_not_found(admin: httpx2.Client) -> None:
+    absent = "0190b0a0-1111-7222-8333-444455556666"
+    for tail in ("", "/events", "/artifacts"):
+        problem(admin.get(f"/v1/runs/{absent}{tail}"), 404, "not_found")
+    for verb in ("cancel", "retry", "replay"):
+        problem(admin.post(f"/v1/runs/{absent}/{verb}"), 404, "not_found")
+    sent = admin.post(f"/v1/runs/{absent}/signal", json={"event": "go"})
+    problem(sent, 404, "not_found")
 
 
 def test_a_token_for_some_tasks_is_for_no_others(served: Served) -> None:

@@ -181,6 +181,32 @@ def test_depths_stop_counting_somewhere(served: Served, admin: httpx2.Client, db
     assert scale["backlog"] == 10_000
 
 
+def test_metrics_are_in_the_form_prometheus_reads(served: Served, admin: httpx2.Client) -> None:
+    enqueue_one(admin, queue="mine")
+    enqueue_one(admin, queue="other")
+    text = admin.get("/metrics").text
+    with served.client("read", queues=["mine"]) as reader:
+        mine = reader.get("/metrics").text
+
+    assert 'byrote_queue_runs{queue="other",status="ready"} 1\n' in text
+    assert 'queue="mine"' in mine
+    assert "other" not in mine
+    for line in text.splitlines():
+        assert line.startswith("# ") or line.rpartition(" ")[2].replace(".", "").isdigit(), line
+
+
+def test_artifacts_of_a_run_are_listed(admin: httpx2.Client, db: Db) -> None:
+    run = enqueue_one(admin)
+    db.execute(
+        "insert into byrote_artifacts values"
+        " (%s, byrote_now(), 3, 1, 'report.csv', sha256('abc'), 'text/csv', 'here')",
+        (run,),
+    )
+    [found] = admin.get(f"/v1/runs/{run}/artifacts").json()["artifacts"]
+
+    assert (found["name"], found["size"], found["attempt"]) == ("report.csv", 3, 1)
+
+
 def test_a_paused_queue_gives_nothing_until_it_is_resumed(admin: httpx2.Client) -> None:
     enqueue_one(admin, queue="a/b")
     admin.post("/v1/queues/a/b/pause").raise_for_status()

@@ -53,7 +53,8 @@ class Call(msgspec.Struct, frozen=True):
 
     async def check_mine(self, run_id: str) -> None:
         """Refuse a run that is not there, as far as this token may know."""
-        if not await self.mine([run_id]):
+        found = await self.service.work.first(looking.whereabouts([run_id]))
+        if found is None or not self.grant.allows(found.queue, found.task):
             raise not_here(run_id)
 
 
@@ -90,5 +91,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     summary: str = ""
     waits: bool = False
     """Whether it may wait for something to happen."""
+    media: str = "application/json"
+    """The kind of the answer; of anything but JSON there is no type."""
     batch_reply: Any = None
     """The type of the answer to a batch, where that is another."""

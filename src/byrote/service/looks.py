@@ -13,6 +13,7 @@ from byrote.core.spec import check_name
 from byrote.service.call import Call
 from byrote.service.counts import task_stats
 from byrote.service.runs import brief_of, plain, revive
+from byrote.store import artifacts as kept
 from byrote.store import looking, queries
 from byrote.store.rows import QueueRow
 from byrote.wire import messages
@@ -82,6 +83,25 @@ async def delete(call: Call) -> messages.Deleted:
     query = looking.delete_dead(mine)
     gone = await call.service.work.all(query, also=[call.audit("delete", mine)])
     return messages.Deleted(runs=gone)
+
+
+async def artifacts(call: Call) -> messages.ArtifactsReply:
+    """What a run left behind besides its result."""
+    await call.check_mine(call.path["id"])
+    found = await call.service.desk.all(kept.artifacts(call.path["id"]))
+    return messages.ArtifactsReply(
+        artifacts=[
+            messages.ArtifactView(
+                attempt=row.attempt,
+                name=row.name,
+                hash=row.hash,
+                size=row.size,
+                media_type=row.media_type,
+                at=row.at,
+            )
+            for row in found
+        ]
+    )
 
 
 # -- Queues ----------------------------------------------------------------------------------------

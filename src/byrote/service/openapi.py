@@ -112,7 +112,7 @@ def _plain(schema: Schema) -> Schema:
 
 def _responses(endpoint: Endpoint, known: dict[int, Schema]) -> Schema:
     replies = [known[id(t)] for t in (endpoint.reply, endpoint.batch_reply) if t is not None]
-    content: Schema = {"text/event-stream": {"schema": {"type": "string"}}}
+    content: Schema = {endpoint.media: {"schema": {"type": "string"}}}
     if replies:
         content = {JSON: {"schema": replies[0] if len(replies) == 1 else {"anyOf": replies}}}
     done = {str(endpoint.status): {"description": "Done.", "content": content}}

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from byrote.service import leases, looks, runs, stream
+from byrote.service import leases, looks, metrics, runs, stream
 from byrote.service.call import Endpoint
 from byrote.wire import leases as worker
 from byrote.wire import messages
@@ -65,6 +65,13 @@ RUNS: Final[Sequence[Endpoint]] = (
         path="/v1/runs/{id}/events",
         handler=stream.events,
         reply=messages.EventsReply,
+        roles=READ,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/runs/{id}/artifacts",
+        handler=looks.artifacts,
+        reply=messages.ArtifactsReply,
         roles=READ,
     ),
     Endpoint(
@@ -279,8 +286,17 @@ LOOKS: Final[Sequence[Endpoint]] = (
         handler=stream.stream,
         query=stream.StreamFilters,
         reply=None,
+        media="text/event-stream",
         roles=READ,
         waits=True,
+    ),
+    Endpoint(
+        method="GET",
+        path="/metrics",
+        handler=metrics.metrics,
+        reply=None,
+        media="text/plain",
+        roles=READ,
     ),
     Endpoint(method="GET", path="/v1/whoami", handler=looks.whoami, reply=messages.Whoami),
     Endpoint(method="GET", path="/readyz", handler=looks.readyz, reply=messages.Health),

@@ -260,6 +260,23 @@ class EventsReply(Reply, frozen=True, kw_only=True):
     events: list[EventView]
 
 
+class ArtifactView(Reply, frozen=True, kw_only=True):
+    """Something an attempt stored; `byrote runs fetch` has the content."""
+
+    attempt: int
+    name: str
+    hash: str
+    size: int
+    media_type: str
+    at: datetime
+
+
+class ArtifactsReply(Reply, frozen=True, kw_only=True):
+    """What a run left behind, attempt by attempt."""
+
+    artifacts: list[ArtifactView]
+
+
 class WorkerView(Reply, frozen=True, kw_only=True):
     """A worker as it last described itself."""
 

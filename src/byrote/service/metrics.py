@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""`/metrics`: queues and this process, in the text form that Prometheus reads."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from starlette.responses import Response
+
+from byrote.service.call import Call
+from byrote.store import looking, queries
+from byrote.store.rows import QueueRow
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+type Sample = tuple[Mapping[str, str], float]
+
+
+async def metrics(call: Call) -> Response:
+    """Depths of queues, workers, and what this process is busy with."""
+    desk, service = call.service.desk, call.service
+    depths = await desk.all(looking.depths(queues=call.grant.queues))
+    workers = [row for row in await desk.all(queries.workers()) if row.alive and row.tasks]
+    text = "".join(
+        [
+            *_depths(depths),
+            _gauge("byrote_workers", "Workers that say they live.", [({}, len(workers))]),
+            _gauge("byrote_service_requests", "Requests under way here.", [({}, service.at_once)]),
+            _gauge(
+                "byrote_service_waiting",
+                "Requests that wait here for something to happen.",
+                [
+                    ({"for": "claim"}, service.bell.waiting),
+                    ({"for": "end"}, service.watch.waiting),
+                    ({"for": "stream"}, service.streams),
+                ],
+            ),
+        ]
+    )
+    return Response(text, media_type=MEDIA_TYPE)
+
+
+def _depths(rows: Sequence[QueueRow]) -> list[str]:
+    runs = [
+        ({"queue": row.queue, "status": status}, float(getattr(row, status)))
+        for row in rows
+        for status in ("ready", "waiting", "running", "dead")
+    ]
+    ages = [({"queue": row.queue}, row.oldest_ready_s or 0.0) for row in rows]
+    paused = [({"queue": row.queue}, float(row.paused_at is not None)) for row in rows]
+    most = f"{looking.DEPTH_MAX:,}"
+    return [
+        _gauge("byrote_queue_runs", f"Runs in a queue, counted up to {most}.", runs),
+        _gauge("byrote_queue_oldest_ready_seconds", "How long the next run has been due.", ages),
+        _gauge("byrote_queue_paused", "Whether a queue is paused.", paused),
+    ]
+
+
+def _gauge(name: str, about: str, samples: Iterable[Sample]) -> str:
+    lines = [f"# HELP {name} {about}\n# TYPE {name} gauge\n"]
+    for labels, value in samples:
+        # Names of queues have nothing that would need escaping.
+        told = ",".join(f'{key}="{text}"' for key, text in labels.items())
+        lines.append(f"{name}{{{told}}} {value:g}\n" if told else f"{name} {value:g}\n")
+    return "".join(lines)
