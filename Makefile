@@ -18,4 +18,4 @@ fuzz:
 docs:
 	uv run python -m tests.pages
 lock:
-	uv export --quiet --all-extras --no-emit-project --no-header --no-annotate --output-file requirements.lock
+	uv export --quiet --all-extras --no-extra django52 --no-emit-project --no-header --no-annotate --output-file requirements.lock

@@ -75,7 +75,7 @@ def _children(node: Any) -> Iterable[tuple[str | int, object]]:
 def _reason(node: Any, depth: int) -> str | None:
     kind = type(node)
     if kind not in _CHECKS:
-        return _not_plain(kind)
+        return not_plain(kind)
     if depth >= DEPTH_MAX and kind in (list, dict, Members):
         return f"Nested over {DEPTH_MAX} levels deep; send a flatter value or a reference."
     return _CHECKS[kind](node)
@@ -118,7 +118,8 @@ def _key_reason(members: Any) -> str | None:
     return None
 
 
-def _not_plain(kind: type) -> str:
+def not_plain(kind: type) -> str:
+    """Why a value of this type is refused, and what to send instead."""
     advice = next(advice for types, advice in _ADVICE if issubclass(kind, types))
     return f"A value of type {_name(kind)} would not come back as it was sent; send {advice}."
 

@@ -108,20 +108,30 @@ def migrate(
             threading.Event().wait(pause_before(tries, chance))
 
 
+def apply(connection: psycopg.Connection[Any], step: Migration) -> bool:
+    """Apply one migration in the transaction that is open, unless it has been; whether it was."""
+    # Held to the end of the transaction: a second process waits here, then finds nothing to do.
+    connection.execute("select pg_advisory_xact_lock(hashtext('byrote.migrate'))")
+    connection.execute(_LEDGER)
+    if step not in pending(connection):
+        return False
+    connection.execute(step.text, prepare=False)
+    connection.execute(
+        "insert into byrote_schema (version, name, checksum) values (%s, %s, %s)",
+        (step.version, step.name, step.checksum),
+    )
+    return True
+
+
+def removal() -> bytes:
+    """The statements that remove everything the migrations have made."""
+    return files("byrote.store").joinpath("removal", "all.sql").read_bytes()
+
+
 def _apply(connection: psycopg.Connection[Any]) -> list[Migration]:
     done: list[Migration] = []
-    while True:
+    for step in migrations():
         with connection.transaction():
-            # Held to the end of this transaction: a second process waits here, then finds nothing
-            # to do.
-            connection.execute("select pg_advisory_xact_lock(hashtext('byrote.migrate'))")
-            connection.execute(_LEDGER)
-            missing = pending(connection)
-            if not missing:
-                return done
-            connection.execute(missing[0].text, prepare=False)
-            connection.execute(
-                "insert into byrote_schema (version, name, checksum) values (%s, %s, %s)",
-                (missing[0].version, missing[0].name, missing[0].checksum),
-            )
-        done.append(missing[0])
+            if apply(connection, step):
+                done.append(step)
+    return done

@@ -54,13 +54,13 @@ def _batch(sent: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"runs": _encode(sent).decode(), "first": sent[0]["id"] if sent else None}
 
 
-def enqueue_one(run_id: str, spec: Spec) -> Query[int]:
-    """Accept one spec under an id its sender chose, as cheaply as one can be."""
+def enqueue_one(run_id: str, spec: Spec) -> Query[datetime]:
+    """Accept one spec under an id its sender chose, as cheaply as one can be; gives the moment."""
     args = {**_NOTHING_SPECIAL, **_identity(run_id, spec), **_delivery(spec.delivery)}
     if args["labels"] is not None:
         args["labels"] = _encode(args["labels"]).decode()
     args |= {"hash": spec.digest, "first": run_id}
-    return Query("enqueue_one", args, lambda row: int(row[0]))
+    return Query("enqueue_one", args, lambda row: row[0])
 
 
 ENQUEUES = frozenset({"enqueue", "enqueue_memo", "enqueue_one"})

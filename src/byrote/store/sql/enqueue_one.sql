@@ -32,13 +32,16 @@ told as (
   select enqueued_at, 'Enqueued', array[result_id], array[0], array[1]
   from accepted
 )
-select 1 as accepted, pg_notify('byrote_ready', accepted.queue_name)::text as woken
-from accepted
-where accepted.status = 'READY'
-  and exists (
-    select 1
-    from byrote_workers as worker
-    where worker.idle
-      and accepted.queue_name = any (worker.queues)
-      and worker.seen_at > accepted.enqueued_at - interval '1 minute'
-  );
+select
+  accepted.enqueued_at,
+  case
+    when accepted.status = 'READY' and exists (
+      select 1
+      from byrote_workers as worker
+      where worker.idle
+        and accepted.queue_name = any (worker.queues)
+        and worker.seen_at > accepted.enqueued_at - interval '1 minute'
+    )
+    then pg_notify('byrote_ready', accepted.queue_name)::text
+  end as woken
+from accepted;

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""The backend of Django's Tasks: one INSERT on Django's own connection, results from Byrote's view.
+
+Django makes one of these per thread, also while apps are still loading: nothing is imported from
+models here, and nothing is connected before the first enqueue.
+
+A run of alias `default` is named by the path of its function; of any other alias, by alias and
+path. So results and workers of one alias never meet those of another, even in one database.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.db import router
+from django.utils.module_loading import import_string
+
+from byrote.assembly.identity import new_id
+from byrote.core.codec import unpack
+from byrote.core.command import command_of
+from byrote.core.errors import BadOption, BadPayload, PayloadTooLarge
+from byrote.core.run import Run
+from byrote.core.spec import Spec, check_name, describe
+from byrote.django import compat
+from byrote.django.database import fetch
+from byrote.django.definition import Task
+from byrote.django.policy import Options, delivery_of, moment_of, read_backoff, read_options
+from byrote.django.result import TaskResult, new_result, result_of
+from byrote.django.values import plain
+from byrote.store import queries
+
+VERSION = 1
+KNOWN: set[str] = set()
+"""Paths of the functions that have been made tasks in this process."""
+
+_PLAIN = Options()
+
+
+class Backend(compat.BaseTaskBackend):
+    """Runs of Django's tasks in PostgreSQL, executed by `manage.py byrote worker`."""
+
+    task_class = Task
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    @cached_property
+    def settings(self) -> Options:
+        """OPTIONS, read; InvalidTaskBackend says what is wrong with them."""
+        try:
+            return read_options(self.options)
+        except BadOption as error:
+            raise compat.InvalidTaskBackend(f"TASKS[{self.alias!r}]: OPTIONS: {error}") from None
+
+    @property
+    def database(self) -> str:
+        """The alias of the database the runs live in."""
+        if self.settings.database is not None:
+            return self.settings.database
+        from byrote.django.models import TaskRun  # noqa: PLC0415 -- apps may still be loading.
+
+        return str(router.db_for_write(TaskRun))
+
+    def validate_task(self, task: Any) -> None:
+        """Refuse, with InvalidTask, what no worker could execute as it is meant."""
+        try:
+            _check_kinds(task)
+            super().validate_task(task)
+            _check_policy(task)
+            check_name("task", self.name_of(task.module_path))
+        except (ValueError, TypeError) as error:
+            raise compat.InvalidTask(str(error)) from error
+        KNOWN.add(task.module_path)
+
+    # -- Names -----------------------------------------------------------------------------------
+
+    def name_of(self, path: str) -> str:
+        """What runs of the function at this path are called."""
+        if self.alias == compat.DEFAULT_TASK_BACKEND_ALIAS:
+            return path
+        return f"{self.alias}:{path}"
+
+    def path_of(self, name: str) -> str | None:
+        """The path of the function a run is named for; None for runs of others."""
+        alias, named, path = name.rpartition(":")
+        if not named:
+            alias = compat.DEFAULT_TASK_BACKEND_ALIAS
+        return path if alias == self.alias else None
+
+    # -- Enqueue ---------------------------------------------------------------------------------
+
+    def enqueue(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TaskResult:
+        """Accept one task: a single INSERT in the caller's transaction, if there is one."""
+        self.validate_task(task)
+        spec = self.describe(task, args, kwargs)
+        result = new_result(task, self.alias, new_id(), unpack(spec.text))
+        [moment] = fetch(self.database, queries.enqueue_one(result.id, spec))
+        self.announce(result, moment)
+        return result
+
+    def describe(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Spec:
+        """What is stored of a call; TypeError or ValueError before anything is sent."""
+        name, how = self.name_of(task.module_path), delivery_of(task, self.settings)
+        try:
+            return describe(name, VERSION, list(args), dict(kwargs), delivery=how)
+        except PayloadTooLarge:
+            raise
+        except BadPayload:
+            # Perhaps only not plain yet: Django takes tuples, bytes, enums, keys that are numbers.
+            return describe(name, VERSION, plain(args), plain(kwargs), delivery=how)
+
+    def announce(self, result: TaskResult, moment: Any) -> None:
+        """Tell receivers of an accepted task; one that raises takes nothing back."""
+        object.__setattr__(result, "enqueued_at", moment)
+        compat.task_enqueued.send_robust(type(self), task_result=result)
+
+    # -- Results ---------------------------------------------------------------------------------
+
+    def get_result(self, result_id: str) -> TaskResult:
+        """The result of one of this alias's tasks; TaskResultDoesNotExist for all others."""
+        run = self.stored(result_id)
+        path = None if run is None else self.path_of(run.task)
+        if run is None or path is None:
+            raise compat.TaskResultDoesNotExist(result_id)
+        try:
+            definition = definition_at(path)
+        except ImportError as error:
+            raise compat.TaskResultDoesNotExist(
+                f"{result_id} is a result of {path}, which cannot be imported: {error}"
+            ) from error
+        return result_of(run, definition, self.alias)
+
+    def stored(self, result_id: str) -> Run | None:
+        """The run with this id, of whatever alias."""
+        try:
+            run_id = str(UUID(result_id))
+        except (ValueError, AttributeError, TypeError):
+            return None
+        found = fetch(self.database, queries.run(run_id))
+        return found[0] if found else None
+
+
+def _check_kinds(task: Any) -> None:
+    # Before Django's own checks, which take True for a priority and fail oddly on other types.
+    if isinstance(task.priority, bool) or not isinstance(task.priority, int | float):
+        raise TypeError(f"priority is a whole number from -100 to 100, not {task.priority!r}.")
+    if not isinstance(task.queue_name, str):
+        raise TypeError(f"queue_name is a text, not {task.queue_name!r}.")
+    moment_of(task.run_after)
+
+
+def _check_policy(task: Any) -> None:
+    if "." in task.func.__qualname__ or not task.func.__name__.isidentifier():
+        raise ValueError(
+            f"A worker cannot import {task.module_path}; define the task as a function of a module."
+        )
+    backoff = getattr(task, "backoff", None)
+    if backoff is not None:
+        read_backoff(backoff)
+    command_of(getattr(task, "executor", None))
+    delivery_of(task, _PLAIN)
+
+
+def definition_at(path: str) -> Any:
+    """The task defined at this path; ImportError when there is none, or something else."""
+    found = import_string(path)
+    if isinstance(found, compat.Task):
+        return found
+    raise ImportError(f"{path} is no task but {type(found).__name__}")

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""Many tasks at once, and tasks that wait for another database's transaction."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import batched, groupby
+from typing import Any
+
+from django.db import connections, transaction
+from msgspec.structs import replace
+
+from byrote.assembly.identity import new_ids
+from byrote.core.codec import unpack
+from byrote.core.spec import Spec
+from byrote.django.backend import Backend
+from byrote.django.compat import InvalidTask
+from byrote.django.database import fetch
+from byrote.django.result import TaskResult, new_result
+from byrote.store import queries
+from byrote.store.bulk import BATCH
+
+type Call = tuple[Any, Sequence[Any], Mapping[str, Any]]
+"""A task, its positional arguments, its keyword arguments."""
+
+
+def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
+    """Accept many calls, all or none of each backend's, in order: `(task, args, kwargs)` each."""
+    results: list[TaskResult] = []
+    for alias, group in groupby(calls, key=lambda call: call[0].backend):
+        batch = list(group)
+        backend = batch[0][0].get_backend()
+        if not isinstance(backend, Backend):
+            raise InvalidTask(f"{alias!r} is no backend of Byrote; enqueue its tasks one by one.")
+        results += _accept(backend, batch)
+    return results
+
+
+def _accept(backend: Backend, calls: Sequence[Call]) -> list[TaskResult]:
+    specs: list[Spec] = []
+    for task, args, kwargs in calls:
+        backend.validate_task(task)
+        specs.append(backend.describe(task, args, kwargs))
+    numbered = list(zip(new_ids(len(specs)), specs, strict=True))
+    results = [
+        new_result(call[0], backend.alias, run_id, unpack(spec.text))
+        for call, (run_id, spec) in zip(calls, numbered, strict=True)
+    ]
+    moments: list[Any] = []
+    with transaction.atomic(using=backend.database):
+        for batch in batched(numbered, BATCH):
+            accepted = replace(queries.enqueue(batch), read=lambda row: row[2])
+            moments += fetch(backend.database, accepted) * len(batch)
+    for result, moment in zip(results, moments, strict=True):
+        backend.announce(result, moment)
+    return results
+
+
+def enqueue_on_commit(task: Any, *args: Any, using: str = "default", **kwargs: Any) -> None:
+    """Enqueue once the transaction on database `using` has been committed.
+
+    Only for business data in another database than the queue: in the same one, `task.enqueue()`
+    is part of the transaction already, and safer. Arguments are checked now.
+    """
+    backend = task.get_backend()
+    if isinstance(backend, Backend):
+        backend.validate_task(task)
+        backend.describe(task, args, kwargs)
+    transaction.on_commit(partial(task.enqueue, *args, **kwargs), using=connections[using].alias)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""Django's Task with a policy of its own, and a decorator that is the same on every Django."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from byrote.core.command import Command
+from byrote.django import compat
+from byrote.django.policy import Backoff
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task(compat.Task):
+    """A task that also says how often, how long and where it is tried."""
+
+    max_attempts: int | None = None
+    """Tries in all, the first included; absent: MAX_ATTEMPTS of the backend."""
+    backoff: Backoff | None = None
+    """How long to wait between them; absent: BACKOFF of the backend."""
+    timeout: timedelta | str | float | None = None
+    """How long one attempt may take; absent: TIMEOUT of the backend."""
+    executor: str | Command | None = None
+    """Where it runs: 'hand', 'command' (a fresh process), 'container' or a Command."""
+
+    def using(
+        self,
+        *,
+        priority: int | None = None,
+        queue_name: str | None = None,
+        run_after: datetime | None = None,
+        backend: str | None = None,
+        max_attempts: int | None = None,
+        backoff: Backoff | None = None,
+        timeout: timedelta | str | float | None = None,
+    ) -> "Task":
+        """The same task with other defaults; what is None stays as it is."""
+        asked: dict[str, Any] = {
+            "priority": priority,
+            "queue_name": queue_name,
+            "run_after": run_after,
+            "backend": backend,
+            "max_attempts": max_attempts,
+            "backoff": backoff,
+            "timeout": timeout,
+        }
+        return replace(self, **{name: value for name, value in asked.items() if value is not None})
+
+
+def task(
+    function: Callable[..., Any] | None = None,
+    *,
+    priority: int = 0,
+    queue_name: str = "default",
+    backend: str = compat.DEFAULT_TASK_BACKEND_ALIAS,
+    takes_context: bool = False,
+    **policy: Any,
+) -> Any:
+    """Make a function a task, as `django.tasks.task` does, with Byrote's options everywhere."""
+    if "run_after" in policy:
+        raise TypeError("A task has no run_after of its own; use .using(run_after=…) per call.")
+
+    def make(decorated: Callable[..., Any]) -> Any:
+        made = compat.task_backends[backend].task_class
+        return made(
+            func=decorated,
+            priority=priority,
+            queue_name=queue_name,
+            backend=backend,
+            takes_context=takes_context,
+            run_after=None,
+            **policy,
+        )
+
+    return make if function is None else make(function)
+
+
+def restored(definition: Any, **changes: Any) -> Any:
+    """A copy of a task as it was enqueued, even if today's settings would refuse it."""
+    made = object.__new__(type(definition))
+    for field in fields(definition):
+        value = changes.get(field.name, getattr(definition, field.name))
+        object.__setattr__(made, field.name, value)
+    return made

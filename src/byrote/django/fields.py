@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+"""Columns that Django has no field for, without asking for django.contrib.postgres."""
+
+from typing import Any
+
+from django.db import models
+
+
+class ArrayOf(models.Field):
+    """A one-dimensional PostgreSQL array; lists in, lists out."""
+
+    empty_strings_allowed = False
+
+    def __init__(self, kind: str = "text", **options: Any) -> None:
+        self.kind = kind
+        super().__init__(**options)
+
+    def deconstruct(self) -> tuple[str, str, list[Any], dict[str, Any]]:
+        """As migrations write it."""
+        name, path, _, options = super().deconstruct()
+        return name, path, [self.kind], options
+
+    def db_type(self, connection: Any) -> str:
+        """The column's type."""
+        del connection
+        return f"{self.kind}[]"

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: MIT
+from typing import Any, ClassVar
+
+from django.db import migrations, models
+
+from byrote.django.fields import ArrayOf
+from byrote.django.schema import Schema
+
+
+def run_fields() -> list[tuple[str, Any]]:
+    """What every table of runs has."""
+    return [
+        ("result_id", models.UUIDField(primary_key=True, serialize=False)),
+        ("workflow_id", models.UUIDField(null=True)),
+        ("replay_of", models.UUIDField(null=True)),
+        ("lease_token", models.UUIDField(null=True)),
+        ("rank", models.BigIntegerField()),
+        ("run_after", models.DateTimeField()),
+        ("enqueued_at", models.DateTimeField()),
+        ("started_at", models.DateTimeField(null=True)),
+        ("last_attempted_at", models.DateTimeField(null=True)),
+        ("finished_at", models.DateTimeField(null=True)),
+        ("leased_until", models.DateTimeField(null=True)),
+        ("cancel_requested_at", models.DateTimeField(null=True)),
+        ("timeout_ms", models.BigIntegerField(null=True)),
+        ("task_version", models.IntegerField()),
+        ("attempts", models.IntegerField(default=0)),
+        ("charged", models.IntegerField(default=0)),
+        ("losses", models.IntegerField(default=0)),
+        ("max_attempts", models.IntegerField()),
+        ("moves", models.IntegerField(default=1)),
+        ("priority", models.SmallIntegerField(default=0)),
+        (
+            "status",
+            models.TextField(
+                choices=[
+                    ("WAITING", "Waiting"),
+                    ("READY", "Ready"),
+                    ("RUNNING", "Running"),
+                    ("SUCCESSFUL", "Successful"),
+                    ("FAILED", "Failed"),
+                    ("CANCELLED", "Cancelled"),
+                ]
+            ),
+        ),
+        ("wait_reason", models.TextField(null=True)),
+        ("queue_name", models.TextField()),
+        ("task_path", models.TextField()),
+        ("leased_by", models.TextField(null=True)),
+        ("spec_hash", models.BinaryField()),
+        ("result_hash", models.BinaryField(null=True)),
+        ("worker_ids", ArrayOf("text", default=list)),
+        ("spec_json", models.TextField()),
+        ("return_json", models.TextField(null=True)),
+        ("errors_json", models.JSONField(null=True)),
+        ("retry_json", models.TextField(null=True)),
+        ("labels", models.JSONField(null=True)),
+        ("traceparent", models.TextField(null=True)),
+        ("as_of", models.DateTimeField(null=True)),
+        ("provenance", ArrayOf("integer", null=True)),
+        ("usage", models.JSONField(null=True)),
+    ]
+
+
+MODELS = [
+    migrations.CreateModel(
+        name="Run",
+        fields=run_fields(),
+        options={
+            "db_table": "byrote_runs",
+            "permissions": [
+                ("cancel_run", "Can cancel runs"),
+                ("hurry_run", "Can let waiting runs go now"),
+                ("replay_run", "Can replay runs"),
+                ("retry_run", "Can retry runs and requeue dead ones"),
+                ("verify_run", "Can replay runs and verify their results"),
+            ],
+            "managed": False,
+            "default_permissions": ("view", "delete"),
+        },
+    ),
+    migrations.CreateModel(
+        name="RunEvent",
+        fields=[
+            (
+                "pk",
+                models.CompositePrimaryKey(
+                    "seq", "place", blank=True, editable=False, primary_key=True, serialize=False
+                ),
+            ),
+            ("seq", models.BigIntegerField()),
+            ("place", models.BigIntegerField()),
+            ("at", models.DateTimeField()),
+            ("kind", models.TextField()),
+            ("result_id", models.UUIDField()),
+            ("attempt", models.IntegerField()),
+            ("move", models.IntegerField()),
+            ("worker", models.TextField(null=True)),
+            ("lease_token", models.UUIDField(null=True)),
+            ("leased_until", models.DateTimeField(null=True)),
+            ("data", models.JSONField(null=True)),
+        ],
+        options={
+            "db_table": "byrote_event_log",
+            "managed": False,
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="ArchivedRun",
+        fields=run_fields(),
+        options={
+            "db_table": "byrote_archive",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="Artifact",
+        fields=[
+            (
+                "pk",
+                models.CompositePrimaryKey(
+                    "result_id",
+                    "attempt",
+                    "name",
+                    blank=True,
+                    editable=False,
+                    primary_key=True,
+                    serialize=False,
+                ),
+            ),
+            ("result_id", models.UUIDField()),
+            ("at", models.DateTimeField()),
+            ("size", models.BigIntegerField()),
+            ("attempt", models.IntegerField()),
+            ("name", models.TextField()),
+            ("hash", models.BinaryField()),
+            ("media_type", models.TextField()),
+            ("place", models.TextField()),
+        ],
+        options={
+            "db_table": "byrote_artifacts",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="Blob",
+        fields=[
+            ("hash", models.BinaryField(primary_key=True, serialize=False)),
+            ("size", models.BigIntegerField()),
+            ("touched_at", models.DateTimeField()),
+            ("data", models.BinaryField()),
+        ],
+        options={
+            "db_table": "byrote_artifact_blobs",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="DeadRun",
+        fields=run_fields(),
+        options={
+            "db_table": "byrote_dead",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="Event",
+        fields=[
+            ("seq", models.BigIntegerField(primary_key=True, serialize=False)),
+            ("at", models.DateTimeField()),
+            ("leased_until", models.DateTimeField(null=True)),
+            ("lease_token", models.UUIDField(null=True)),
+            ("schema", models.SmallIntegerField(default=1)),
+            ("kind", models.TextField()),
+            ("worker", models.TextField(null=True)),
+            ("runs", ArrayOf("uuid")),
+            ("attempts", ArrayOf("integer")),
+            ("moves", ArrayOf("integer")),
+            ("data", models.JSONField(null=True)),
+        ],
+        options={
+            "db_table": "byrote_events",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="Once",
+        fields=[
+            (
+                "pk",
+                models.CompositePrimaryKey(
+                    "result_id",
+                    "key",
+                    blank=True,
+                    editable=False,
+                    primary_key=True,
+                    serialize=False,
+                ),
+            ),
+            ("result_id", models.UUIDField()),
+            ("at", models.DateTimeField()),
+            ("key", models.TextField()),
+        ],
+        options={
+            "db_table": "byrote_once",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="Output",
+        fields=[
+            (
+                "pk",
+                models.CompositePrimaryKey(
+                    "result_id",
+                    "attempt",
+                    "at",
+                    blank=True,
+                    editable=False,
+                    primary_key=True,
+                    serialize=False,
+                ),
+            ),
+            ("result_id", models.UUIDField()),
+            ("at", models.DateTimeField()),
+            ("stdout_dropped", models.BigIntegerField(default=0)),
+            ("stderr_dropped", models.BigIntegerField(default=0)),
+            ("attempt", models.IntegerField()),
+            ("stdout", models.TextField(default="")),
+            ("stderr", models.TextField(default="")),
+        ],
+        options={
+            "db_table": "byrote_outputs",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="Provenance",
+        fields=[
+            ("provenance_id", models.IntegerField(primary_key=True, serialize=False)),
+            ("hash", models.BinaryField()),
+            ("doc", models.JSONField()),
+        ],
+        options={
+            "db_table": "byrote_provenance",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="Queue",
+        fields=[
+            ("queue_name", models.TextField(primary_key=True, serialize=False)),
+            ("paused_at", models.DateTimeField(null=True)),
+            ("ageing", models.DurationField(null=True)),
+            ("archive_after", models.DurationField()),
+            ("keep_done", models.DurationField()),
+            ("keep_dead", models.DurationField()),
+        ],
+        options={
+            "db_table": "byrote_queues",
+            "permissions": [("pause_queue", "Can pause and resume queues")],
+            "default_permissions": ("view",),
+        },
+    ),
+    migrations.CreateModel(
+        name="Signal",
+        fields=[
+            (
+                "pk",
+                models.CompositePrimaryKey(
+                    "result_id",
+                    "signal_id",
+                    blank=True,
+                    editable=False,
+                    primary_key=True,
+                    serialize=False,
+                ),
+            ),
+            ("result_id", models.UUIDField()),
+            ("signal_id", models.UUIDField()),
+            ("seq", models.BigIntegerField()),
+            ("at", models.DateTimeField()),
+            ("taken_by", models.IntegerField(null=True)),
+            ("name", models.TextField()),
+            ("payload_hash", models.BinaryField()),
+            ("payload_json", models.TextField()),
+        ],
+        options={
+            "db_table": "byrote_signals",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="Step",
+        fields=[
+            (
+                "pk",
+                models.CompositePrimaryKey(
+                    "result_id",
+                    "sequence",
+                    blank=True,
+                    editable=False,
+                    primary_key=True,
+                    serialize=False,
+                ),
+            ),
+            ("result_id", models.UUIDField()),
+            ("at", models.DateTimeField()),
+            ("wake_at", models.DateTimeField(null=True)),
+            ("sequence", models.IntegerField()),
+            ("attempt", models.IntegerField()),
+            ("open", models.BooleanField()),
+            ("kind", models.TextField()),
+            ("name", models.TextField()),
+            ("result_hash", models.BinaryField(null=True)),
+            ("result_json", models.TextField(null=True)),
+        ],
+        options={
+            "db_table": "byrote_steps",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="TaskRun",
+        fields=run_fields(),
+        options={
+            "db_table": "byrote_task_runs",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="Worker",
+        fields=[
+            ("worker_id", models.TextField(primary_key=True, serialize=False)),
+            ("started_at", models.DateTimeField()),
+            ("seen_at", models.DateTimeField()),
+            ("idle", models.BooleanField(default=False)),
+            ("stopping", models.BooleanField(default=False)),
+            ("pid", models.IntegerField()),
+            ("hands", models.IntegerField()),
+            ("concurrency", models.IntegerField()),
+            ("running", models.IntegerField(default=0)),
+            ("finished", models.BigIntegerField(default=0)),
+            ("host", models.TextField()),
+            ("version", models.TextField()),
+            ("python", models.TextField()),
+            ("queues", ArrayOf("text")),
+            ("tasks", ArrayOf("text")),
+        ],
+        options={
+            "db_table": "byrote_workers",
+            "default_permissions": ("view",),
+        },
+    ),
+]
+
+
+class Migration(migrations.Migration):
+    """The schema as numbered SQL files make it, and the models that describe it."""
+
+    initial = True
+    dependencies: ClassVar[list[Any]] = []
+    operations: ClassVar[list[Any]] = [
+        migrations.SeparateDatabaseAndState(
+            database_operations=[Schema(1, 5)], state_operations=MODELS
+        )
+    ]

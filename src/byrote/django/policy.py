@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""How a task is delivered: OPTIONS of its backend, overruled by what the task says itself."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from byrote.core.duration import duration
+from byrote.core.errors import BadOption
+from byrote.core.policy import ONCE, Retry
+from byrote.core.spec import Delivery
+
+type Wait = Callable[[BaseException, Any], float | timedelta | None]
+"""Takes an attempt's exception and its result; gives seconds until the next, None for no more."""
+
+type Backoff = str | Retry | Wait
+"""`exponential`, `linear`, `fixed`, a Retry, or a function (as OPTIONS also by its path)."""
+
+CURVES = frozenset({"exponential", "linear", "fixed"})
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """OPTIONS of a backend in TASKS, read."""
+
+    database: str | None = None
+    """The alias in DATABASES; absent: where routers send Byrote's models."""
+    max_attempts: int = 1
+    backoff: Backoff | None = None
+    timeout: timedelta | None = None
+    listen: bool = True
+    """False behind a transaction pooler: workers only poll, and set nothing in their sessions."""
+
+
+def read_options(given: Mapping[str, Any]) -> Options:
+    """OPTIONS as a record; BadOption says what is wrong and what to write instead."""
+    read: dict[str, Any] = {}
+    for name, value in given.items():
+        reader = READERS.get(name)
+        if reader is None:
+            raise BadOption(f"There is no option {name!r}. There are: {', '.join(READERS)}.")
+        try:
+            read[name.lower()] = reader(value)
+        except (ValueError, TypeError, ImportError) as error:
+            raise BadOption(f"{name}: {error}") from None
+    return Options(**read)
+
+
+def faults(given: Mapping[str, Any]) -> list[str]:
+    """Everything that is wrong with OPTIONS, one sentence each."""
+    found = []
+    for name, value in given.items():
+        try:
+            read_options({name: value})
+        except BadOption as error:
+            found.append(str(error))
+    return found
+
+
+def read_attempts(value: Any) -> int:
+    """A number of attempts."""
+    return Retry(attempts=value).attempts
+
+
+def read_backoff(value: Any) -> Backoff:
+    """A back-off; ValueError when it is none. A path is imported when it is first needed."""
+    match value:
+        case Retry():
+            return value
+        case str() if value in CURVES or "." in value:
+            return value
+        case _ if callable(value):
+            return value  # type: ignore[no-any-return]
+        case _:
+            raise ValueError(
+                "a back-off is 'exponential', 'linear', 'fixed', a byrote.Retry, or a function of "
+                f"an exception and a task result; not {value!r}."
+            )
+
+
+def _read_timeout(value: Any) -> timedelta | None:
+    return None if value is None else Delivery(timeout=value).timeout
+
+
+def _read_flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"write True or False, not {value!r}.")
+    return value
+
+
+def _read_database(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"name an alias in DATABASES, not {value!r}.")
+    return value
+
+
+READERS: Mapping[str, Callable[[Any], Any]] = {
+    "DATABASE": _read_database,
+    "MAX_ATTEMPTS": read_attempts,
+    "BACKOFF": read_backoff,
+    "TIMEOUT": _read_timeout,
+    "LISTEN": _read_flag,
+}
+
+
+def delivery_of(task: Any, options: Options) -> Delivery:
+    """When, where and how often a task is tried; ValueError when that makes no sense."""
+    timeout = getattr(task, "timeout", None)
+    return Delivery(
+        queue=task.queue_name,
+        priority=int(task.priority),
+        run_after=moment_of(task.run_after),
+        timeout=options.timeout if timeout is None else duration(timeout),
+        retry=retry_of(task, options),
+    )
+
+
+def retry_of(task: Any, options: Options) -> Retry:
+    """How often a task is tried, and how long it waits unless a function of its own decides."""
+    attempts = getattr(task, "max_attempts", None)
+    attempts = options.max_attempts if attempts is None else attempts
+    match backoff_of(task, options):
+        case Retry() as policy:
+            return msgspec.structs.replace(policy, attempts=attempts)
+        case str() as curve if curve in CURVES:
+            return Retry(attempts=attempts, backoff=curve)  # type: ignore[arg-type]
+        case _:
+            return ONCE if attempts == 1 else Retry(attempts=attempts)
+
+
+def backoff_of(task: Any, options: Options) -> Backoff | None:
+    """The task's own back-off, else its backend's."""
+    chosen = getattr(task, "backoff", None)
+    return options.backoff if chosen is None else chosen
+
+
+def wait_of(task: Any, options: Options) -> Wait | None:
+    """The function that decides about the next attempt, if there is one."""
+    chosen = backoff_of(task, options)
+    if isinstance(chosen, str) and chosen not in CURVES:
+        chosen = import_string(chosen)
+    return chosen if callable(chosen) else None
+
+
+def moment_of(run_after: Any) -> datetime | None:
+    """A moment by the clock of the world; ValueError when it lies beyond the calendar."""
+    if run_after is None:
+        return None
+    if not isinstance(run_after, datetime):
+        raise TypeError(
+            "run_after is a moment, for example timezone.now() + timedelta(minutes=10), "
+            f"not {run_after!r}."
+        )
+    aware = timezone.make_aware(run_after) if timezone.is_naive(run_after) else run_after
+    try:
+        return aware.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("run_after lies outside the years 1 to 9999.") from None

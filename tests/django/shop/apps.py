@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: MIT
+from django.apps import AppConfig
+
+
+class ShopConfig(AppConfig):
+    name = "tests.django.shop"
+    label = "shop"

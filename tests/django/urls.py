@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: MIT
+from django.contrib import admin
+from django.urls import path
+
+urlpatterns = [path("admin/", admin.site.urls)]
