@@ -5,6 +5,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from queue import SimpleQueue
@@ -15,6 +16,7 @@ from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import chance, new_token, worker_id
 from byrote.assembly.once import once
 from byrote.assembly.settings import Settings, fingerprint
+from byrote.core.answer import Stranger
 from byrote.core.command import Container
 from byrote.core.errors import BadOption
 from byrote.core.ports import Asks, Emit, Executor
@@ -33,6 +35,7 @@ from byrote.observe.logs import Format
 from byrote.store.connect import Door
 from byrote.store.lines import Lines
 from byrote.worker.artifacts import artifact_answers
+from byrote.worker.finder import Strangers
 from byrote.worker.means import Means
 from byrote.worker.worker import Worker, WorkerOptions
 
@@ -44,8 +47,12 @@ def build_worker(
     emit: Emit,
     drain: bool = False,
     fallback: Callable[[], str] | None = None,
+    recognise: Callable[[Stranger], bool] | None = None,
 ) -> Worker:
-    """A worker for the app at `module:name`; `fallback` gives a database when nobody names one."""
+    """A worker for the app at `module:name`; `fallback` gives a database when nobody names one.
+
+    `recognise` says of tasks the app did not register whether its hands could execute them.
+    """
     name = settings.worker_id or worker_id()
     hands = 0 if settings.executor == "inline" else settings.hands or os.cpu_count() or 1
     where = settings.artifacts or default_place(os.environ)
@@ -64,6 +71,7 @@ def build_worker(
         artifacts=where,
     )
 
+    @cache
     def store() -> Lines:
         found = settings.database_url or built.url() or (fallback and fallback())
         if not found:
@@ -74,7 +82,19 @@ def build_worker(
 
     means = Means(name, monotonic, chance, new_token, emit)
     answers = artifact_answers(where, settings.artifact_max)
-    return Worker(store, built.executor, options, means, asks=asks, answers=answers)
+    pool = built.pool
+    return Worker(
+        store,
+        built.executor,
+        options,
+        means,
+        asks=asks,
+        answers=answers,
+        settled=None if pool is None else pool.settled,
+        strangers=None
+        if pool is None or recognise is None
+        else Strangers(lambda line: store().strangers(line), recognise, pool.learn),
+    )
 
 
 class Built(NamedTuple):
@@ -85,6 +105,8 @@ class Built(NamedTuple):
     """The database the app names."""
     ignores: Callable[[], Mapping[str, Sequence[str]]]
     """Task by task, what of its results does not count in a replay."""
+    pool: Hands | None = None
+    """The hands, where there are any."""
 
 
 def build_executor(
@@ -116,7 +138,7 @@ def build_executor(
             wanted = _hand_options(app, settings, hands=hands, replay=replay)
             pool = Hands(wanted, worker=name, clock=monotonic, emit=emit, asks=asks, about=said)
             switch = Switch(pool, commands, lambda: pool.commands, lambda: pool.surroundings)
-            return Built(switch, lambda: pool.url, lambda: pool.ignores)
+            return Built(switch, lambda: pool.url, lambda: pool.ignores, pool)
         case "inline":
             checkout = Checkout(Path.cwd())
             loaded = load_app(app) if isinstance(app, str) else app

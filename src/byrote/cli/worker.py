@@ -77,16 +77,21 @@ def worker(app: str, *, url: str | None, drain: bool, no_listen: bool, **flags: 
     """
     flags |= {"database_url": url, "listen": False if no_listen else None}
     settings = resolve(flags).settings
-    form = log_form(settings)
-    set_up_logging(form, settings.log_level)
-    emit = LogWriter(sys.stderr, form=form, level=settings.log_level, now=now)
+    emit = start_log(settings)
     if flags["queues"] is not None and settings.database_url is not None:
         _mention_new_queues(Door(settings.database_url, pooled=settings.pooled), settings)
     with contextlib.ExitStack() as opened:
         fallback = functools.partial(_embedded, opened)
         built = build_worker(app, settings, emit=emit, drain=drain, fallback=fallback)
-        with _signals_to(built):
+        with signals_to(built):
             built.run()
+
+
+def start_log(settings: Settings) -> LogWriter:
+    """Set this process's logging up, and give who writes a worker's events."""
+    form = log_form(settings)
+    set_up_logging(form, settings.log_level)
+    return LogWriter(sys.stderr, form=form, level=settings.log_level, now=now)
 
 
 def log_form(settings: Settings) -> Format:
@@ -117,7 +122,7 @@ def _mention_new_queues(door: Door, settings: Settings) -> None:
 
 
 @contextlib.contextmanager
-def _signals_to(built: Worker) -> Iterator[None]:
+def signals_to(built: Worker) -> Iterator[None]:
     """Pass signals on to the worker while it runs.
 
     A handler interrupts the main thread anywhere, also inside the lock of the very event that a

@@ -15,6 +15,19 @@ class Swept(msgspec.Struct, frozen=True):
     worker: str
 
 
+class Stranger(msgspec.Struct, frozen=True):
+    """A task that waits in a queue, unknown to the worker that asks."""
+
+    queue: str
+    task: str
+    version: int
+
+    @property
+    def key(self) -> str:
+        """Name and version, as workers announce them."""
+        return f"{self.task}@{self.version}"
+
+
 class Promotion(msgspec.Struct, frozen=True):
     """How many runs became due, and when the next one does."""
 

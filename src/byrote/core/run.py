@@ -41,6 +41,8 @@ class Leased(msgspec.Struct, gc=False):
     """Its verdict is on the way to the database; nobody else has anything to say about it."""
     provenance: Provenance | None = None
     """What executed the attempt, once it has ended."""
+    hand: int = 0
+    """Whose attempt it was, where it wants to hear how it was settled: a process id."""
 
     @property
     def age(self) -> timedelta:

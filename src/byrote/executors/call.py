@@ -42,6 +42,17 @@ from byrote.executors.desk import Desk
 from byrote.executors.ledger import Async, Suspended, Sync
 from byrote.executors.meter import Measured, call_measured
 
+
+class Decided(Exception):
+    """An attempt's error, and what is to follow from it, decided where it was caught."""
+
+    def __init__(self, error: BaseException, after: timedelta | None, *, final: bool) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.after = after
+        self.final = final
+
+
 RETURNED, RAISED, SNOOZED, CANCELLED, DECLINED, RELEASED = range(6)
 
 type Job = Sequence[Any]
@@ -116,6 +127,9 @@ def raised(  # noqa: PLR0911 -- one return per way to end.
 ) -> Result:
     """A task ended by an exception: ours say what they want, all others are left to the policy."""
     match error:
+        case Decided():
+            delay = None if error.after is None else micros(error.after)
+            return [slot, RAISED, fault_of(error.error), delay, error.final]
         case Snooze():
             return [slot, SNOOZED, micros(error.after)]
         case RetryLater(after=after):

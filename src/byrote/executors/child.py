@@ -21,6 +21,8 @@ from byrote.executors.spool import Spool
 
 PIECE = 1 << 18
 _numbers = itertools.count()
+WORKER = "BYROTE_WORKER"
+"""The variable that tells a hand the name of its worker."""
 BACKLOG_MAX = 64 * 1024 * 1024
 
 

@@ -84,6 +84,8 @@ class Hand:
         await self._stopped.wait()
         loop.remove_reader(self._link.fileno())
         self._engine.close()
+        if hasattr(self._app, "settled"):
+            self._app.farewell()
         self._link.setblocking(True)
         self._link.sendall(self._unsent)
 
@@ -104,6 +106,8 @@ class Hand:
                     self._engine.cancel(slots)
                 case ["answer", _slot, number, ok, payload]:
                     self._desk.answer(number, ok, payload)
+                case ["settled", told]:
+                    self._app.settled(told)
                 case ["stop"]:
                     self._stopped.set()
 

@@ -27,7 +27,7 @@ from byrote.core.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
 from byrote.executors import call
 from byrote.executors.burial import Death, oom_kills
-from byrote.executors.child import Child
+from byrote.executors.child import WORKER, Child
 from byrote.executors.desk import pass_on
 from byrote.executors.estate import printed_by, take_leave
 from byrote.executors.hand_options import HandOptions
@@ -63,7 +63,7 @@ class Hands:
     ) -> None:
         self._asks = asks
         self._options = options
-        self._environment = dict(os.environ if environment is None else environment)
+        self._environment = {**(os.environ if environment is None else environment), WORKER: worker}
         if options.deterministic:
             self._environment |= FIXED
         self._about = {} if about is None else dict(about)
@@ -73,8 +73,9 @@ class Hands:
         self._emit = emit
         self._settings = options.settings
         self._roster = Roster(
-            limits=options.limits, max_tasks=options.max_tasks, worker=worker, clock=clock
+            options.limits, max_tasks=options.max_tasks, worker=worker, clock=clock
         )
+        self.learn = self._roster.learn
         self._selector = selectors.DefaultSelector()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._first = threading.Event()
@@ -106,11 +107,9 @@ class Hands:
         if self._refusal is not None:
             self.stop()
             raise BadOption(self._refusal)
-        if not self._roster.kinds and not self.commands:
+        if not (self._roster.kinds or self.commands or self._roster.hears):
             self.stop()
-            raise BadOption(
-                f"{self._options.app} has no tasks; import the modules that define them."
-            )
+            raise BadOption(f"{self._options.app} has no tasks; import modules that define some.")
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -163,6 +162,11 @@ class Hands:
         self._nudge()
         self._thread.join()
         os.close(self._wake)
+
+    def settled(self, ended: Sequence[tuple[Leased, str | None]]) -> None:
+        """Tell an app that wants to know how attempts were settled."""
+        if self._roster.tell_settled(ended) and not self._stopping:
+            self._nudge()
 
     def _tell(self, reports: Reports) -> None:
         if reports:
@@ -286,6 +290,7 @@ class Hands:
         self.url, self.commands = told.url, told.commands
         self.surroundings = told.provenance
         self.ignores = told.ignores
+        self._roster.hears = told.hears
         doc = {**self.surroundings, "worker": self._about, "executor": "hand"}
         found = provenance_of(doc, told.memos)
         self._failures = 0

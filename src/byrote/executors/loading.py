@@ -47,6 +47,7 @@ def introduction(app: Any, checkout: Checkout) -> dict[str, Any]:
         "url": getattr(app, "url", None),
         "provenance": measure(app.registry, checkout),
         "memos": msgspec.to_builtins(memos_of(app.registry)),
+        "hears": hasattr(app, "settled"),
     }
 
 

@@ -33,7 +33,7 @@ class Roster:
     """The hands of a pool and the runs they were given."""
 
     def __init__(
-        self, *, limits: dict[bool, int], max_tasks: int | None, worker: str, clock: Clock
+        self, limits: dict[bool, int], *, max_tasks: int | None, worker: str, clock: Clock
     ) -> None:
         self._max_tasks = max_tasks
         self._threads = limits[False]
@@ -45,6 +45,8 @@ class Roster:
         self.children: list[Child] = []
         self.kinds: dict[str, bool] = {}
         """Task by task, whether it is async."""
+        self.hears = False
+        """Whether the app wants to know how attempts were settled."""
 
     def kind(self, run: Leased) -> bool:
         """Whether the run's task is async; one nobody registered fails in a sync thread."""
@@ -107,6 +109,7 @@ class Roster:
                     child.free.append(slot)
                     child.finished += 1
                     run.provenance = provenance
+                    run.hand = child.pid
                     fate = _fated(child, slot, outcome) if child.fates else outcome
                     if fate is not None:
                         reports.append((run, fate))
@@ -116,6 +119,25 @@ class Roster:
                 child.retiring = True
         self._tempos.count(counts)
         return reports, again
+
+    def learn(self, task: str) -> None:
+        """Take runs of one task more; hands find out by themselves what it is."""
+        with self.lock:
+            self.kinds = {task: False, **self.kinds}
+
+    def tell_settled(self, ended: Sequence[tuple[Leased, str | None]]) -> bool:
+        """Tell the hand of each attempt, or another, how it was settled; whether one is busy."""
+        if not self.hears:
+            return False
+        with self.lock:
+            ready = {child.pid: child for child in self.children if child.ready}
+            told: dict[Child, list[tuple[str, str | None]]] = {}
+            for run, verdict in ended if ready else ():
+                child = ready.get(run.hand) or next(iter(ready.values()))
+                told.setdefault(child, []).append((run.id, verdict))
+            for child, runs in told.items():
+                child.send(["settled", runs])
+            return any(child.unsent for child in told)
 
     def attend(self) -> None:
         """See whether a hand has become free for a run that must be alone."""

@@ -32,6 +32,8 @@ class Introduction(msgspec.Struct, frozen=True):
     provenance: dict[str, Any]
     memos: dict[str, Memo]
     ignores: dict[str, list[str]]
+    hears: bool = False
+    """Whether the app wants to know how its attempts were settled."""
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):

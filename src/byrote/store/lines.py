@@ -10,7 +10,17 @@ from typing import Any
 
 import psycopg
 
-from byrote.core.answer import Archived, Duty, Keeping, Noted, Promotion, StepRow, Swept, Walked
+from byrote.core.answer import (
+    Archived,
+    Duty,
+    Keeping,
+    Noted,
+    Promotion,
+    StepRow,
+    Stranger,
+    Swept,
+    Walked,
+)
 from byrote.core.judged import LETTERS, Judged, row_of
 from byrote.core.outcome import Printing
 from byrote.core.ports import Line, Wanted
@@ -68,6 +78,10 @@ class Lines:
         """A sweeper's line."""
         # A crash of the server may undo the last duties, as a whole: they are simply done again.
         return DutyLine(self._link(line, "synchronous_commit=off"), self._watch)
+
+    def strangers(self, line: Line) -> "StrangerLine":
+        """A finder's line."""
+        return StrangerLine(self._link(line))
 
     def _link(self, line: Line, *settings: str) -> Link:
         return Link(
@@ -162,6 +176,14 @@ class LeaseLine(_OnLink):
     def _heard(self, channel: str, payload: str) -> None:
         if channel in self._heeds and payload == self._worker:
             self._heeds[channel]()
+
+
+class StrangerLine(_OnLink):
+    """Looks at the front of the queues."""
+
+    def strangers(self, *, queues: Sequence[str], tasks: Sequence[str]) -> list[Stranger]:
+        """What waits there and is not among these."""
+        return self._link.run(queries.strangers(queues=queues, tasks=tasks))
 
 
 class VerdictLine(_OnLink):

@@ -315,6 +315,12 @@ def unfinished(*, queues: Sequence[str], tasks: Sequence[str]) -> Query[bool]:
     )
 
 
+def strangers(*, queues: Sequence[str], tasks: Sequence[str]) -> Query[answer.Stranger]:
+    """What waits at the front of the queues and is not among these."""
+    args = {"queues": list(queues), "tasks": list(tasks)}
+    return Query("strangers", args, lambda row: answer.Stranger(*row))
+
+
 def run(run_id: str) -> Query[Run]:
     """One run, wherever it lies."""
     return Query("run", {"id": run_id}, rows.run_from)

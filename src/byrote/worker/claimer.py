@@ -74,6 +74,15 @@ class Claimer:
         self.idle = False
         recorder.on_report = self.nudge
 
+    @property
+    def queues(self) -> list[str]:
+        """The queues that are served."""
+        return self._shares.queues
+
+    def serve(self, queue: str) -> None:
+        """Serve one queue more."""
+        self._shares.add(queue)
+
     def nudge(self) -> None:
         """There may be room again, or something else to look at."""
         if self._asleep:

@@ -49,6 +49,8 @@ class Recorder:
         self.finished = 0
         self.released = 0
         self.on_report: Callable[[], None] = lambda: None
+        self.on_settled: Callable[[Sequence[tuple[Leased, str | None]]], None] | None = None
+        """Takes attempts whose verdicts were written, and as what; None for lost leases."""
 
     @property
     def backlog(self) -> int:
@@ -103,6 +105,9 @@ class Recorder:
         except StoreRefused as error:
             self._write_apart(ended, error)
             return
+        if self.on_settled is not None:
+            # Before they are dropped: a worker that holds nothing more lets its hands go.
+            self.on_settled([(run, accepted.get(run.id)) for run, _, _ in judged])
         self._held.drop([run for run, _, _ in judged])
         self._tell(judged, accepted)
 

@@ -20,6 +20,13 @@ class Shares:
         """The queues, in the order given."""
         return list(self._weights)
 
+    def add(self, queue: str) -> None:
+        """One queue more, if it is not there yet."""
+        if queue not in self._weights:
+            # Before the weights: another thread may be splitting by them this instant.
+            self._owed = {**self._owed, queue: 0.0}
+            self._weights = {**self._weights, queue: 1}
+
     def split(self, limit: int, among: Sequence[str]) -> dict[str, int]:
         """Quotas that add up to `limit`, with what each queue is owed from before."""
         wanted = {

@@ -19,6 +19,7 @@ from byrote.core.run import Leased
 from byrote.worker.artifacts import Tidier
 from byrote.worker.claimer import Claimer, ClaimOptions
 from byrote.worker.clerk import Answer, Clerk
+from byrote.worker.finder import Finder, Strangers
 from byrote.worker.held import Held
 from byrote.worker.keeper import Keeper
 from byrote.worker.means import Means
@@ -73,7 +74,12 @@ class Worker:
         *,
         asks: Asks | None = None,
         answers: Mapping[str, Answer] | None = None,
+        settled: Callable[[Sequence[tuple[Leased, str | None]]], None] | None = None,
+        strangers: Strangers | None = None,
     ) -> None:
+        self._settled = settled
+        self._strangers = strangers
+        self._finder: Finder | None = None
         self._answers = answers or {}
         self._tidier: Tidier | None = None
         self._find_store = store
@@ -122,6 +128,7 @@ class Worker:
             if parts.sweeper is not None:
                 self._start("sweeper", parts.sweeper.run)
             self._start_helpers()
+            self._find(parts.claimer)
             self._start("claimer", self._claim_until_dry)
             self._wanted.wait()
         finally:
@@ -140,6 +147,14 @@ class Worker:
             self._tidier = Tidier(shelf, self._means, self._options.artifacts)
             self._start("tidier", self._tidier.run)
 
+    def _find(self, claimer: Claimer) -> None:
+        if self._strangers is not None:
+            line = self._with_end("finder", self._strangers.open(self._line("find")))
+            self._finder = Finder(line, self._executor, claimer, self._strangers)
+            # Once before the first claim: a worker that drains may not live to look again.
+            self._finder.look()
+            self._start("finder", self._finder.run)
+
     def _report(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
         if self._parts is not None:
             self._parts.recorder.report(ended)
@@ -148,6 +163,7 @@ class Worker:
         options, means, held = self._options, self._means, self._held
         verdicts = self._with_end("recorder", self._store.verdicts(self._line("finish")))
         recorder = Recorder(verdicts, held, means)
+        recorder.on_settled = self._settled
         keeper = Keeper(
             self._with_end("keeper", self._store.roll(self._line("renew"))),
             self._executor,
@@ -279,6 +295,8 @@ class Worker:
             sweeper.stop()
         if self._tidier is not None:
             self._tidier.stop()
+        if self._finder is not None:
+            self._finder.stop()
         self._join("claimer", deadline)
         self._executor.give_back()
         self._drain(deadline)

@@ -26,3 +26,14 @@ def note(text: str) -> str:
 @task
 async def wait(value: Any) -> Any:
     return value
+
+
+@task(takes_context=True)
+def where(context: Any) -> Any:
+    result = context.task_result
+    return [result.id, context.attempt, result.worker_ids, str(result.status)]
+
+
+@task(max_attempts=3, backoff=lambda _error, _result: 0)
+def fail(message: str) -> None:
+    raise ValueError(message)

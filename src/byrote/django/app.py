@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""What the hands of a Django worker load: `byrote.django.app:ALIAS`, one app per backend.
+
+Its tasks are those of every installed app's `tasks` module. Others are imported when a run names
+them, by the path of their function, as Django's contract has it.
+"""
+
+from typing import Any
+
+import django
+from django.apps import apps
+from django.utils.module_loading import autodiscover_modules
+
+from byrote.core.errors import BadOption, UnknownTask
+from byrote.core.task import Registry, Task
+from byrote.django import compat
+from byrote.django.attempt import Attempts
+from byrote.django.backend import KNOWN, VERSION, Backend, definition_at
+
+
+class Found(Registry):
+    """A registry that imports what it does not know yet."""
+
+    def __init__(self, attempts: Attempts) -> None:
+        super().__init__()
+        self._attempts = attempts
+
+    def find(self, name: str, version: int) -> Task:
+        """The task by this name, imported now if need be."""
+        try:
+            return super().find(name, version)
+        except UnknownTask:
+            path = self._attempts.backend.path_of(name)
+            if path is None or version != VERSION:
+                raise
+        # Whoever sent this run here took it for a sync one: it has a thread, and no loop.
+        task = self._attempts.task_of(definition_at(path), threaded=True)
+        self.add(task)
+        return task
+
+
+class App:
+    """The tasks of a Django project as the backend of one alias executes them."""
+
+    url = None
+
+    def __init__(self, backend: Backend) -> None:
+        attempts = Attempts(backend)
+        self.registry = Found(attempts)
+        for path in sorted(KNOWN):
+            try:
+                definition = definition_at(path)
+            except ImportError:
+                continue  # Defined, and then hidden behind another name: no run can name it.
+            self.registry.add(attempts.task_of(definition))
+        self.settled = attempts.herald.settled
+        self.farewell = attempts.herald.farewell
+
+
+def backend_of(alias: str) -> Backend:
+    """The Byrote backend with this alias; BadOption says which there are."""
+    ours = [one for one in compat.task_backends if _is_ours(one)]
+    if alias in ours:
+        found: Backend = compat.task_backends[alias]
+        return found
+    names = ", ".join(ours) or "none"
+    raise BadOption(f"TASKS has no Byrote backend {alias!r}. There are: {names}.")
+
+
+def _is_ours(alias: str) -> bool:
+    return isinstance(compat.task_backends[alias], Backend)
+
+
+def set_up() -> None:
+    """Load Django and the project's tasks, once."""
+    if not apps.ready:
+        django.setup()
+    autodiscover_modules("tasks")
+
+
+def __getattr__(alias: str) -> Any:
+    if alias.startswith("__"):
+        raise AttributeError(alias)
+    set_up()
+    return App(backend_of(alias))

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""The root of `manage.py byrote …`: the plain commands, on the database of one backend."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+import click
+
+from byrote.cli.root import COMMANDS, Root
+from byrote.django.app import backend_of
+from byrote.django.connecting import conninfo_of
+from byrote.django.worker import worker
+
+ELSEWHERE = frozenset({"demo", "pg", "bench", "config", "enqueue"})
+"""Commands that need no Django database, or an app of their own."""
+URL = "BYROTE_DATABASE_URL"
+
+
+class DjangoRoot(Root):
+    """The group at the top of Django's command."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Our own worker, or a plain command."""
+        return worker if cmd_name == "worker" else super().get_command(ctx, cmd_name)
+
+
+@click.group(
+    cls=DjangoRoot,
+    lazy={name: line for name, line in COMMANDS.items() if name not in ELSEWHERE},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: python manage.py byrote worker --drain",
+)
+@click.option("--backend", default="default", metavar="ALIAS", help="The backend in TASKS.")
+@click.pass_context
+def root(ctx: click.Context, backend: str) -> None:
+    """Byrote on the database of a Django project: the backend ALIAS in TASKS says which one."""
+    if ctx.invoked_subcommand != "worker":
+        ctx.with_resource(database_of(backend))
+
+
+@contextlib.contextmanager
+def database_of(alias: str) -> Iterator[None]:
+    """Let plain commands find the database of a backend."""
+    before = os.environ.get(URL)
+    os.environ[URL] = conninfo_of(backend_of(alias).database)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[URL]
+        else:
+            os.environ[URL] = before

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""`manage.py byrote worker`: the plain worker, for the tasks of one backend."""
+
+import os
+from typing import Any
+
+import click
+from django.conf import settings as site
+
+from byrote.assembly.build import build_worker
+from byrote.assembly.settings import Settings, resolve
+from byrote.cli.worker import signals_to, start_log
+from byrote.cli.worker import worker as plain_worker
+from byrote.core.answer import Stranger
+from byrote.core.errors import BadOption
+from byrote.django.app import backend_of, set_up
+from byrote.django.backend import VERSION, Backend, definition_at
+from byrote.django.connecting import conninfo_of
+from byrote.django.reload import keep_fresh
+
+LEFT_OUT = frozenset({"app", "url", "executor", "no_listen"})
+
+
+@click.command(
+    params=[param for param in plain_worker.params if param.name not in LEFT_OUT],
+    epilog="Example: python manage.py byrote worker --queues default,mail --concurrency 8",
+)
+@click.option("--backend", default="default", metavar="ALIAS", help="The backend in TASKS.")
+@click.option(
+    "--reload/--no-reload",
+    default=None,
+    help="Start anew when code changes; on with DEBUG, unless draining.",
+)
+def worker(*, backend: str, reload: bool | None, drain: bool, **flags: Any) -> None:
+    """Execute the tasks of one backend until told to stop.
+
+    It serves every queue of the backend unless --queues names some. --concurrency is how many
+    tasks run at once, whether async or not; --hands and --threads say it in detail.
+
+    SIGTERM or Ctrl-C stops claiming, waits for what is under way as long as --grace lasts, and
+    gives the rest back. A second one gives everything back at once.
+    """
+    set_up()
+    ours = backend_of(backend)
+    settings = settings_of(ours, flags)
+    if (site.DEBUG and not drain) if reload is None else reload:
+        keep_fresh(settings)
+        return
+    built = build_worker(
+        f"byrote.django.app:{backend}",
+        settings,
+        emit=start_log(settings),
+        drain=drain,
+        recognise=lambda stranger: recognises(ours, flags, stranger),
+    )
+    with signals_to(built):
+        built.run()
+
+
+def settings_of(backend: Backend, flags: dict[str, Any]) -> Settings:
+    """Settings of a worker: Django says where the database is, the rest is as everywhere."""
+    flags = spread(flags) | {"database_url": conninfo_of(backend.database)}
+    if flags.get("queues") is None:
+        flags["queues"] = sorted(backend.queues) or ["default"]
+    if not backend.settings.listen:
+        flags |= {"listen": False, "pooled": True}
+    settings = resolve(flags).settings
+    foreign = sorted(set(settings.queues) - backend.queues) if backend.queues else []
+    if foreign:
+        raise BadOption(
+            f"{', '.join(foreign)} is not among the QUEUES of {backend.alias!r}: "
+            f"{', '.join(sorted(backend.queues))}."
+        )
+    return settings
+
+
+def spread(flags: dict[str, Any]) -> dict[str, Any]:
+    """`--concurrency` as people mean it: so many tasks at once, of whichever kind."""
+    wanted = flags.get("concurrency")
+    if wanted is None or flags.get("hands") or flags.get("threads"):
+        return dict(flags)
+    hands = min(wanted, os.cpu_count() or 1)
+    return {**flags, "hands": hands, "threads": -(-wanted // hands)}
+
+
+def recognises(backend: Backend, flags: dict[str, Any], stranger: Stranger) -> bool:
+    """Whether a run nobody announced is for this worker: its queue, its alias, and importable."""
+    path = backend.path_of(stranger.task)
+    if path is None or stranger.version != VERSION:
+        return False
+    if flags.get("queues") is not None and stranger.queue not in resolve(flags).settings.queues:
+        return False
+    if backend.queues and stranger.queue not in backend.queues:
+        return False
+    try:
+        definition_at(path)
+    except Exception:  # noqa: BLE001 -- a module may raise anything; it is not ours to run then.
+        return False
+    return True

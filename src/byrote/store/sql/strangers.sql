@@ -1,0 +1,38 @@
+-- Queues and tasks at the front of the queues that a worker does not serve: it may get to know them.
+-- Walks byrote_ready_for_claim from one queue to the next, and reads the first few runs of each.
+with recursive line as (
+  (
+    select ready.queue_name
+    from byrote_task_runs as ready
+    where ready.status = 'READY'
+    order by ready.queue_name
+    limit 1
+  )
+  union all
+  select (
+    select ready.queue_name
+    from byrote_task_runs as ready
+    where ready.status = 'READY'
+      and ready.queue_name > line.queue_name
+    order by ready.queue_name
+    limit 1
+  )
+  from line
+  where line.queue_name is not null
+)
+select distinct line.queue_name, head.task_path, head.task_version
+from line
+cross join lateral (
+  select ready.task_path, ready.task_version
+  from byrote_task_runs as ready
+  where ready.status = 'READY'
+    and ready.queue_name = line.queue_name
+  order by ready.rank
+  limit 200
+) as head
+where line.queue_name is not null
+  and not (
+    line.queue_name = any (%(queues)s::text[])
+    and head.task_path || '@' || head.task_version = any (%(tasks)s::text[])
+  )
+limit 100;
