@@ -6,7 +6,7 @@ supervisor, and the next attempt in this thread gets new ones.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Never
 
@@ -35,24 +35,28 @@ OURS = (Snooze, RetryLater, Fatal, Suspended)
 
 
 class Attempts:
-    """Makes tasks of a backend's definitions that hands can execute."""
+    """Makes tasks of a backend's definitions that hands can execute.
 
-    def __init__(self, backend: Backend) -> None:
+    With `borrowed`, attempts use the caller's thread and connections, and leave both alone.
+    """
+
+    def __init__(self, backend: Backend, *, borrowed: bool = False) -> None:
         self.backend = backend
         self.herald = Herald(backend)
+        self._borrowed = borrowed
 
     def task_of(self, definition: Any, *, threaded: bool = False) -> Task:
         """A definition as hands know it; `threaded` gives an async one a loop of its own."""
         is_async = inspect.iscoroutinefunction(definition.func)
         function = self._async(definition) if is_async else self._sync(definition)
-        if is_async and threaded:
-            function = async_to_sync(function)
+        if is_async and (threaded or self._borrowed):
+            function = _threaded(function)
         return Task(
             name=self.backend.name_of(definition.module_path),
             version=VERSION,
             function=function,
             delivery=delivery_of(definition, self.backend.settings),
-            is_async=is_async and not threaded,
+            is_async=is_async and not (threaded or self._borrowed),
             takes_context=True,
             signature=inspect.signature(definition.func),
             names=frozenset(),
@@ -64,48 +68,68 @@ class Attempts:
     def _sync(self, definition: Any) -> Callable[..., Any]:
         @wraps(definition.func)
         def attempt(ctx: Context, *args: Any, **kwargs: Any) -> Any:
-            close_old_connections()
+            if not self._borrowed:
+                close_old_connections()
             try:
                 result = self.herald.begin(definition, ctx, args, kwargs)
                 self.herald.started(result)
                 try:
                     value = plain(definition.func(*_with_context(result, args), **kwargs))
                 except BaseException as error:  # noqa: BLE001 -- sys.exit is an outcome, too.
-                    raise_as(error, self.decide(error, result))
+                    raise_as(error, self.decide(error, result, ctx.labels))
                 self.herald.returned(result, value)
                 return value
             finally:
-                tidy()
+                if not self._borrowed:
+                    tidy()
 
         return attempt
 
     def _async(self, definition: Any) -> Callable[..., Any]:
         @wraps(definition.func)
         async def attempt(ctx: Context, *args: Any, **kwargs: Any) -> Any:
+            result = await self.herald.abegin(definition, ctx, args, kwargs)
+            await self.herald.astarted(result)
+            try:
+                value = plain(await definition.func(*_with_context(result, args), **kwargs))
+            except Exception as error:  # noqa: BLE001 -- raised again, or as Decided.
+                raise_as(error, self.decide(error, result, ctx.labels))
+            self.herald.returned(result, value)
+            return value
+
+        return attempt if self._borrowed else self._apart(attempt)
+
+    def _apart(self, attempt: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(attempt)
+        async def apart(*args: Any, **kwargs: Any) -> Any:
             async with ThreadSensitiveContext() as context:
                 try:
-                    result = await self.herald.abegin(definition, ctx, args, kwargs)
-                    await self.herald.astarted(result)
-                    try:
-                        given = _with_context(result, args)
-                        value = plain(await definition.func(*given, **kwargs))
-                    except Exception as error:  # noqa: BLE001 -- raised again, or as Decided.
-                        raise_as(error, self.decide(error, result))
-                    self.herald.returned(result, value)
-                    return value
+                    return await attempt(*args, **kwargs)
                 finally:
                     if context in SyncToAsync.context_to_thread_executor:
                         # Only then has this attempt a thread, and perhaps connections in it.
                         await sync_to_async(tidy)()
 
-        return attempt
+        return apart
 
-    def decide(self, error: BaseException, result: TaskResult) -> BaseException:
+    def decide(
+        self, error: BaseException, result: TaskResult, labels: Mapping[str, str]
+    ) -> BaseException:
         """The exception to end the attempt with: the task's own, or one that knows what follows."""
         if isinstance(error, OURS):
             return error
         self.herald.raised(result, error)
-        return next_of(error, result, wait_of(result.task, self.backend.settings))
+        return next_of(error, result, wait_of(result.task, self.backend.settings, labels))
+
+
+def _threaded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An async function as a sync one, on a loop of its own."""
+
+    @wraps(function)
+    def threaded(*args: Any, **kwargs: Any) -> Any:
+        return async_to_sync(function)(*args, **kwargs)
+
+    return threaded
 
 
 def next_of(error: BaseException, result: TaskResult, wait: Any) -> BaseException:

@@ -25,7 +25,14 @@ from byrote.core.spec import Spec, check_name, describe
 from byrote.django import compat
 from byrote.django.database import fetch
 from byrote.django.definition import Task
-from byrote.django.policy import Options, delivery_of, moment_of, read_backoff, read_options
+from byrote.django.policy import (
+    Options,
+    delivery_of,
+    labels_of,
+    moment_of,
+    read_backoff,
+    read_options,
+)
 from byrote.django.result import TaskResult, new_result, result_of
 from byrote.django.values import plain
 from byrote.store import queries
@@ -74,6 +81,12 @@ class Backend(compat.BaseTaskBackend):
             raise compat.InvalidTask(str(error)) from error
         KNOWN.add(task.module_path)
 
+    def check(self, **_more: Any) -> list[Any]:
+        """What is wrong with the settings; asks no database."""
+        from byrote.django.checks import faults_of  # noqa: PLC0415 -- only commands check.
+
+        return list(faults_of(self))
+
     # -- Names -----------------------------------------------------------------------------------
 
     def name_of(self, path: str) -> str:
@@ -102,7 +115,8 @@ class Backend(compat.BaseTaskBackend):
 
     def describe(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Spec:
         """What is stored of a call; TypeError or ValueError before anything is sent."""
-        name, how = self.name_of(task.module_path), delivery_of(task, self.settings)
+        name = self.name_of(task.module_path)
+        how = delivery_of(task, self.settings, labels_of(task))
         try:
             return describe(name, VERSION, list(args), dict(kwargs), delivery=how)
         except PayloadTooLarge:

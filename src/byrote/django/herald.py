@@ -164,12 +164,13 @@ class Herald:
     def _serve(self) -> None:
         while (told := self._told.get()) is not None:
             try:
-                self._finish(*told)
+                self.finish(*told)
             except Exception:  # noqa: BLE001 -- the next one is still to be told.
                 _log.exception("task_finished of %s was not sent", told[0])
             close_old_connections()
 
-    def _finish(self, run_id: str, verdict: str) -> None:
+    def finish(self, run_id: str, verdict: str) -> None:
+        """Tell receivers how a task finished, now that it is stored."""
         ended = self._ended.pop(run_id, None)
         if ended is None or self.watched or verdict == "C":
             error = None if ended is None else ended.error

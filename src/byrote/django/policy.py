@@ -20,6 +20,8 @@ type Wait = Callable[[BaseException, Any], float | timedelta | None]
 type Backoff = str | Retry | Wait
 """`exponential`, `linear`, `fixed`, a Retry, or a function (as OPTIONS also by its path)."""
 
+BACKOFF, STORED = "byrote.backoff", "stored"
+"""The label that names a call's own back-off, and what it says when that is the stored policy."""
 CURVES = frozenset({"exponential", "linear", "fixed"})
 
 
@@ -106,7 +108,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def delivery_of(task: Any, options: Options) -> Delivery:
+def delivery_of(task: Any, options: Options, labels: Mapping[str, str] | None = None) -> Delivery:
     """When, where and how often a task is tried; ValueError when that makes no sense."""
     timeout = getattr(task, "timeout", None)
     return Delivery(
@@ -115,6 +117,7 @@ def delivery_of(task: Any, options: Options) -> Delivery:
         run_after=moment_of(task.run_after),
         timeout=options.timeout if timeout is None else duration(timeout),
         retry=retry_of(task, options),
+        labels=labels,
     )
 
 
@@ -137,9 +140,38 @@ def backoff_of(task: Any, options: Options) -> Backoff | None:
     return options.backoff if chosen is None else chosen
 
 
-def wait_of(task: Any, options: Options) -> Wait | None:
+def labels_of(task: Any) -> dict[str, str] | None:
+    """What a run must carry along: a back-off that its task was given for this call only.
+
+    A policy is stored with the run; a function is named, and is taken instead of the task's own.
+    """
+    chosen = getattr(task, "backoff", None)
+    if chosen is None or chosen is getattr(_definition(task), "backoff", None):
+        return None
+    if isinstance(chosen, Retry) or chosen in CURVES:
+        return {BACKOFF: STORED}
+    path = chosen if isinstance(chosen, str) else f"{chosen.__module__}.{chosen.__qualname__}"
+    try:
+        import_string(path)
+    except ImportError:
+        raise ValueError(
+            f"No worker could import the back-off {path}; define it as a function of a module."
+        ) from None
+    return {BACKOFF: path}
+
+
+def _definition(task: Any) -> Any:
+    try:
+        return import_string(task.module_path)
+    except ImportError:
+        return None
+
+
+def wait_of(task: Any, options: Options, labels: Mapping[str, str]) -> Wait | None:
     """The function that decides about the next attempt, if there is one."""
-    chosen = backoff_of(task, options)
+    chosen = labels.get(BACKOFF) or backoff_of(task, options)
+    if chosen == STORED:
+        return None
     if isinstance(chosen, str) and chosen not in CURVES:
         chosen = import_string(chosen)
     return chosen if callable(chosen) else None

@@ -15,6 +15,7 @@ from byrote.core.answer import Stranger
 from byrote.core.errors import BadOption
 from byrote.django.app import backend_of, set_up
 from byrote.django.backend import VERSION, Backend, definition_at
+from byrote.django.checks import faults_of_worker
 from byrote.django.connecting import conninfo_of
 from byrote.django.reload import keep_fresh
 
@@ -42,6 +43,7 @@ def worker(*, backend: str, reload: bool | None, drain: bool, **flags: Any) -> N
     """
     set_up()
     ours = backend_of(backend)
+    tell_faults(ours)
     settings = settings_of(ours, flags)
     if (site.DEBUG and not drain) if reload is None else reload:
         keep_fresh(settings)
@@ -55,6 +57,15 @@ def worker(*, backend: str, reload: bool | None, drain: bool, **flags: Any) -> N
     )
     with signals_to(built):
         built.run()
+
+
+def tell_faults(backend: Backend) -> None:
+    """Say what the system checks find; BadOption when a worker would be of no use."""
+    found = [one for one in faults_of_worker(backend) if not one.is_silenced()]
+    for message in found:
+        if message.is_serious():
+            raise BadOption(f"{message.msg} {message.hint or ''}".strip())
+        click.echo(f"byrote: {message.msg} {message.hint} ({message.id})", err=True)
 
 
 def settings_of(backend: Backend, flags: dict[str, Any]) -> Settings:

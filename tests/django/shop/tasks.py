@@ -1,8 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Tasks of the test project."""
 
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from django.db import connection, transaction
+
+from byrote import Command
 from byrote.django import task
 from tests.django.shop.models import Note
 
@@ -28,12 +37,140 @@ async def wait(value: Any) -> Any:
     return value
 
 
+@task
+async def anote(text: str) -> int:
+    await Note.objects.acreate(text=text)
+    return await Note.objects.filter(text=text).acount()
+
+
 @task(takes_context=True)
 def where(context: Any) -> Any:
     result = context.task_result
     return [result.id, context.attempt, result.worker_ids, str(result.status)]
 
 
-@task(max_attempts=3, backoff=lambda _error, _result: 0)
+@task(takes_context=True)
+async def awhere(context: Any, **kwargs: Any) -> Any:
+    return [context.task_result.id, context.attempt, kwargs]
+
+
+def at_once(_error: BaseException, _result: Any) -> float:
+    return 0
+
+
+def only_values(error: BaseException, result: Any) -> float | None:
+    """Retries while the error is a ValueError and the result tells of it."""
+    told = result.errors[-1].exception_class_path == "builtins.ValueError"
+    return 0 if told and isinstance(error, ValueError) else None
+
+
+@task(max_attempts=3, backoff=at_once)
 def fail(message: str) -> None:
     raise ValueError(message)
+
+
+@task(max_attempts=9, backoff=only_values, takes_context=True)
+def fail_otherwise(context: Any) -> None:
+    if context.attempt < 3:
+        raise ValueError("again")
+    raise KeyError("enough")
+
+
+@task(takes_context=True, max_attempts=2, backoff=at_once)
+def fail_first(context: Any) -> int:
+    if context.attempt == 1:
+        raise RuntimeError("the first attempt")
+    return int(context.attempt)
+
+
+@task(timeout="200ms")
+def dawdle() -> None:
+    time.sleep(30)
+
+
+@task
+def leave() -> None:
+    sys.exit(3)
+
+
+@task
+def base_exception() -> None:
+    raise BaseException("no Exception at all")  # noqa: TRY002 -- the very point.
+
+
+@task
+def crash() -> None:
+    os._exit(7)
+
+
+@task
+def generate() -> Iterator[int]:
+    return (n for n in range(3))
+
+
+@task
+def shout(size: int) -> str:
+    return "x" * size
+
+
+@task
+def tuples() -> Any:
+    return (1, (2.5, b"three"), {4: None})
+
+
+@task
+def close_connection() -> int:
+    Note.objects.count()
+    connection.close()
+    return 1
+
+
+@task
+def kill_connection() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_terminate_backend(pg_backend_pid())")
+    return 1
+
+
+@task
+def leave_open() -> bool:
+    transaction.atomic().__enter__()
+    Note.objects.create(text="never committed")
+    return connection.in_atomic_block
+
+
+@task
+def is_clean() -> bool:
+    """Whether this thread's connection works and is in no transaction."""
+    Note.objects.count()
+    return not connection.in_atomic_block and len(connection.queries) == 0
+
+
+@task(executor=Command(env=["SHOP_DATABASE", "SHOP_OTHER_DATABASE", "SHOP_RECEIVERS"]))
+def apart(text: str) -> int:
+    Note.objects.create(text=text)
+    return os.getpid()
+
+
+@task
+def hold(folder: str, name: str) -> str:
+    """Says that it has begun, and ends when it is told to."""
+    Path(folder, f"{name}.begun").touch()
+    while not Path(folder, f"{name}.go").exists():
+        time.sleep(0.01)
+    return name
+
+
+@task
+async def meet(folder: str, name: str, others: int) -> str:
+    """Ends when that many are here at once, each in a thread of its own."""
+    await Note.objects.acreate(text=name)
+    await asyncio.to_thread(Path(folder, f"{name}.here").touch)
+    while len(await asyncio.to_thread(os.listdir, folder)) < others:  # noqa: ASYNC110 -- files.
+        await asyncio.sleep(0.01)
+    return name
+
+
+@task
+def collide() -> None:
+    Note.objects.create(pk=1, text="the same key again")

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""A worker for tests: the same statements and the same judge, on the test's own connection."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connections
+from django.db.models import Min
+from psycopg.pq import TransactionStatus
+
+from byrote.assembly.identity import new_token
+from byrote.core.codec import unpack
+from byrote.core.outcome import Failed, Outcome
+from byrote.core.policy import Fail, judge
+from byrote.core.run import Leased
+from byrote.django.attempt import Attempts
+from byrote.django.backend import VERSION, Backend, definition_at
+from byrote.django.database import fetch
+from byrote.django.herald import FINAL
+from byrote.django.models import TaskRun
+from byrote.executors import call
+from byrote.executors.child import job_of
+from byrote.executors.context import Context
+from byrote.store import queries
+from byrote.worker.recorder import LETTERS, row_of
+
+WORKER = "test"
+LEASE = timedelta(days=1)
+BY_ITSELF = ("retry", "snooze", "sleep")
+"""Waits that a task has brought about itself."""
+
+
+class Testbed:
+    """Executes the runs of one backend, attempt by attempt, in this thread."""
+
+    def __init__(self, backend: Backend, *, queue: str | None, raise_errors: bool) -> None:
+        self._backend = backend
+        self._queue = queue
+        self._raise_errors = raise_errors
+        self._done: dict[str, None] = {}
+        self.attempts = 0
+
+    # -- Time ------------------------------------------------------------------------------------
+
+    @contextmanager
+    def time(self, now: datetime | None) -> Iterator[None]:
+        """Database time of this connection that stands still until it is moved on."""
+        self._set_clock(now)
+        try:
+            yield
+        finally:
+            self._set_clock(None)
+
+    def _set_clock(self, now: datetime | None) -> None:
+        said = "" if now is None else now.isoformat()
+        with connections[self._backend.database].cursor() as cursor:
+            cursor.execute("select set_config('byrote.now', %s, false)", [said])
+
+    def move_on(self, *, include_deferred: bool) -> bool:
+        """Go to the moment at which the next run becomes due; whether there is one."""
+        waiting = self._runs().filter(status="WAITING")
+        if not include_deferred:
+            waiting = waiting.filter(wait_reason__in=BY_ITSELF)
+        next_at = waiting.aggregate(at=Min("run_after"))["at"]
+        if next_at is None:
+            return False
+        self._set_clock(next_at)
+        return True
+
+    # -- Work ------------------------------------------------------------------------------------
+
+    def _runs(self) -> Any:
+        runs = TaskRun.objects.using(self._backend.database)
+        return runs if self._queue is None else runs.filter(queue_name=self._queue)
+
+    def _ready(self) -> Any:
+        return self._runs().filter(status="READY").order_by("rank")
+
+    def ready(self) -> bool:
+        """Whether one of the backend's tasks is ready to be executed."""
+        names = self._ready().order_by().values_list("task_path", flat=True).distinct()
+        return any(self._backend.path_of(name) for name in names)
+
+    def round(self) -> None:
+        """Execute as many as are due now, best first, one after the other."""
+        fetch(self._backend.database, queries.promote())
+        attempts = Attempts(self._backend, borrowed=True)
+        for _ in range(self._ready().count()):
+            for run in self._claim():
+                self._attempt(run, attempts)
+
+    def _claim(self) -> Sequence[Leased]:
+        ready = self._ready().values_list("queue_name", "task_path")
+        ours = [pair for pair in ready if self._backend.path_of(pair[1]) is not None]
+        if not ours:
+            return ()
+        query = queries.claim(
+            quotas={ours[0][0]: 1},
+            tasks=list({f"{name}@{VERSION}" for _, name in ours}),
+            worker=WORKER,
+            token=new_token(),
+            lease_for=LEASE,
+        )
+        return fetch(self._backend.database, query)
+
+    def _attempt(self, run: Leased, attempts: Attempts) -> None:
+        self.attempts += 1
+        self._done[run.id] = None
+        task = attempts.task_of(definition_at(self._backend.path_of(run.task) or ""))
+        error, result = execute(task, job_of(0, run))
+        outcome = call.outcome_of(result, run.attempt, WORKER)
+        self._store(run, outcome, attempts)
+        failed = isinstance(outcome, Failed) and isinstance(judge(run, outcome), Fail)
+        if failed and self._raise_errors:
+            raise error or AssertionError(f"{run.task} failed: {result[2]['message']}")
+
+    def _store(self, run: Leased, outcome: Outcome, attempts: Attempts) -> None:
+        verdict = judge(run, outcome)
+        fetch(self._backend.database, queries.finish([row_of(run, outcome, verdict)]))
+        if LETTERS[type(verdict)] in FINAL:
+            attempts.herald.finish(run.id, LETTERS[type(verdict)])
+
+    def results(self) -> list[Any]:
+        """The results of everything that was executed, in order."""
+        return [self._backend.get_result(run_id) for run_id in self._done]
+
+
+def execute(task: Any, job: call.Job) -> tuple[BaseException | None, call.Result]:
+    """One attempt in this thread: what it raised, if anything, and its result for the wire."""
+    with usable_connections():
+        try:
+            spec = unpack(job[4])
+            value = task.function(Context.of(job), *spec["args"], **spec["kwargs"])
+        except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome.
+            inner = error.error if isinstance(error, call.Decided) else error
+            return inner, call.raised(job[0], error)
+        return None, call.returned(job[0], value)
+
+
+@contextmanager
+def usable_connections() -> Iterator[None]:
+    """A statement that fails in a task must not break the transaction of the test around it."""
+    within = [one for one in connections.all(initialized_only=True) if one.in_atomic_block]
+    kept = [(one, one.savepoint()) for one in within]
+    yield
+    for connection, savepoint in kept:
+        status = connection.connection.info.transaction_status
+        if connection.needs_rollback or status == TransactionStatus.INERROR:
+            connection.needs_rollback = False
+            connection.savepoint_rollback(savepoint)
+        else:
+            connection.savepoint_commit(savepoint)

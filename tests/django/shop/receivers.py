@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""Receivers of Django's task signals; they write down what they were told and what was stored."""
+
+import json
+from typing import Any
+
+from byrote.django import Backend, compat
+from tests.django.shop.models import Note
+
+
+def connect() -> None:
+    compat.task_started.connect(on_started)
+    compat.task_finished.connect(on_finished)
+    compat.task_finished.connect(on_finished_badly)
+
+
+def on_started(sender: Any, task_result: Any, **_more: Any) -> None:
+    write("started", sender, task_result)
+
+
+def on_finished(sender: Any, task_result: Any, **_more: Any) -> None:
+    write("finished", sender, task_result)
+
+
+def on_finished_badly(task_result: Any, **_more: Any) -> None:
+    raise RuntimeError(f"a receiver that fails, for {task_result.id}")
+
+
+def write(what: str, sender: Any, result: Any) -> None:
+    stored = result.task.get_backend().get_result(result.id)
+    told = {
+        "what": what,
+        "sender": sender is Backend,
+        "task": result.task.name,
+        "status": str(result.status),
+        "stored": str(stored.status),
+        "attempts": result.attempts,
+        "same": stored == result,
+    }
+    Note.objects.create(text=json.dumps(told))
