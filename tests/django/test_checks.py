@@ -95,6 +95,17 @@ def test_a_schema_that_is_not_ours_is_found_only_when_databases_are_checked() ->
             cursor.execute("update byrote_schema set version = version - 1000 where version > 1000")
 
 
+def test_a_schema_that_is_behind_is_a_warning_or_nobody_could_migrate() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("alter table byrote_schema rename to elsewhere")
+    try:
+        messages = run_checks(tags=[Tags.database], databases=["default", "other"])
+        assert [m.id for m in messages if m.id.startswith("byrote")] == ["byrote.W010"]
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("alter table elsewhere rename to byrote_schema")
+
+
 def test_broken_options_do_not_break_imports_but_refuse_to_enqueue() -> None:
     """Tasks are defined before checks can run: the check must get its chance to speak."""
     from tests.django.shop import tasks  # noqa: PLC0415 -- with the settings of this test.

@@ -30,6 +30,7 @@ from byrote.django.policy import (
     delivery_of,
     labels_of,
     moment_of,
+    read_attempts,
     read_backoff,
     read_options,
 )
@@ -170,9 +171,9 @@ def _check_policy(task: Any) -> None:
         raise ValueError(
             f"A worker cannot import {task.module_path}; define the task as a function of a module."
         )
-    backoff = getattr(task, "backoff", None)
-    if backoff is not None:
-        read_backoff(backoff)
+    for name, read in (("backoff", read_backoff), ("max_attempts", read_attempts)):
+        if getattr(task, name, None) is not None:
+            read(getattr(task, name))
     command_of(getattr(task, "executor", None))
     delivery_of(task, _PLAIN)
 

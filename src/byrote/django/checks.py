@@ -119,12 +119,16 @@ def check_schema(databases: Sequence[str] | None = None, **_more: Any) -> list[C
 def _schema(database: str, alias: str) -> Iterator[CheckMessage]:
     try:
         with raw_connection(connections[database]) as raw:
-            migrate.check(raw)
+            missing = [step.name for step in migrate.pending(raw)]
     except SchemaMismatch as error:
-        yield Error(
-            f"TASKS[{alias!r}]: database {database!r}: {error}",
-            hint=f"Run `manage.py migrate --database {database}`.",
-            id="byrote.E010",
-        )
+        yield Error(f"TASKS[{alias!r}]: database {database!r}: {error}", id="byrote.E010")
     except (DatabaseError, psycopg.Error) as error:
         yield Error(f"TASKS[{alias!r}]: {database!r} did not answer: {error}", id="byrote.E011")
+    else:
+        if missing:
+            # No error: `manage.py migrate`, which helps, checks first.
+            yield Warning(
+                f"TASKS[{alias!r}]: the database {database!r} lacks {', '.join(missing)}.",
+                hint=f"Run `manage.py migrate --database {database}`.",
+                id="byrote.W010",
+            )
