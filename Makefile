@@ -1,5 +1,7 @@
 # One line each over `uv run`; pre-commit and CI call the same.
-.PHONY: check test test-core test-312 bench bench-peers fuzz docs lock
+MATRIX = uv run --isolated --no-dev --group test --extra embedded
+
+.PHONY: check test test-core test-312 test-django bench bench-django bench-peers fuzz docs lock
 
 check:
 	uv run ruff format --check . && uv run ruff check . && uv run mypy && uv run lint-imports --no-cache
@@ -9,8 +11,14 @@ test-core:
 	uv run pytest tests/core -n 0
 test-312:
 	UV_PROJECT_ENVIRONMENT=.venv-3.12 uv run --python 3.12 pytest
+test-django:
+	$(MATRIX) --extra django52 pytest tests/django
+	$(MATRIX) --with 'django==6.0.*' pytest tests/django
+	$(MATRIX) --with 'django==6.1.*' pytest tests/django
 bench:
 	uv run byrote bench
+bench-django:
+	uv run --with django-tasks-db==0.13.0 python -m bench.django
 bench-peers:
 	uv run python -m bench.peers
 fuzz:
