@@ -50,6 +50,13 @@ def test_a_backend_in_another_database_has_its_own_worker(shop: Shop) -> None:
     assert result.return_value == 3
 
 
+def test_a_project_without_time_zones_works_as_well(shop: Shop) -> None:
+    results = [tasks.add.enqueue(1, 2), tasks.where.enqueue(), tasks.fail_first.enqueue()]
+    drain(shop, SHOP_USE_TZ="no")
+
+    assert [r.status for r in refreshed(*results)] == ["SUCCESSFUL"] * 3
+
+
 def test_a_task_that_cannot_be_imported_stays_for_those_who_can(shop: Shop) -> None:
     gone, later = tasks.add.enqueue(1, 1), tasks.add.using(run_after=far()).enqueue(1, 1)
     with connection.cursor() as cursor:

@@ -7,6 +7,7 @@ compute it, and so is never answered from memory.
 
 from collections.abc import Iterable, Iterator
 from itertools import batched
+from typing import Any
 
 from byrote.core.errors import BadOption
 from byrote.core.spec import Spec
@@ -35,7 +36,7 @@ class Memory:
         if code is not None:
             self._codes[task.name, task.version] = code
 
-    def enqueue_one(self, run_id: str, spec: Spec) -> Query[int]:
+    def enqueue_one(self, run_id: str, spec: Spec) -> Query[Any]:
         """The statement that accepts one spec."""
         if self._codes and (spec.task, spec.version) in self._codes:
             return queries.enqueue_memo([(run_id, spec)], self._codes)

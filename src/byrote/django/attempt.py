@@ -77,7 +77,7 @@ class Attempts:
                     value = plain(definition.func(*_with_context(result, args), **kwargs))
                 except BaseException as error:  # noqa: BLE001 -- sys.exit is an outcome, too.
                     raise_as(error, self.decide(error, result, ctx.labels))
-                self.herald.returned(result, value)
+                self.herald.returned(result)
                 return value
             finally:
                 if not self._borrowed:
@@ -94,7 +94,7 @@ class Attempts:
                 value = plain(await definition.func(*_with_context(result, args), **kwargs))
             except Exception as error:  # noqa: BLE001 -- raised again, or as Decided.
                 raise_as(error, self.decide(error, result, ctx.labels))
-            self.herald.returned(result, value)
+            self.herald.returned(result)
             return value
 
         return attempt if self._borrowed else self._apart(attempt)

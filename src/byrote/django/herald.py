@@ -28,12 +28,15 @@ from byrote.django.backend import Backend
 from byrote.django.definition import restored
 from byrote.django.errors import error_of
 from byrote.django.result import TaskResult
+from byrote.executors.board import SLOTS
 from byrote.executors.call import fault_of
 from byrote.executors.child import WORKER
 from byrote.executors.context import Context
 
 BACKLOG_MAX = 10_000
 """Finished tasks whose receivers are still to be called, at most."""
+ENDED_MAX = 2 * SLOTS
+"""Attempts whose verdicts are on their way; those whose lease was lost are never heard of."""
 OUT_OF_REACH = "2s"
 """How long a run steps aside, uncharged, when it cannot be read before it begins."""
 FAREWELL_S = 10.0
@@ -120,9 +123,8 @@ class Herald:
 
     # -- End -------------------------------------------------------------------------------------
 
-    def returned(self, result: TaskResult, value: Any) -> None:
-        """Remember a result until it is stored."""
-        object.__setattr__(result, "_return_value", value)
+    def returned(self, result: TaskResult) -> None:
+        """Remember a result until it is stored; whoever wants its value will read it then."""
         object.__setattr__(result, "status", compat.TaskResultStatus.SUCCESSFUL)
         self._keep(result, None)
 
@@ -135,7 +137,7 @@ class Herald:
     def _keep(self, result: TaskResult, error: BaseException | None) -> None:
         object.__setattr__(result, "finished_at", timezone.now())
         self._ended[result.id] = Ended(result, error)
-        if len(self._ended) > BACKLOG_MAX:
+        if len(self._ended) > ENDED_MAX:
             del self._ended[next(iter(self._ended))]
 
     # -- Settled ---------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 """`manage.py byrote worker`: the plain worker, for the tasks of one backend."""
 
 import os
+import sys
 from typing import Any
 
 import click
@@ -45,7 +46,7 @@ def worker(*, backend: str, reload: bool | None, drain: bool, **flags: Any) -> N
     ours = backend_of(backend)
     tell_faults(ours)
     settings = settings_of(ours, flags)
-    if (site.DEBUG and not drain) if reload is None else reload:
+    if (site.DEBUG and not drain and sys.argv[1:2] == ["byrote"]) if reload is None else reload:
         keep_fresh(settings)
         return
     built = build_worker(
