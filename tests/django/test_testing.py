@@ -184,5 +184,5 @@ class Backoffs(TestCase):
         assert result.last_attempted_at - result.enqueued_at > timedelta(hours=2)
 
     def test_a_function_that_no_worker_could_import_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="define it as a function of a module"):
+        with pytest.raises(compat.InvalidTask, match="define it as a function of a module"):
             tasks.fail.using(backoff=lambda _error, _result: 0).enqueue("no")

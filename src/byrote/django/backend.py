@@ -23,7 +23,7 @@ from byrote.core.errors import BadOption, BadPayload, PayloadTooLarge
 from byrote.core.run import Run
 from byrote.core.spec import Spec, check_name, describe
 from byrote.django import compat
-from byrote.django.database import fetch
+from byrote.django.database import fetch, fetch_often
 from byrote.django.definition import Task
 from byrote.django.policy import (
     Options,
@@ -107,17 +107,21 @@ class Backend(compat.BaseTaskBackend):
 
     def enqueue(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TaskResult:
         """Accept one task: a single INSERT in the caller's transaction, if there is one."""
-        self.validate_task(task)
+        # Its own words were judged when the task was made; queues and time zones may have changed.
+        super().validate_task(task)
         spec = self.describe(task, args, kwargs)
         result = new_result(task, self.alias, new_id(), unpack(spec.text))
-        [moment] = fetch(self.database, queries.enqueue_one(result.id, spec))
+        [moment] = fetch_often(self.database, queries.enqueue_one(result.id, spec))
         self.announce(result, moment)
         return result
 
     def describe(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Spec:
         """What is stored of a call; TypeError or ValueError before anything is sent."""
         name = self.name_of(task.module_path)
-        how = delivery_of(task, self.settings, labels_of(task))
+        try:
+            how = delivery_of(task, self.settings, labels_of(task))
+        except (ValueError, TypeError) as error:
+            raise compat.InvalidTask(str(error)) from error
         try:
             return describe(name, VERSION, list(args), dict(kwargs), delivery=how)
         except PayloadTooLarge:
