@@ -79,6 +79,10 @@ def test_run_after_belongs_to_a_call_and_unknown_words_to_nobody() -> None:
         task(retries=3)(tasks.add.func)
     with pytest.raises(compat.InvalidTask, match="executor"):
         task(executor="moon")(tasks.add.func)
+    with pytest.raises(compat.InvalidTask, match="command cannot have a memo"):
+        task(executor="command", memo="1h")(tasks.add.func)
+    with pytest.raises(compat.InvalidTask, match="between 1 second and 10 years"):
+        task(memo=0)(tasks.add.func)
     with pytest.raises(compat.InvalidTask, match="context"):
         task(takes_context=True)(tasks.add.func)
 

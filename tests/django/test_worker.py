@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from byrote.django import compat
+from byrote.django import compat, enqueue_many
 from byrote.django.models import Run
 from tests.django.driving import drain, manage, working
 from tests.django.shop import tasks
@@ -98,6 +98,19 @@ def test_receivers_hear_the_stored_outcome_from_the_backend_class(shop: Shop) ->
     assert all(t["sender"] and t["same"] and t["status"] == t["stored"] for t in told)
     assert "a receiver that fails" in log
     assert [r.status for r in sent] == ["SUCCESSFUL", "SUCCESSFUL", "FAILED"]
+
+
+def test_a_task_with_a_memo_answers_the_same_call_at_once(shop: Shop) -> None:
+    first = [tasks.remembered.enqueue(2), tasks.aremembered.enqueue(2)]
+    drain(shop)
+    refreshed(*first)
+    [again, other] = [tasks.remembered.enqueue(2), tasks.remembered.enqueue(3)]
+    [many, _] = enqueue_many([(tasks.aremembered, (2,), {}), (tasks.aremembered, (3,), {})])
+
+    assert (again.status, again.return_value) == ("SUCCESSFUL", first[0].return_value)
+    assert (many.status, many.return_value) == ("SUCCESSFUL", first[1].return_value)
+    assert str(again.run.memo_of) == first[0].id
+    assert other.status == "READY"
 
 
 def test_sigterm_lets_a_running_task_finish(shop: Shop, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from django.db import close_old_connections, connections, reset_queries
 from byrote.core.command import Command, command_of
 from byrote.core.duration import duration
 from byrote.core.errors import Fatal, RetryLater, Snooze
+from byrote.core.memo import memo_keep
 from byrote.core.task import Task
 from byrote.django import compat
 from byrote.django.backend import VERSION, Backend
@@ -51,6 +52,7 @@ class Attempts:
         function = self._async(definition) if is_async else self._sync(definition)
         if is_async and (threaded or self._borrowed):
             function = _threaded(function)
+        keep = getattr(definition, "memo", None)
         return Task(
             name=self.backend.name_of(definition.module_path),
             version=VERSION,
@@ -63,6 +65,7 @@ class Attempts:
             required=frozenset(),
             open_ended=True,
             command=_command(definition),
+            memo=None if keep is None else memo_keep(keep),
         )
 
     def _sync(self, definition: Any) -> Callable[..., Any]:

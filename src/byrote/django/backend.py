@@ -8,7 +8,7 @@ A run of alias `default` is named by the path of its function; of any other alia
 path. So results and workers of one alias never meet those of another, even in one database.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from byrote.assembly.identity import new_id
 from byrote.core.codec import unpack
 from byrote.core.command import command_of
 from byrote.core.errors import BadOption, BadPayload, PayloadTooLarge
+from byrote.core.memo import memo_keep
 from byrote.core.run import Run
 from byrote.core.spec import Spec, check_name, describe
 from byrote.django import compat
@@ -111,9 +112,28 @@ class Backend(compat.BaseTaskBackend):
         super().validate_task(task)
         spec = self.describe(task, args, kwargs)
         result = new_result(task, self.alias, new_id(), unpack(spec.text))
+        if getattr(task, "memo", None) is not None:
+            return self._remembered(task, result.id, spec)
         [moment] = fetch_often(self.database, queries.enqueue_one(result.id, spec))
         self.announce(result, moment)
         return result
+
+    def _remembered(self, task: Any, run_id: str, spec: Spec) -> TaskResult:
+        """Accept a task that may be answered by what it computed before; read what came of it."""
+        fetch(self.database, queries.enqueue_memo([(run_id, spec)], self.codes_of([task])))
+        result = self.get_result(run_id)
+        self.announce(result, result.enqueued_at)
+        return result
+
+    def codes_of(self, tasks: Iterable[Any]) -> dict[tuple[str, int], str]:
+        """The code of those of these tasks that have a memo, by name and version."""
+        paths = {task.module_path for task in tasks if getattr(task, "memo", None) is not None}
+        if not paths:
+            return {}
+        from byrote.django.memory import code_for  # noqa: PLC0415 -- few projects need it.
+
+        codes = {self.name_of(path): code_for(self.alias, path) for path in paths}
+        return {(name, VERSION): code for name, code in codes.items() if code is not None}
 
     def describe(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Spec:
         """What is stored of a call; TypeError or ValueError before anything is sent."""
@@ -178,7 +198,11 @@ def _check_policy(task: Any) -> None:
     for name, read in (("backoff", read_backoff), ("max_attempts", read_attempts)):
         if getattr(task, name, None) is not None:
             read(getattr(task, name))
-    command_of(getattr(task, "executor", None))
+    command = command_of(getattr(task, "executor", None))
+    if getattr(task, "memo", None) is not None:
+        memo_keep(task.memo)
+        if command is not None:
+            raise ValueError("A task that is a command cannot have a memo; its program may change.")
     delivery_of(task, _PLAIN)
 
 

@@ -45,12 +45,16 @@ def _accept(backend: Backend, calls: Sequence[Call]) -> list[TaskResult]:
         new_result(call[0], backend.alias, run_id, unpack(spec.text))
         for call, (run_id, spec) in zip(calls, numbered, strict=True)
     ]
+    codes = backend.codes_of(call[0] for call in calls)
     moments: list[Any] = []
     with transaction.atomic(using=backend.database):
         for batch in batched(numbered, BATCH):
-            accepted = replace(queries.enqueue(batch), read=lambda row: row[2])
+            asked = queries.enqueue_memo(batch, codes) if codes else queries.enqueue(batch)
+            accepted = replace(asked, read=lambda row: row[2])
             moments += fetch(backend.database, accepted) * len(batch)
     for result, moment in zip(results, moments, strict=True):
+        if getattr(result.task, "memo", None) is not None:
+            result.refresh()  # It may have been answered already.
         backend.announce(result, moment)
     return results
 

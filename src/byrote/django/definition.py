@@ -23,6 +23,8 @@ class Task(compat.Task):
     """How long one attempt may take; absent: TIMEOUT of the backend."""
     executor: str | Command | None = None
     """Where it runs: 'hand', 'command' (a fresh process), 'container' or a Command."""
+    memo: timedelta | str | float | None = None
+    """How long a result answers later calls with the same arguments; absent: never."""
 
     def using(
         self,

@@ -58,6 +58,8 @@ class _Run(models.Model):
     as_of = models.DateTimeField(null=True)
     provenance = ArrayOf("integer", null=True)
     usage = models.JSONField(null=True)
+    shadow = models.BooleanField(null=True)
+    memo_of = models.UUIDField(null=True)
 
     class Meta:
         abstract = True
@@ -284,6 +286,48 @@ class Blob(models.Model):
 
     def __str__(self) -> str:
         return bytes(self.hash).hex()
+
+
+class Memo(models.Model):
+    """A result that answers later runs of the same spec by the same code."""
+
+    pk = models.CompositePrimaryKey("spec_hash", "code_hash")
+    result_id = models.UUIDField()
+    made_at = models.DateTimeField()
+    kept_until = models.DateTimeField()
+    as_of = models.DateTimeField()
+    spec_hash = models.BinaryField()
+    code_hash = models.BinaryField()
+    result_hash = models.BinaryField()
+    task_path = models.TextField()
+    return_json = models.TextField()
+
+    class Meta:
+        db_table = "byrote_memo"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.task_path} {bytes(self.spec_hash).hex()}"
+
+
+class Watched(models.Model):
+    """A run that somebody watches, and what its attempt has printed so far."""
+
+    result_id = models.UUIDField(primary_key=True)
+    until = models.DateTimeField()
+    told_at = models.DateTimeField(null=True)
+    stdout_size = models.BigIntegerField(default=0)
+    stderr_size = models.BigIntegerField(default=0)
+    attempt = models.IntegerField(default=0)
+    stdout = models.BinaryField(default=b"")
+    stderr = models.BinaryField(default=b"")
+
+    class Meta:
+        db_table = "byrote_watched"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.result_id)
 
 
 class Worker(models.Model):

@@ -12,6 +12,7 @@ from psycopg.pq import TransactionStatus
 
 from byrote.assembly.identity import new_token
 from byrote.core.codec import unpack
+from byrote.core.judged import LETTERS, row_of
 from byrote.core.outcome import Failed, Outcome
 from byrote.core.policy import Fail, judge
 from byrote.core.run import Leased
@@ -24,7 +25,6 @@ from byrote.executors import call
 from byrote.executors.child import job_of
 from byrote.executors.context import Context
 from byrote.store import queries
-from byrote.worker.recorder import LETTERS, row_of
 
 WORKER = "test"
 LEASE = timedelta(days=1)

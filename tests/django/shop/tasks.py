@@ -171,6 +171,16 @@ async def meet(folder: str, name: str, others: int) -> str:
     return name
 
 
+@task(memo="1h")
+def remembered(number: int) -> float:
+    return number * time.time()
+
+
+@task(memo="1h")
+async def aremembered(number: int) -> float:
+    return number * time.time()
+
+
 @task
 def collide() -> None:
     Note.objects.create(pk=1, text="the same key again")

@@ -4,63 +4,8 @@ from typing import Any, ClassVar
 from django.db import migrations, models
 
 from byrote.django.fields import ArrayOf
+from byrote.django.run_fields import run_fields
 from byrote.django.schema import Schema
-
-
-def run_fields() -> list[tuple[str, Any]]:
-    """What every table of runs has."""
-    return [
-        ("result_id", models.UUIDField(primary_key=True, serialize=False)),
-        ("workflow_id", models.UUIDField(null=True)),
-        ("replay_of", models.UUIDField(null=True)),
-        ("lease_token", models.UUIDField(null=True)),
-        ("rank", models.BigIntegerField()),
-        ("run_after", models.DateTimeField()),
-        ("enqueued_at", models.DateTimeField()),
-        ("started_at", models.DateTimeField(null=True)),
-        ("last_attempted_at", models.DateTimeField(null=True)),
-        ("finished_at", models.DateTimeField(null=True)),
-        ("leased_until", models.DateTimeField(null=True)),
-        ("cancel_requested_at", models.DateTimeField(null=True)),
-        ("timeout_ms", models.BigIntegerField(null=True)),
-        ("task_version", models.IntegerField()),
-        ("attempts", models.IntegerField(default=0)),
-        ("charged", models.IntegerField(default=0)),
-        ("losses", models.IntegerField(default=0)),
-        ("max_attempts", models.IntegerField()),
-        ("moves", models.IntegerField(default=1)),
-        ("priority", models.SmallIntegerField(default=0)),
-        (
-            "status",
-            models.TextField(
-                choices=[
-                    ("WAITING", "Waiting"),
-                    ("READY", "Ready"),
-                    ("RUNNING", "Running"),
-                    ("SUCCESSFUL", "Successful"),
-                    ("FAILED", "Failed"),
-                    ("CANCELLED", "Cancelled"),
-                ]
-            ),
-        ),
-        ("wait_reason", models.TextField(null=True)),
-        ("queue_name", models.TextField()),
-        ("task_path", models.TextField()),
-        ("leased_by", models.TextField(null=True)),
-        ("spec_hash", models.BinaryField()),
-        ("result_hash", models.BinaryField(null=True)),
-        ("worker_ids", ArrayOf("text", default=list)),
-        ("spec_json", models.TextField()),
-        ("return_json", models.TextField(null=True)),
-        ("errors_json", models.JSONField(null=True)),
-        ("retry_json", models.TextField(null=True)),
-        ("labels", models.JSONField(null=True)),
-        ("traceparent", models.TextField(null=True)),
-        ("as_of", models.DateTimeField(null=True)),
-        ("provenance", ArrayOf("integer", null=True)),
-        ("usage", models.JSONField(null=True)),
-    ]
-
 
 MODELS = [
     migrations.CreateModel(
@@ -353,6 +298,52 @@ MODELS = [
             "default_permissions": ("view",),
         },
     ),
+    migrations.CreateModel(
+        name="Memo",
+        fields=[
+            (
+                "pk",
+                models.CompositePrimaryKey(
+                    "spec_hash",
+                    "code_hash",
+                    blank=True,
+                    editable=False,
+                    primary_key=True,
+                    serialize=False,
+                ),
+            ),
+            ("result_id", models.UUIDField()),
+            ("made_at", models.DateTimeField()),
+            ("kept_until", models.DateTimeField()),
+            ("as_of", models.DateTimeField()),
+            ("spec_hash", models.BinaryField()),
+            ("code_hash", models.BinaryField()),
+            ("result_hash", models.BinaryField()),
+            ("task_path", models.TextField()),
+            ("return_json", models.TextField()),
+        ],
+        options={
+            "db_table": "byrote_memo",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="Watched",
+        fields=[
+            ("result_id", models.UUIDField(primary_key=True, serialize=False)),
+            ("until", models.DateTimeField()),
+            ("told_at", models.DateTimeField(null=True)),
+            ("stdout_size", models.BigIntegerField(default=0)),
+            ("stderr_size", models.BigIntegerField(default=0)),
+            ("attempt", models.IntegerField(default=0)),
+            ("stdout", models.BinaryField(default=b"")),
+            ("stderr", models.BinaryField(default=b"")),
+        ],
+        options={
+            "db_table": "byrote_watched",
+            "default_permissions": (),
+        },
+    ),
 ]
 
 
@@ -363,6 +354,6 @@ class Migration(migrations.Migration):
     dependencies: ClassVar[list[Any]] = []
     operations: ClassVar[list[Any]] = [
         migrations.SeparateDatabaseAndState(
-            database_operations=[Schema(1, 5)], state_operations=MODELS
+            database_operations=[Schema(1, 7)], state_operations=MODELS
         )
     ]

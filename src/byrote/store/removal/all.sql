@@ -3,9 +3,9 @@ drop view byrote_runs, byrote_event_log;
 drop table
   byrote_task_runs, byrote_archive, byrote_dead, byrote_events, byrote_workers, byrote_queues, byrote_duties,
   byrote_outputs, byrote_provenance, byrote_steps, byrote_signals, byrote_once, byrote_artifact_home,
-  byrote_artifact_blobs, byrote_artifacts, byrote_schema;
+  byrote_artifact_blobs, byrote_artifacts, byrote_memo, byrote_watched, byrote_schema;
 drop sequence byrote_events_seq, byrote_signals_seq;
 drop function
   byrote_now(), byrote_micros(timestamptz), byrote_make_partitions(integer),
   byrote_drop_partitions(text, text, timestamptz), byrote_noted(integer[], integer, integer),
-  byrote_signalled(uuid, text), byrote_awaits(uuid, text);
+  byrote_signalled(uuid, text), byrote_awaits(uuid, text), byrote_remember(uuid, bytea, interval, text, bytea);

@@ -78,5 +78,5 @@ woken as (
       and worker.seen_at > (select now from clock) - interval '1 minute'
   )
 )
-select count(*) as accepted, (select count(*) from woken) as woken
+select count(*) as accepted, (select count(*) from woken) as woken, (select now from clock) as enqueued_at
 from accepted;
