@@ -30,7 +30,7 @@ EMPTY = """
 truncate byrote_task_runs, byrote_archive, byrote_dead, byrote_events, byrote_workers,
   byrote_queues, byrote_outputs, byrote_provenance, byrote_steps, byrote_signals, byrote_once,
   byrote_artifacts, byrote_artifact_blobs, byrote_memo, byrote_watched, byrote_tokens, byrote_audit,
-  byrote_keys, byrote_stats;
+  byrote_keys, byrote_stats, byrote_chain;
 update byrote_duties set next_at = '-infinity', holder = null, cursor = null;
 """
 

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: MIT
 """P8: the event log and the rows always agree, because one statement writes both."""
 
-import random
-from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
-from byrote.core.policy import Retry
-from byrote.core.run import Leased
 from byrote.store import queries
 from byrote.store.connect import Door
 from byrote.store.sync import fetch
 from byrote.testing import FakeClock
+from tests.store.walker import Walker
 from tests.support import LEASE, Db, claim, count, enqueue, finish, history, verdict
 
-START = "00000000-0000-0000-0000-000000000000"
 STATUS_AFTER = {
     "Enqueued": {"READY", "WAITING"},
     "Promoted": {"READY"},
@@ -32,64 +28,8 @@ STATUS_AFTER = {
     "Crashed": {"READY"},
     "Lost": {"READY"},
     "Revived": {"READY"},
+    "Signalled": {"READY", "WAITING", "RUNNING"},
 }
-
-
-class Walker:
-    """Does whatever its dice say, as many clients and workers would."""
-
-    def __init__(self, db: Db, clock: FakeClock, seed: int) -> None:
-        self.db, self.clock, self.dice = db, clock, random.Random(seed)
-        self.ids: list[str] = []
-        self.leases: list[Leased] = []
-
-    def step(self) -> None:
-        self.dice.choice(
-            [
-                *[self.enqueue, self.claim, self.finish] * 3,
-                *[self.renew, self.promote, self.sweep, self.cancel, self.retry, self.archive],
-            ]
-        )()
-
-    def some[T](self, of: list[T], most: int = 5) -> list[T]:
-        return self.dice.sample(of, min(len(of), self.dice.randint(0, most)))
-
-    def enqueue(self) -> None:
-        waits = self.dice.choice([None, None, timedelta(seconds=self.dice.randint(1, 90))])
-        number = self.dice.randint(1, 4)
-        self.ids += enqueue(self.db, number, run_after=waits, retry=Retry(attempts=3))
-
-    def claim(self) -> None:
-        self.leases += claim(self.db, self.dice.randint(1, 4), worker=self.dice.choice("abc"))
-
-    def finish(self) -> None:
-        letters = "SRFCZLX"
-        sent = [
-            verdict(lease, self.dice.choice(letters), delay_us=self.dice.choice([0, 40_000_000]))
-            for lease in self.some(self.leases)
-        ]
-        finish(self.db, sent)
-
-    def renew(self) -> None:
-        fetch(self.db, queries.renew(self.some(self.leases), lease_for=LEASE))
-
-    def promote(self) -> None:
-        self.clock.advance(seconds=self.dice.randint(0, 20))
-        fetch(self.db, queries.promote(limit=3))
-
-    def sweep(self) -> None:
-        self.clock.advance(seconds=self.dice.randint(0, 20))
-        fetch(self.db, queries.sweep(limit=3))
-
-    def cancel(self) -> None:
-        fetch(self.db, queries.cancel(self.some(self.ids, 2)))
-
-    def retry(self) -> None:
-        fetch(self.db, queries.retry(self.some(self.ids, 2)))
-
-    def archive(self) -> None:
-        self.clock.advance(minutes=self.dice.choice([0, 0, 0, 40]))
-        fetch(self.db, queries.archive(after=START, limit=20))
 
 
 def logs(db: Db) -> dict[str, list[tuple[Any, ...]]]:

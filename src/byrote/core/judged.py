@@ -35,7 +35,12 @@ LETTERS: dict[type, str] = {
 
 def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
     """A judged attempt as plain data, as finish.sql reads it."""
-    row: dict[str, Any] = {"id": run.id, "token": run.token, "verdict": LETTERS[type(verdict)]}
+    row: dict[str, Any] = {
+        "id": run.id,
+        "token": run.token,
+        "attempt": run.attempt,
+        "verdict": LETTERS[type(verdict)],
+    }
     match outcome:
         case Succeeded(text=text, digest=digest):
             row["result"], row["hash"] = text, digest

@@ -30,7 +30,7 @@ async def events(call: Call) -> messages.EventsReply:
     """What happened to one run, oldest first."""
     run_id = call.path["id"]
     await call.check_mine(run_id)
-    found = await call.service.desk.all(looking.history(run_id))
+    found = await call.service.desk.all(looking.facts(run_id))
     return messages.EventsReply(events=[event_of(fact, floor=0) for fact in found])
 
 

@@ -193,9 +193,9 @@ def stream(position: Position, *, limit: int = 100) -> Query[Fact]:
     return Query("stream", _at(position) | {"limit": limit}, lambda row: Fact(*row))
 
 
-def history(run_id: str, *, limit: int = 1_000) -> Query[Fact]:
+def facts(run_id: str, *, limit: int = 1_000) -> Query[Fact]:
     """What happened to one run, oldest first."""
-    return Query("history", {"id": run_id, "limit": limit}, lambda row: Fact(*row))
+    return Query("facts", {"id": run_id, "limit": limit}, lambda row: Fact(*row))
 
 
 def count_stats(

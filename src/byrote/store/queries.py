@@ -13,6 +13,7 @@ from byrote.core.duration import micros
 from byrote.core.policy import LOSSES_MAX, ONCE
 from byrote.core.run import Leased, Run
 from byrote.core.spec import Delivery, Spec
+from byrote.core.told import Told
 from byrote.store import rows
 from byrote.store.query import Query
 
@@ -165,7 +166,8 @@ def settled(leases: Sequence[Leased]) -> Query[str]:
 
 
 def _leases(leases: Sequence[Leased]) -> str:
-    return _encode([{"id": lease.id, "token": lease.token} for lease in leases]).decode()
+    sent = [{"id": held.id, "token": held.token, "attempt": held.attempt} for held in leases]
+    return _encode(sent).decode()
 
 
 def step(steps: Sequence[Mapping[str, Any]]) -> Query[answer.Noted]:
@@ -385,3 +387,8 @@ def workers() -> Query[rows.WorkerRow]:
 def schema() -> Query[rows.Applied]:
     """Which migrations the database has."""
     return Query("schema", {}, lambda row: rows.Applied(*row))
+
+
+def history(run_id: str, *, at: datetime | None = None) -> Query[Told]:
+    """Every move of one run that the log still has, in order, up to a moment."""
+    return Query("history", {"id": run_id, "at": at}, rows.told_from)

@@ -9,6 +9,7 @@ import msgspec
 
 from byrote.core.run import Leased, Run
 from byrote.core.state import Status
+from byrote.core.told import Told
 
 
 def leased_from(
@@ -51,6 +52,23 @@ def run_from(row: tuple[Any, ...]) -> Run:
 
 def _json(text: str | None, absent: Any) -> Any:
     return absent if text is None else msgspec.json.decode(text)
+
+
+def told_from(row: tuple[Any, ...]) -> Told:
+    """Read a move of a run: seq, at, kind, schema, attempt, move, worker, token, until, data."""
+    seq, at, kind, schema, attempt, move, worker, token, until, data = row
+    return Told(
+        kind=kind,
+        at=at,
+        move=move,
+        attempt=attempt,
+        schema=schema,
+        seq=seq,
+        worker=worker,
+        token=token,
+        leased_until=until,
+        data=_json(data, None),
+    )
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):

@@ -25,11 +25,13 @@ with accepted as (
       coalesce(%(due)s::timestamptz, clock.now + %(delay_us)s::bigint * interval '1 microsecond', clock.now) as run_after
     from (select byrote_now() as now offset 0) as clock
   ) as moment
-  returning result_id, queue_name, status, enqueued_at
+  returning result_id, queue_name, status, enqueued_at, run_after
 ),
 told as (
-  insert into byrote_events (at, kind, runs, attempts, moves)
-  select enqueued_at, 'Enqueued', array[result_id], array[0], array[1]
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, data)
+  select
+    2, enqueued_at, 'Enqueued', array[result_id], array[0], array[1],
+    case when status = 'WAITING' then jsonb_build_object(result_id, jsonb_build_object('run_after', run_after)) end
   from accepted
 )
 select

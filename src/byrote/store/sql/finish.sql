@@ -4,6 +4,7 @@
 -- A Z may say what it waits for (`wait`: sleep or event) and for which `event`. One whose signal has come meanwhile does
 -- not wait: `parked` asks byrote_signalled, again if it had to wait for a signal that was changing the row.
 -- A run that somebody wants cancelled does not come back: R, Z, L and X become C.
+-- The log tells the attempt a sender speaks of, not the row's: were they ever to differ, `byrote verify` would see it.
 -- What executed them all is said once (`provenance`); a verdict says in `more` if that is not so of it (0: unknown).
 -- An S whose result is to be remembered says in `more` by which code it came about and for how long (`memo`).
 -- The answer names what was accepted and as what; what is missing lost its lease. The token stays in the row, so that a sender
@@ -15,12 +16,12 @@ with clock as materialized (
 ),
 sent as materialized (
   select id, token, verdict, result, hash, delay_us, error || jsonb_build_object('at', (select now from clock)) as error, output,
-    wait, event,
+    wait, event, attempt,
     nullif(coalesce((more ->> 'provenance')::integer, %(provenance)s::integer), 0) as provenance, more -> 'usage' as usage,
     more -> 'memo' as memo
   from jsonb_to_recordset(%(verdicts)s::jsonb) as sent (
     id uuid, token uuid, verdict "char", result text, hash text, error jsonb, delay_us bigint, output jsonb,
-    wait text, event text, more jsonb
+    wait text, event text, more jsonb, attempt integer
   )
 ),
 settled as (
@@ -73,8 +74,8 @@ settled as (
     and run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
   returning
-    run.result_id, run.attempts, run.moves, run.leased_by, run.queue_name, run.status,
-    case when run.status = 'CANCELLED' then 'C' else sent.verdict end as verdict,
+    run.result_id, coalesce(sent.attempt, run.attempts) as attempts, run.moves, run.leased_by, run.queue_name, run.status,
+    case when run.status = 'CANCELLED' then 'C' else sent.verdict end as verdict, sent.verdict as said, run.wait_reason,
     sent.delay_us, sent.error, sent.output
 ),
 parked as (
@@ -109,8 +110,8 @@ parked as (
     and run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
   returning
-    run.result_id, run.attempts, run.moves, run.leased_by, run.queue_name, run.status,
-    case when run.status = 'CANCELLED' then 'C' else sent.verdict end as verdict,
+    run.result_id, coalesce(sent.attempt, run.attempts) as attempts, run.moves, run.leased_by, run.queue_name, run.status,
+    case when run.status = 'CANCELLED' then 'C' else sent.verdict end as verdict, sent.verdict as said, run.wait_reason,
     sent.delay_us, sent.error, sent.output
 ),
 gone as (
@@ -121,7 +122,9 @@ gone as (
     and run.lease_token = sent.token
     and run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
-  returning run.*, sent.error, sent.output, sent.provenance as measured, sent.usage as used
+  returning
+    run.*, sent.error, sent.output, sent.provenance as measured, sent.usage as used,
+    coalesce(sent.attempt, run.attempts) as attempt
 ),
 died as (
   insert into byrote_dead (
@@ -148,11 +151,11 @@ died as (
   from gone
 ),
 heard as (
-  select result_id, attempts, moves, leased_by, verdict, delay_us, error, output from settled
+  select result_id, attempts, moves, leased_by, status, wait_reason, verdict, said, delay_us, error, output from settled
   union all
-  select result_id, attempts, moves, leased_by, verdict, delay_us, error, output from parked
+  select result_id, attempts, moves, leased_by, status, wait_reason, verdict, said, delay_us, error, output from parked
   union all
-  select result_id, attempts, moves + 1, leased_by, 'F', null, error, output from gone
+  select result_id, attempt, moves + 1, leased_by, 'FAILED', null, 'F', 'F', null, error, output from gone
 ),
 printed as (
   insert into byrote_outputs (at, result_id, attempt, stdout, stderr, stdout_dropped, stderr_dropped)
@@ -163,8 +166,9 @@ printed as (
   where output is not null
 ),
 told as (
-  insert into byrote_events (at, kind, worker, runs, attempts, moves, data)
+  insert into byrote_events (schema, at, kind, worker, runs, attempts, moves, data)
   select
+    2,
     (select now from clock),
     case verdict
       when 'S' then 'Succeeded'
@@ -176,8 +180,13 @@ told as (
       else 'Crashed'
     end,
     min(leased_by), array_agg(result_id), array_agg(attempts), array_agg(moves),
-    jsonb_object_agg(result_id, jsonb_build_object('delay_us', delay_us, 'kind', error -> 'kind', 'type', error -> 'type'))
-      filter (where verdict not in ('S', 'L'))
+    jsonb_object_agg(
+      result_id,
+      jsonb_build_object(
+        'delay_us', delay_us, 'kind', error -> 'kind', 'type', error -> 'type',
+        'said', said, 'status', status, 'wait', wait_reason
+      )
+    ) filter (where verdict not in ('S', 'L'))
   from heard
   group by verdict
 ),

@@ -1,17 +1,15 @@
--- What happened to one run, oldest first; found by the time between its first and its last moment.
+-- Every move of one run that the log still has, in order, up to a moment.
+-- No index leads from a run to its events; its own first moment, less a day for a clock set back, bounds the search.
 select
-  event.xid::text, event.seq, told.place, event.at, event.kind, told.result_id::text, told.attempt, told.move, event.worker,
-  (event.data -> (told.result_id::text))::text as data, run.queue_name, run.task_path
-from (
-  select result_id, enqueued_at, finished_at, queue_name, task_path
-  from byrote_runs
-  where result_id = %(id)s::uuid
-) as run
-join byrote_events as event
-  on event.at >= run.enqueued_at
-  and event.at <= coalesce(run.finished_at, 'infinity')
-  and event.runs @> array[run.result_id]
-cross join lateral unnest(event.runs, event.attempts, event.moves) with ordinality as told (result_id, attempt, move, place)
-where told.result_id = run.result_id
-order by told.move
-limit %(limit)s;
+  event.seq, event.at, event.kind, event.schema, told.attempt, told.move, event.worker, event.lease_token::text,
+  event.leased_until, (event.data -> (told.result_id::text))::text as data
+from byrote_events as event
+cross join lateral unnest(event.runs, event.attempts, event.moves) as told (result_id, attempt, move)
+where event.at >= coalesce(
+    (select run.enqueued_at - interval '1 day' from byrote_runs as run where run.result_id = %(id)s::uuid limit 1),
+    '-infinity'
+  )
+  and event.at <= coalesce(%(at)s::timestamptz, 'infinity')
+  and event.runs @> array[%(id)s::uuid]
+  and told.result_id = %(id)s::uuid
+order by told.move;

@@ -23,6 +23,7 @@ told as (
   insert into byrote_events (at, kind, runs, attempts, moves)
   select (select now from clock), 'Promoted', array_agg(result_id), array_agg(attempts), array_agg(moves)
   from promoted
+  where queue_name <> all (array(select queue_name from byrote_queues where events = 'few'))
   having count(*) > 0
 ),
 woken as (

@@ -4,8 +4,8 @@ with clock as materialized (
   select byrote_now() as now
 ),
 held as materialized (
-  select id, token
-  from jsonb_to_recordset(%(leases)s::jsonb) as sent (id uuid, token uuid)
+  select id, token, attempt
+  from jsonb_to_recordset(%(leases)s::jsonb) as sent (id uuid, token uuid, attempt integer)
 ),
 renewed as (
   update byrote_task_runs as run
@@ -16,7 +16,9 @@ renewed as (
     and run.lease_token = held.token
     and run.status || '' = 'RUNNING'  -- Never through the partial index: see finish.sql.
     and run.leased_until > (select now from clock)
-  returning run.result_id, run.attempts, run.moves, run.leased_until, run.leased_by, run.cancel_requested_at
+  returning
+    run.result_id, coalesce(held.attempt, run.attempts) as attempts, run.moves, run.leased_until, run.leased_by,
+    run.cancel_requested_at, run.queue_name
 ),
 told as (
   insert into byrote_events (at, kind, worker, leased_until, runs, attempts, moves)
@@ -24,6 +26,7 @@ told as (
     (select now from clock), 'Renewed', min(leased_by), min(leased_until),
     array_agg(result_id), array_agg(attempts), array_agg(moves)
   from renewed
+  where queue_name <> all (array(select queue_name from byrote_queues where events = 'few'))
   having count(*) > 0
 )
 select result_id::text, cancel_requested_at is not null as cancel

@@ -19,8 +19,8 @@ copied as (
   returning result_id, queue_name
 ),
 told as (
-  insert into byrote_events (at, kind, runs, attempts, moves)
-  select (select now from clock), 'Enqueued', array_agg(result_id), array[0], array[1]
+  insert into byrote_events (schema, at, kind, runs, attempts, moves)
+  select 2, (select now from clock), 'Enqueued', array_agg(result_id), array[0], array[1]
   from copied
   having count(*) > 0
 ),

@@ -32,8 +32,10 @@ kept as (
   on conflict do nothing
 ),
 told as (
-  insert into byrote_events (at, kind, runs, attempts, moves)
-  select (select now from clock), 'Signalled', array[result_id], array[attempts], array[moves]
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, data)
+  select
+    2, (select now from clock), 'Signalled', array[result_id], array[attempts], array[moves],
+    jsonb_build_object(result_id, jsonb_build_object('status', status))
   from told_of
 ),
 woken as (

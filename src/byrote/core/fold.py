@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""Folds what the log tells of a run into the state of its row. Pure: the same log, the same row.
+
+Every kind of event has one rule, which says what its statement does to the row. A kind without a
+rule may say in its data which status it leads to; of one that does not, nothing is known but that
+the run moved. What is not known is None in `status`, and stays so until an event tells it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from byrote.core.told import Told, upcast
+
+FINISHED: Final = frozenset({"SUCCESSFUL", "FAILED", "CANCELLED"})
+
+
+class Picture(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A run as the log has it at some moment: the columns of its row that moves change."""
+
+    status: str | None = None
+    wait_reason: str | None = None
+    moves: int = 0
+    attempts: int = 0
+    charged: int = 0
+    losses: int = 0
+    due: datetime | None = None
+    """When it may be claimed, if the log tells."""
+    leased_by: str | None = None
+    lease_token: str | None = None
+    leased_until: datetime | None = None
+    enqueued_at: datetime | None = None
+    started_at: datetime | None = None
+    last_attempted_at: datetime | None = None
+    cancel_requested_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+BLANK: Final = Picture()
+
+type Changes = dict[str, Any]
+type Rule = Callable[[Picture, Told], Changes]
+
+
+def fold(before: Picture, told: Told) -> Picture:
+    """The run after one more event."""
+    told = upcast(told)
+    if told.move > before.moves + 1:
+        # Moves in between were not told: whatever they changed is not known any more.
+        before = msgspec.structs.replace(before, status=None, leased_until=None)
+    changes = RULES.get(told.kind, _other)(before, told)
+    fields = {"attempts": told.attempt, **changes, "moves": told.move}
+    return msgspec.structs.replace(before, **fields)
+
+
+def fold_all(events: Iterable[Told]) -> Picture:
+    """The run after these events, which are in the order of their moves."""
+    picture = BLANK
+    for told in events:
+        picture = fold(picture, told)
+    return picture
+
+
+def _said(told: Told, name: str) -> Any:
+    return None if told.data is None else told.data.get(name)
+
+
+def _enqueued(_before: Picture, told: Told) -> Changes:
+    started = {"enqueued_at": told.at, "due": told.at}
+    if told.data is None:
+        return {**started, "status": "READY"}
+    if "status" in told.data:
+        return {"enqueued_at": told.at, "status": told.data["status"]}
+    due = moment(told.data.get("run_after"))
+    return {**started, "status": "WAITING", "wait_reason": "due", "due": due}
+
+
+def _promoted(_before: Picture, _told: Told) -> Changes:
+    return {"status": "READY", "wait_reason": None}
+
+
+def _claimed(before: Picture, told: Told) -> Changes:
+    return {
+        "status": "RUNNING",
+        "wait_reason": None,
+        "leased_by": told.worker,
+        "lease_token": told.token,
+        "leased_until": told.leased_until,
+        "started_at": before.started_at or told.at,
+        "last_attempted_at": told.at,
+    }
+
+
+def _renewed(_before: Picture, told: Told) -> Changes:
+    return {"status": "RUNNING", "leased_until": told.leased_until}
+
+
+def _cancel_requested(_before: Picture, told: Told) -> Changes:
+    return {"status": "RUNNING", "cancel_requested_at": told.at}
+
+
+def _succeeded(before: Picture, told: Told) -> Changes:
+    return {**_ended(told, "SUCCESSFUL"), "charged": before.charged + 1}
+
+
+def _failed(before: Picture, told: Told) -> Changes:
+    # A verdict has data; without any it was the sweep, which found the run lost once too often.
+    if told.data is None:
+        return {**_ended(told, "FAILED"), "losses": before.losses + 1}
+    return {**_ended(told, "FAILED"), "charged": before.charged + 1}
+
+
+def _cancelled(before: Picture, told: Told) -> Changes:
+    ended = _ended(told, "CANCELLED")
+    if told.data is not None:
+        return {**ended, **_counted(before, _said(told, "said"))}
+    if told.worker is not None:
+        return {**ended, "losses": before.losses + 1}
+    return {**ended, "cancel_requested_at": told.at}
+
+
+def _again(before: Picture, told: Told) -> Changes:
+    status = _said(told, "status")
+    changes = {"status": status, "wait_reason": _said(told, "wait"), "leased_until": None}
+    changes |= _counted(before, _said(told, "said"))
+    if status == "WAITING":
+        changes["due"] = later(told.at, _said(told, "delay_us") or 0)
+    return changes
+
+
+def _released(_before: Picture, _told: Told) -> Changes:
+    return {"status": "READY", "leased_until": None}
+
+
+def _lost(before: Picture, _told: Told) -> Changes:
+    return {"status": "READY", "leased_until": None, "losses": before.losses + 1}
+
+
+def _revived(before: Picture, told: Told) -> Changes:
+    changes: Changes = {"status": "READY", "wait_reason": None, "due": told.at}
+    if before.status != "FAILED":
+        return changes
+    fresh = ("leased_by", "lease_token", "cancel_requested_at", "finished_at")
+    return {**changes, "charged": 0, "losses": 0, **dict.fromkeys(fresh)}
+
+
+def _signalled(before: Picture, told: Told) -> Changes:
+    status = _said(told, "status")
+    if status == "READY" and before.status != "READY":
+        return {"status": status, "wait_reason": None, "due": told.at}
+    return {"status": status}
+
+
+def _other(_before: Picture, told: Told) -> Changes:
+    status = _said(told, "status")
+    changes: Changes = {"status": status, "wait_reason": _said(told, "wait")}
+    if status != "RUNNING":
+        changes["leased_until"] = None
+    if status in FINISHED:
+        changes["finished_at"] = told.at
+    return changes
+
+
+def _ended(told: Told, status: str) -> Changes:
+    return {"status": status, "wait_reason": None, "leased_until": None, "finished_at": told.at}
+
+
+def _counted(before: Picture, said: str | None) -> Changes:
+    match said:
+        case "S" | "R" | "F":
+            return {"charged": before.charged + 1}
+        case "X":
+            return {"losses": before.losses + 1}
+        case _:
+            return {}
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    "Enqueued": _enqueued,
+    "Promoted": _promoted,
+    "Claimed": _claimed,
+    "Renewed": _renewed,
+    "CancelRequested": _cancel_requested,
+    "Succeeded": _succeeded,
+    "Failed": _failed,
+    "Cancelled": _cancelled,
+    "Retried": _again,
+    "Snoozed": _again,
+    "Released": _released,
+    "Crashed": _lost,
+    "Lost": _lost,
+    "Revived": _revived,
+    "Signalled": _signalled,
+}
+"""What each kind of event does to a row."""
+
+
+def moment(text: str | None) -> datetime | None:
+    """A time as PostgreSQL writes it into JSON; None for one that Python cannot hold."""
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def later(at: datetime, delay_us: int) -> datetime | None:
+    """A moment so many microseconds on; None for one that Python cannot hold."""
+    try:
+        return at + timedelta(microseconds=delay_us)
+    except OverflowError:
+        return None
