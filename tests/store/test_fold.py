@@ -10,7 +10,7 @@ import pytest
 
 import byrote.store
 from byrote.core.fold import RULES, fold_all
-from byrote.store import queries
+from byrote.store import proof, queries
 from byrote.store.sync import fetch
 from byrote.testing import FakeClock
 from tests.store.walker import Walker
@@ -23,7 +23,7 @@ SAME = (
 
 
 def folded(db: Db, run_id: str) -> dict[str, Any]:
-    picture = fold_all(fetch(db, queries.history(run_id)))
+    picture = fold_all(fetch(db, proof.history(run_id)))
     fields = msgspec.structs.asdict(picture)
     token, due = fields["lease_token"], fields["due"]
     waits = {"run_after": due} if picture.status == "WAITING" else {}
@@ -59,7 +59,7 @@ def test_a_run_of_a_quiet_queue_is_known_again_after_its_next_event(
     clock.advance(seconds=20)
     fetch(db, queries.renew([lease], lease_for=clock.now - clock.now))
     fetch(db, queries.cancel([run_id]))
-    told = fetch(db, queries.history(run_id))
+    told = fetch(db, proof.history(run_id))
     picture = fold_all(told)
 
     assert [event.kind for event in told] == ["Enqueued", "Claimed", "CancelRequested"]

@@ -40,7 +40,7 @@ class Walker:
     def enqueue(self) -> None:
         waits = self.dice.choice([None, None, timedelta(seconds=self.dice.randint(1, 90))])
         number = self.dice.randint(1, 4)
-        self.ids += enqueue(self.db, number, run_after=waits, retry=Retry(attempts=3))
+        self.ids += enqueue(self.db, number, run_after=waits, retry=Retry(attempts=50))
 
     def claim(self) -> None:
         self.leases += claim(self.db, self.dice.randint(1, 4), worker=self.dice.choice("abc"))

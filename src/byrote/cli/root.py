@@ -25,6 +25,7 @@ COMMANDS = {
     "token": "Create, list, rotate and revoke tokens of the service.",
     "roles": "Print SQL for database roles with least privilege.",
     "migrate": "Bring the database's schema up to date, or check it.",
+    "verify": "Check every run against the event log and the rules.",
     "doctor": "Check the set-up and say what to do about it.",
     "config": "Show the settings and where each came from.",
     "pg": "Look after the embedded PostgreSQL server.",

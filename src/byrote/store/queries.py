@@ -13,7 +13,6 @@ from byrote.core.duration import micros
 from byrote.core.policy import LOSSES_MAX, ONCE
 from byrote.core.run import Leased, Run
 from byrote.core.spec import Delivery, Spec
-from byrote.core.told import Told
 from byrote.store import rows
 from byrote.store.query import Query
 
@@ -387,8 +386,3 @@ def workers() -> Query[rows.WorkerRow]:
 def schema() -> Query[rows.Applied]:
     """Which migrations the database has."""
     return Query("schema", {}, lambda row: rows.Applied(*row))
-
-
-def history(run_id: str, *, at: datetime | None = None) -> Query[Told]:
-    """Every move of one run that the log still has, in order, up to a moment."""
-    return Query("history", {"id": run_id, "at": at}, rows.told_from)

@@ -1,0 +1,16 @@
+-- Our indexes and whether each is valid, and our daily partitions.
+select 'index' as kind, index.relname as name, pg_index.indisvalid and pg_index.indisready as good
+from pg_index
+join pg_class as index on index.oid = pg_index.indexrelid
+join pg_class as owner on owner.oid = pg_index.indrelid
+where owner.relname like 'byrote\_%%'
+  and pg_table_is_visible(owner.oid)
+union all
+select 'partition', parent.relname || ' ' || child.relname, true
+from pg_inherits
+join pg_class as parent on parent.oid = inhparent
+join pg_class as child on child.oid = inhrelid
+where parent.relname like 'byrote\_%%'
+  and parent.relkind = 'p'
+  and pg_table_is_visible(parent.oid)
+order by 1, 2;

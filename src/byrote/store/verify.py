@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""Reads a whole database in one snapshot and judges every run in it, in bounded memory.
+
+Three cursors give the rows, the log and what attempts wrote, all by run id; they are walked side
+by side, so that at any moment one run is in memory. The server sorts the log on its disk. Nothing
+is written and nothing is locked: workers go on meanwhile.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+
+import msgspec
+import psycopg
+
+from byrote.core.errors import SchemaMismatch
+from byrote.core.examine import Examiner
+from byrote.core.finding import CHECKS, Finding, Kept, Scene
+from byrote.core.told import Told
+from byrote.store import migrate, proof
+from byrote.store.connect import Door
+from byrote.store.query import Query
+from byrote.store.sync import fetch
+
+PAGE = 2_000
+SHOWN_MAX = 1_000
+"""Findings that are kept; all of them are counted."""
+DAILY = ("byrote_archive", "byrote_events", "byrote_outputs")
+
+type Tell = Callable[[int, int], None]
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a verification looked at and what it found."""
+
+    runs: int
+    events: int
+    counts: dict[str, int]
+    """Findings by check, all checks included."""
+    findings: list[Finding]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was found."""
+        return not any(self.counts.values())
+
+
+class _Notes:
+    def __init__(self) -> None:
+        self.runs = 0
+        self.events = 0
+        self.counts: Counter[str] = Counter()
+        self.findings: list[Finding] = []
+
+    def add(self, found: Iterable[Finding]) -> None:
+        for finding in found:
+            self.counts[finding.check] += 1
+            if len(self.findings) < SHOWN_MAX:
+                self.findings.append(finding)
+
+    @property
+    def report(self) -> Report:
+        counts = {check: self.counts[check] for check in CHECKS}
+        return Report(self.runs, self.events, counts, self.findings)
+
+
+def verify(door: Door, *, tell: Tell = lambda _done, _whole: None) -> Report:
+    """Prove or refute every check on one snapshot; `tell` hears how many runs are done."""
+    with door.open("verify", "jit=off") as connection, connection.transaction():
+        connection.execute("set transaction isolation level repeatable read, read only")
+        return verify_on(connection, tell=tell)
+
+
+def verify_on(
+    connection: psycopg.Connection[Any], *, tell: Tell = lambda _done, _whole: None
+) -> Report:
+    """The same as this transaction sees the database."""
+    notes = _Notes()
+    try:
+        migrate.check(connection)
+    except SchemaMismatch as error:
+        notes.add([Finding("catalog", str(error))])
+        return notes.report
+    [asked] = fetch(connection, proof.verify_scene())
+    notes.add(_catalog(fetch(connection, proof.verify_catalog()), asked.scene))
+    notes.add(_chain(connection, asked.scene))
+    _judge_all(connection, asked, notes, tell)
+    return notes.report
+
+
+def _judge_all(
+    connection: psycopg.Connection[Any], asked: proof.Asked, notes: _Notes, tell: Tell
+) -> None:
+    kept = _stream(connection, proof.verify_runs())
+    told = _stream(connection, proof.verify_events())
+    written = _stream(connection, proof.verify_written())
+    beside = _side_by_side(
+        groupby(kept, key=lambda row: row.id),
+        groupby(told, key=lambda pair: pair[0]),
+        groupby(written, key=lambda write: write.run),
+    )
+    for run_id, groups in beside:
+        notes.add(_judge(Examiner(run_id, asked.scene, groups[2]), notes, groups[0], groups[1]))
+        notes.runs += 1
+        tell(notes.runs, asked.runs)
+
+
+def _judge(
+    examiner: Examiner, notes: _Notes, kept: Iterable[Kept], told: Iterable[tuple[str, Told]]
+) -> list[Finding]:
+    rows = list(kept)
+    queue = rows[0].queue if rows else None
+    for _, event in told:
+        notes.events += 1
+        examiner.hear(event, queue=queue)
+    return examiner.close(*rows)
+
+
+def _side_by_side(*streams: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, list[Any]]]:
+    """Each id once, in order, with what every stream has of it."""
+    heads = [next(stream, None) for stream in streams]
+    while any(head is not None for head in heads):
+        least = min(head[0] for head in heads if head is not None)
+        yield least, [head[1] if head is not None and head[0] == least else () for head in heads]
+        heads = [
+            next(stream, None) if head is not None and head[0] == least else head
+            for stream, head in zip(streams, heads, strict=True)
+        ]
+
+
+def _stream[Row](connection: psycopg.Connection[Any], query: Query[Row]) -> Iterator[Row]:
+    with connection.cursor(name=query.name, binary=True) as cursor:
+        cursor.itersize = PAGE
+        cursor.execute(query.sql, query.args)
+        for row in cursor:
+            yield query.read(row)
+
+
+def _catalog(objects: Iterable[proof.Object], scene: Scene) -> Iterator[Finding]:
+    there = {item.name for item in objects if item.kind == "index"}
+    for item in objects:
+        if not item.good:
+            said = f"index {item.name} is invalid: drop it and create it again"
+            yield Finding("catalog", said)
+    for name in sorted(expected_indexes() - there):
+        yield Finding("catalog", f"index {name} is missing")
+    tomorrow = scene.now + timedelta(days=1)
+    partitions = {item.name.rpartition(" ")[2] for item in objects if item.kind == "partition"}
+    for parent in DAILY if scene.alive else ():
+        wanted = f"{parent}_{tomorrow:%Y%m%d}"
+        if wanted not in partitions:
+            yield Finding("catalog", f"partition {wanted} is missing, though a worker lives")
+
+
+def expected_indexes() -> set[str]:
+    """The indexes that the migrations create by name and do not drop again."""
+    names: set[str] = set()
+    for migration in migrate.migrations():
+        text = re.sub(r"--[^\n]*", "", migration.text.decode())
+        for made, dropped in re.findall(
+            r"create (?:unique )?index (\w+)|drop index (\w+)", text, re.IGNORECASE
+        ):
+            names = names | {made} if made else names - {dropped}
+    return names
+
+
+def _chain(connection: psycopg.Connection[Any], scene: Scene) -> Iterator[Finding]:
+    for link in _stream(connection, proof.verify_chain(horizon=scene.horizon)):
+        if link.found != link.events:
+            said = f"link {link.number} was made of {link.events} events and there are {link.found}"
+            yield Finding("chain", said)
+        elif not link.same:
+            said = f"the events of link {link.number} are not what they were when it was made"
+            yield Finding("chain", said)
