@@ -114,6 +114,8 @@ BAD = {
     "log_level": "loud",
     "payload_max": "0",
     "artifact_max": "lots",
+    "keep_events": "1h",
+    "chain_events": "maybe",
     "deterministic": "mostly",
 }
 

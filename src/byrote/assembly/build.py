@@ -69,6 +69,7 @@ def build_worker(
         drain=drain,
         version=version("byrote"),
         artifacts=where,
+        chain_events=settings.chain_events,
     )
 
     @cache
@@ -78,7 +79,12 @@ def build_worker(
             raise BadOption("No database is set; give --url or set BYROTE_DATABASE_URL.")
         door = Door(found, name=f"byrote {name}", pooled=settings.pooled)
         durable = settings.claims == "durable"
-        return Lines(door, listen=settings.listen, durable_claims=durable)
+        return Lines(
+            door,
+            listen=settings.listen,
+            durable_claims=durable,
+            keep_events=settings.keep_events,
+        )
 
     means = Means(name, monotonic, chance, new_token, emit)
     answers = artifact_answers(where, settings.artifact_max)

@@ -64,6 +64,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where artifacts over 1 MiB lie: a directory, or a URL such as s3://bucket/folder."""
     artifact_max: int = SIZE_MAX
     """Bytes an artifact may have."""
+    keep_events: timedelta = timedelta(days=30)
+    """How long the event log is kept, apart from the runs."""
+    chain_events: bool = False
+    """Chain the event log by hashes, so that `byrote verify` notices any change to it."""
 
     def payload_limit(self, queue: str) -> int:
         """How large a spec for this queue may be."""
@@ -239,6 +243,13 @@ def _lease(raw: Any) -> timedelta:
     return lease
 
 
+def _keep_events(raw: Any) -> timedelta:
+    kept = duration(raw)
+    if kept < timedelta(days=1):
+        raise ValueError(f"events are dropped by the day, so keep them for one at least; not {raw}")
+    return kept
+
+
 def _yes(raw: Any) -> bool:
     word = str(raw).strip().lower()
     if word in {"1", "true", "yes", "on"}:
@@ -278,4 +289,6 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "log_level": _one_of("debug", "info", "warning", "error"),
     "payload_max": read_payload_max,
     "artifact_max": read_size,
+    "keep_events": _keep_events,
+    "chain_events": _yes,
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`byrote queues`: what waits where; pause and resume."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import click
 import msgspec
@@ -9,10 +9,11 @@ import msgspec
 from byrote.cli.database import open_store
 from byrote.cli.lazy import ListingGroup
 from byrote.cli.options import database_options
+from byrote.cli.past import at_option, show_queues_at
 from byrote.cli.show import print_json, print_table
 from byrote.core.duration import spoken
 from byrote.core.errors import UnknownQueue
-from byrote.store import queries
+from byrote.store import proof, queries
 from byrote.store.rows import QueueRow
 from byrote.store.sync import Store
 
@@ -26,9 +27,13 @@ def queues() -> None:
 
 @queues.command("list", epilog="Example: byrote queues list")
 @database_options
-def list_queues(*, url: str | None, as_json: bool) -> None:
-    """List every queue with what waits in it."""
+@at_option
+def list_queues(*, url: str | None, as_json: bool, at: datetime | None) -> None:
+    """List every queue with what waits in it; with --at, what lay in it then, and who ran it."""
     with open_store(url) as store:
+        if at is not None:
+            show_queues_at(store, at, as_json=as_json)
+            return
         found = store.all(queries.queues())
     if as_json:
         for queue in found:
@@ -64,6 +69,24 @@ def resume(name: str, *, url: str | None, as_json: bool) -> None:
         _known(store, name)
         store.all(queries.resume(name))
     _tell(name, paused=False, as_json=as_json)
+
+
+@queues.command("events", epilog="Example: byrote queues events mail few")
+@click.argument("name")
+@click.argument("kinds", type=click.Choice(["all", "few"]))
+@database_options
+def choose_events(name: str, kinds: str, *, url: str | None, as_json: bool) -> None:
+    """Let a queue tell all kinds of events, or few: without Promoted and Renewed.
+
+    With few, `byrote verify` cannot judge leases of its runs after their first expiry.
+    """
+    with open_store(url) as store:
+        _known(store, name)
+        store.all(proof.quieten(name, events=kinds))
+    if as_json:
+        print_json({"queue": name, "events": kinds})
+    else:
+        click.echo(f"{name} tells {kinds} of its events.")
 
 
 def _known(store: Store, name: str) -> None:

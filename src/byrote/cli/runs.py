@@ -2,6 +2,7 @@
 """`byrote runs`: look at runs, cancel them, give them another chance."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from byrote.cli.diff import diff
 from byrote.cli.failure import FAILED
 from byrote.cli.logs import logs
 from byrote.cli.options import Label, RunId, SpecHash, database_options
+from byrote.cli.past import at_option, history, known_run, run_then
 from byrote.cli.picture import fields_of, row_of, show_run, show_steps, step_fields
 from byrote.cli.provenance import print_provenance, provenance_fields
 from byrote.cli.show import print_json, print_table
@@ -40,6 +42,7 @@ runs.add_command(signal)
 runs.add_command(artifacts)
 runs.add_command(fetch)
 runs.add_command(diff)
+runs.add_command(history)
 
 
 @runs.command("list", epilog="Example: byrote runs list --status failed --queue mail --json")
@@ -78,14 +81,20 @@ def list_runs(
 @runs.command(epilog="Example: byrote runs show 01932c4e-8d5b-7a90-b1c2-3d4e5f607182")
 @click.argument("begun", metavar="ID", type=RunId())
 @database_options
-def show(begun: str, *, url: str | None, as_json: bool) -> None:
-    """Show everything about one run: arguments, result, steps, errors, what executed attempts."""
+@at_option
+def show(begun: str, *, url: str | None, as_json: bool, at: datetime | None) -> None:
+    """Show everything about one run: arguments, result, steps, errors, what executed attempts.
+
+    With --at, as it was then. Exits with 4 if there was no such run.
+    """
     with open_store(url) as store:
-        run = store.first(queries.run(whole_id(store, begun)))
-        if run is None:
-            raise UnknownRun(begun)
+        run = known_run(store, begun)
         steps = store.all(queries.steps([run.id]))
         replays = store.all(replay.replays(run.id))
+        if at is not None:
+            run = run_then(store, run, at)
+            steps = [step for step in steps if step.at <= at]
+            replays = [later for later in replays if later.enqueued_at <= at]
         found = environments(store, run)
     if as_json:
         extra = {

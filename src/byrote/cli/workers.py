@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """`byrote workers`: who works, on what, and who has gone silent."""
 
+from datetime import datetime
+
 import click
 import msgspec
 
 from byrote.cli.database import open_store
 from byrote.cli.lazy import ListingGroup
 from byrote.cli.options import database_options
+from byrote.cli.past import at_option, show_workers_at
 from byrote.cli.show import print_json, print_table
 from byrote.store import queries
 from byrote.store.rows import WorkerRow
@@ -21,9 +24,16 @@ def workers() -> None:
 
 @workers.command("list", epilog="Example: byrote workers list")
 @database_options
-def list_workers(*, url: str | None, as_json: bool) -> None:
-    """List every worker that was seen lately, and whether it still says that it lives."""
+@at_option
+def list_workers(*, url: str | None, as_json: bool, at: datetime | None) -> None:
+    """List every worker that was seen lately, and whether it still says that it lives.
+
+    With --at, those that held, claimed or ended runs in the hour before, as the log tells.
+    """
     with open_store(url) as store:
+        if at is not None:
+            show_workers_at(store, at, as_json=as_json)
+            return
         found = store.all(queries.workers())
     if as_json:
         for worker in found:

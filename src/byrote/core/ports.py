@@ -230,6 +230,9 @@ class Duties(Protocol):
     def forget(self, *, limit: int) -> int:
         """Delete some of what is not wanted any more; gives the most of one kind."""
 
+    def chain(self, *, limit: int) -> int:
+        """Add a link to the chain of the log; gives how many events it holds."""
+
     def prune_artifacts(self, after: str) -> Walked:
         """Forget a page of artifacts whose runs were pruned."""
 

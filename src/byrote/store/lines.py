@@ -25,7 +25,7 @@ from byrote.core.judged import LETTERS, Judged, row_of
 from byrote.core.outcome import Printing
 from byrote.core.ports import Line, Wanted
 from byrote.core.run import Leased
-from byrote.store import artifacts, migrate, queries, watching
+from byrote.store import artifacts, migrate, proof, queries, watching
 from byrote.store.connect import PLAN_GUARDS, Door
 from byrote.store.query import Query
 from byrote.store.sync import Interrupted, Link, unreachable
@@ -37,8 +37,16 @@ class Lines:
     Claims that are not durable do not wait for the disk: a server crash may hand a run out twice.
     """
 
-    def __init__(self, door: Door, *, listen: bool = True, durable_claims: bool = True) -> None:
+    def __init__(
+        self,
+        door: Door,
+        *,
+        listen: bool = True,
+        durable_claims: bool = True,
+        keep_events: timedelta = timedelta(days=30),
+    ) -> None:
         self._door = door
+        self._keep_events = keep_events
         self._listen = listen and not door.pooled
         self._claims = () if durable_claims else ("synchronous_commit=off",)
         self._watch = threading.Event()
@@ -77,7 +85,8 @@ class Lines:
     def duties(self, line: Line) -> "DutyLine":
         """A sweeper's line."""
         # A crash of the server may undo the last duties, as a whole: they are simply done again.
-        return DutyLine(self._link(line, "synchronous_commit=off"), self._watch)
+        link = self._link(line, "synchronous_commit=off")
+        return DutyLine(link, self._watch, keep_events=self._keep_events)
 
     def strangers(self, line: Line) -> "StrangerLine":
         """A finder's line."""
@@ -278,9 +287,10 @@ class ShelfLine(_OnLink):
 class DutyLine(_OnLink):
     """Housekeeping, statement by statement."""
 
-    def __init__(self, link: Link, watch: threading.Event) -> None:
+    def __init__(self, link: Link, watch: threading.Event, *, keep_events: timedelta) -> None:
         super().__init__(link)
         self._watch = watch
+        self._keep_events = keep_events
 
     def watch_asked(self) -> bool:
         """Whether somebody has asked to watch a run of this worker since this was last asked."""
@@ -318,7 +328,11 @@ class DutyLine(_OnLink):
 
     def prune(self) -> None:
         """Forget what has been kept long enough."""
-        self._link.once(queries.prune())
+        self._link.once(queries.prune(keep_events=self._keep_events))
+
+    def chain(self, *, limit: int) -> int:
+        """Add a link to the chain of the log; gives how many events it holds."""
+        return sum(self._link.run(proof.chain(limit=limit)))
 
     def forget(self, *, limit: int) -> int:
         """Delete some of what is not wanted any more; gives the most of one kind."""

@@ -24,6 +24,85 @@ def chain(*, limit: int = 1_000) -> Query[int]:
     return Query("chain", {"limit": limit}, lambda row: int(row[0]))
 
 
+class Counted(msgspec.Struct, frozen=True):
+    """How many runs of a queue had this status at a moment, by who held them, and since when."""
+
+    queue: str
+    status: str
+    worker: str | None
+    runs: int
+    since: datetime
+
+
+def runs_at(at: datetime) -> Query[Counted]:
+    """What lay in each queue at a moment, and who ran it."""
+    return Query("runs_at", {"at": at}, lambda row: Counted(*row))
+
+
+class WorkerThen(msgspec.Struct, frozen=True):
+    """What the log tells of a worker in the hour up to a moment."""
+
+    worker: str
+    first_at: datetime
+    last_at: datetime
+    claimed: int
+    ended: int
+    lost: int
+
+
+def workers_at(at: datetime) -> Query[WorkerThen]:
+    """Workers that were heard of in the hour up to a moment."""
+    return Query("workers_at", {"at": at}, lambda row: WorkerThen(*row))
+
+
+class Happened(msgspec.Struct, frozen=True):
+    """One event as it is streamed: a fact about a set of runs."""
+
+    xid: str
+    seq: int
+    at: datetime
+    kind: str
+    worker: str | None
+    leased_until: datetime | None
+    runs: list[str]
+    attempts: list[int]
+    moves: list[int]
+    data: msgspec.Raw | None
+
+    @property
+    def cursor(self) -> str:
+        """What to give to `events` for what comes after this."""
+        return f"{self.xid}.{self.seq}"
+
+
+BEGINNING = "0.-1"
+"""The cursor before all events."""
+
+
+def events(
+    cursor: str, *, kind: str | None = None, run_id: str | None = None, limit: int = 500
+) -> Query[Happened]:
+    """What happened after a cursor; asked again and again it tells every event exactly once."""
+    xid, _, seq = cursor.partition(".")
+    args = {"xid": xid, "seq": int(seq), "kind": kind, "run": run_id, "limit": limit}
+    return Query("events", args, _happened_from)
+
+
+def _happened_from(row: tuple[Any, ...]) -> Happened:
+    data = None if row[-1] is None else msgspec.Raw(row[-1].encode())
+    return Happened(**dict(zip(Happened.__struct_fields__, (*row[:-1], data), strict=True)))
+
+
+def cursor(*, back: int) -> Query[str]:
+    """The cursor after which the last `back` events lie; nothing when there are fewer."""
+    return Query("cursor", {"back": back}, lambda row: f"{row[0]}.{row[1]}")
+
+
+def quieten(queue: str, *, events: str) -> Query[str]:
+    """Let a queue tell `all` kinds of events, or `few`."""
+    return Query("quieten", {"queue": queue, "events": events}, lambda row: str(row[0]))
+
+
 class Asked(msgspec.Struct, frozen=True):
     """What all of a verification needs to know first."""
 

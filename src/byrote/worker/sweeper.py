@@ -22,10 +22,13 @@ EVERY = {
 }
 LEAST = {"sweep": EVERY["sweep"]}
 """What even a worker that must leave everything as it is has to do: its own lost leases return."""
+CHAINED = {"chain": timedelta(seconds=1)}
+"""What a worker does besides, if the log is to be chained."""
 TICK_S = 0.25
 PROMOTE_MAX = 1_000
 ARCHIVE_STEP = 1_000
 FORGET_STEP = 5_000
+CHAIN_STEP = 1_000
 ARCHIVE_BUSY_S = 0.05
 ARCHIVE_IDLE_S = 0.5
 """How much of each second goes to archiving: a twentieth beside work, half of it otherwise."""
@@ -90,8 +93,15 @@ class Sweeper:
             case "prune":
                 self._duties.prune()
                 self._forget()
+            case "chain":
+                self._chain()
             case "artifacts":
                 self._prune_artifacts(cursor)
+
+    def _chain(self) -> None:
+        while not self._stopped.is_set():
+            if self._duties.chain(limit=CHAIN_STEP) < CHAIN_STEP:
+                return
 
     def _forget(self) -> None:
         while not self._stopped.is_set():

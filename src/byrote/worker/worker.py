@@ -25,7 +25,7 @@ from byrote.worker.keeper import Keeper
 from byrote.worker.means import Means
 from byrote.worker.recorder import Recorder
 from byrote.worker.scribe import Scribe
-from byrote.worker.sweeper import EVERY, LEAST, Sweeper
+from byrote.worker.sweeper import CHAINED, EVERY, LEAST, Sweeper
 from byrote.worker.watch import Watch
 
 LAST_WORDS_S = 1.0
@@ -197,6 +197,8 @@ class Worker:
         duties = self._with_end("sweeper", duties)
         watch = Watch(duties, self._executor, self._held, clock=self._means.clock)
         every = EVERY if self._options.housekeeping else LEAST
+        if self._options.chain_events:
+            every = {**every, **CHAINED}
         return Sweeper(duties, self._means, idle=lambda: claimer.idle, watch=watch, every=every)
 
     def _line(self, purpose: str) -> Line:

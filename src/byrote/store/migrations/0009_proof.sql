@@ -24,6 +24,26 @@ from byrote_events as event
 cross join lateral unnest(event.runs, event.attempts, event.moves)
   with ordinality as told (result_id, attempt, move, place);
 
+-- The status an event leaves its run with; the rules of core/fold.py, for statements that ask about many runs at once.
+create function byrote_status_after(kind text, schema smallint, data jsonb) returns text
+language sql immutable parallel safe
+as $$
+  select case
+    when kind = 'Enqueued' and schema >= 2 then case when data is null then 'READY' else 'WAITING' end
+    when kind in ('Promoted', 'Released', 'Crashed', 'Lost', 'Revived') then 'READY'
+    when kind in ('Claimed', 'Renewed', 'CancelRequested') then 'RUNNING'
+    when kind = 'Succeeded' then 'SUCCESSFUL'
+    when kind = 'Failed' then 'FAILED'
+    when kind = 'Cancelled' then 'CANCELLED'
+    when kind in ('Retried', 'Snoozed') and schema = 1 then
+      case
+        when coalesce((data ->> 'delay_us')::bigint, 0) <= 0 then 'READY'
+        when kind = 'Retried' then 'WAITING'
+      end
+    else data ->> 'status'
+  end
+$$;
+
 -- events: `few` leaves out what only says that time passed (Promoted, Renewed). The moves are counted all the same, so
 -- that a gap in a run's moves is what was not told; quiet_since is when the first of them may be.
 alter table byrote_queues
