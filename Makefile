@@ -1,7 +1,7 @@
 # One line each over `uv run`; pre-commit and CI call the same.
 MATRIX = uv run --isolated --no-dev --group test --extra embedded
 
-.PHONY: check test test-core test-312 test-django bench bench-django bench-peers fuzz docs lock
+.PHONY: check test test-core test-312 test-django sim model bench bench-django bench-peers fuzz docs lock
 
 check:
 	uv run ruff format --check . && uv run ruff check . && uv run mypy && uv run lint-imports --no-cache
@@ -15,6 +15,11 @@ test-django:
 	$(MATRIX) --extra django52 pytest tests/django
 	$(MATRIX) --with 'django==6.0.*' pytest tests/django
 	$(MATRIX) --with 'django==6.1.*' pytest tests/django
+SEEDS ?= 1000000
+sim:
+	uv run python -m tests.sim $(SEEDS) $(SEED)
+model:
+	BYROTE_MODEL_EXAMPLES=4000 uv run pytest tests/sim/test_model.py -n 0
 bench:
 	uv run byrote bench
 bench-django:
