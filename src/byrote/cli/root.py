@@ -30,6 +30,7 @@ COMMANDS = {
     "doctor": "Check the set-up and say what to do about it.",
     "config": "Show the settings and where each came from.",
     "pg": "Look after the embedded PostgreSQL server.",
+    "torture": "Break everything by a seed and check that every promise held.",
     "bench": "Measure enqueueing, draining and latency on this machine.",
 }
 

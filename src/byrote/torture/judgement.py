@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""Holds what every process saw against what the database says in the end.
+
+The verifier believes nothing but the database; this believes nothing but the diaries. Together
+they see what either alone could not: an acknowledged run that is not there, a result that another
+attempt wrote, an attempt that was executed twice, a report that was accepted and is gone.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psycopg
+
+from byrote.torture.diary import lines, read
+
+VIOLATIONS_SHOWN = 50
+TAIL_S = 5.0
+"""How long before an asynchronous failover what was acknowledged may be lost."""
+ENDED = frozenset({"SUCCESSFUL", "FAILED", "CANCELLED"})
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """Something that must not happen, seen from outside the database."""
+
+    kind: str
+    run: str
+    said: str
+
+
+class Seen(msgspec.Struct):
+    """What the diaries tell, by run."""
+
+    ok: dict[str, float] = {}
+    """When each was acknowledged."""
+    refused: set[str] = set()
+    unknown: set[str] = set()
+    starts: Counter[tuple[str, int]] = msgspec.field(default_factory=Counter)
+    reported: dict[str, int] = {}
+    """Runs that a worker was told had succeeded, and with which attempt."""
+    lost: int = 0
+    """Words that came too late and were not heard."""
+    lost_at: list[float] = []
+    """When the primary of an asynchronous replica was killed."""
+
+
+def gather(folder: Path, logs: Iterable[Path]) -> Seen:
+    """Read every diary and every worker's log."""
+    seen = Seen()
+    for line in read(folder):
+        _take(seen, line)
+    for log in logs:
+        for line in lines(log):
+            match line.get("event"):
+                case "Succeeded":
+                    seen.reported[line["run"]] = line["attempt"]
+                case "LeaseLost":
+                    seen.lost += 1
+    return seen
+
+
+def _take(seen: Seen, line: Mapping[str, Any]) -> None:
+    match line["what"]:
+        case "ok":
+            seen.ok.update(dict.fromkeys(line["ids"], line["t"]))
+        case "fail":
+            seen.refused.update(line["ids"])
+        case "unknown":
+            seen.unknown.update(line["ids"])
+        case "start":
+            seen.starts[line["run"], line["attempt"]] += 1
+        case "fault" if line.get("kind") == "failover_async" and line.get("shown"):
+            seen.lost_at.append(line["shown"]["t"])
+
+
+class Judged(msgspec.Struct):
+    """What was found, and the figures that go with it."""
+
+    violations: list[Violation]
+    runs: int
+    by_status: dict[str, int]
+    executions: int
+    again: int
+    """Runs that were executed more often than was charged to them."""
+    lost_in_tail: int
+    """Acknowledged runs that an asynchronous failover lost, as it may."""
+
+
+def judge(connection: psycopg.Connection[Any], seen: Seen) -> Judged:
+    """Compare the diaries with the database."""
+    rows = {row[0]: row[1:] for row in connection.execute(_ROWS)}
+    lost_in_tail = [i for i in seen.ok if i not in rows and _in_tail(seen, seen.ok[i])]
+    found = list(_compare(rows, seen))
+    starts: Counter[str] = Counter()
+    for (run_id, _), count in seen.starts.items():
+        starts[run_id] += count
+    again = sum(starts[i] > max(row[2], 1) for i, row in rows.items())
+    by_status = Counter(row[0] for row in rows.values())
+    executions = sum(starts.values())
+    return Judged(found, len(rows), dict(by_status), executions, again, len(lost_in_tail))
+
+
+_ROWS = """
+select
+  result_id::text, status, attempts, charged,
+  case when status = 'SUCCESSFUL' then (return_json::jsonb ->> 'attempt')::integer end,
+  coalesce(return_json like '%zombie%', false)
+from byrote_runs
+where task_path like 'torture.%'
+"""
+
+
+def _in_tail(seen: Seen, t: float) -> bool:
+    return any(-TAIL_S < t - at < TAIL_S for at in seen.lost_at)
+
+
+def _compare(rows: Mapping[str, tuple[Any, ...]], seen: Seen) -> Iterator[Violation]:
+    for run_id, t in seen.ok.items():
+        if run_id not in rows and not _in_tail(seen, t):
+            yield Violation("lost", run_id, "was acknowledged and is not in the database")
+    for run_id in seen.refused & rows.keys():
+        yield Violation("ghost", run_id, "was refused and is in the database")
+    for run_id, (status, attempts, _, writer, zombie) in rows.items():
+        if status not in ENDED:
+            yield Violation("stuck", run_id, f"is {status} though there was peace for long enough")
+        if status == "SUCCESSFUL" and (writer != attempts or zombie):
+            who = "a zombie" if zombie else f"attempt {writer}"
+            yield Violation("stranger", run_id, f"attempt {attempts} holds a result of {who}")
+        elif status == "SUCCESSFUL" and not seen.starts[run_id, attempts]:
+            yield Violation("invented", run_id, f"nobody ever executed attempt {attempts}")
+    if not seen.lost_at:
+        yield from _strict(rows, seen)
+
+
+def _strict(rows: Mapping[str, tuple[Any, ...]], seen: Seen) -> Iterator[Violation]:
+    """What holds unless an asynchronous failover has undone what was committed."""
+    for (run_id, attempt), count in seen.starts.items():
+        if count > 1:
+            yield Violation("twice", run_id, f"attempt {attempt} was executed {count} times")
+    for run_id, attempt in seen.reported.items():
+        kept = rows.get(run_id)
+        if kept is None or kept[0] != "SUCCESSFUL" or kept[1] != attempt:
+            is_now = "gone" if kept is None else f"{kept[0]} with attempt {kept[1]}"
+            said = f"its success with attempt {attempt} was accepted; it is {is_now}"
+            yield Violation("forgotten", run_id, said)

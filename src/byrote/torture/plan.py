@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""Which fault strikes when: one seed, one schedule, printed before anything happens."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+import msgspec
+
+from byrote.executors.chance import Random, seeded
+
+GAP_S = 9.0
+"""A fault every nine seconds is four hundred in an hour."""
+WARM_UP_S = 4.0
+
+KINDS = {
+    "kill_worker": "SIGKILL to a supervisor; its hands must die with it",
+    "kill_hand": "SIGKILL to a hand in the middle of its work",
+    "freeze_worker": "SIGSTOP to a supervisor for two leases, then SIGCONT",
+    "freeze_tree": "SIGSTOP to a supervisor and its hands for two leases, then SIGCONT",
+    "term_worker": "SIGTERM: finish what fits into the grace, give the rest back",
+    "term_storm": "SIGTERM to every worker in turn, again and again",
+    "term_then_kill": "SIGTERM, and SIGKILL somewhere in the middle of the shutdown",
+    "rolling": "every worker replaced in turn by one that knows another set of tasks",
+    "kill_producer": "SIGKILL to a producer in the middle of its enqueues",
+    "clock_skew": "a worker whose wall clock is an hour or a day off, by preload",
+    "poison": "tasks that take their process down each time",
+    "gil": "tasks that hold the GIL for two leases",
+    "cancel_storm": "runs cancelled while they wait and while they run",
+    "pg_restart": "PostgreSQL stopped fast and started again",
+    "pg_immediate": "PostgreSQL stopped in the middle of everything; crash recovery",
+    "pg_kill": "SIGKILL to the postmaster; crash recovery",
+    "kill_backend": "SIGKILL to one backend, which takes all connections down",
+    "terminate_backends": "pg_terminate_backend on every connection, again and again",
+    "read_only": "the database refuses to write for a while",
+    "connections": "no connection is left for anybody",
+    "table_lock": "ACCESS EXCLUSIVE on the runs for longer than a lease",
+    "row_locks": "rows under way are locked by a stranger",
+    "held_snapshot": "an old snapshot keeps vacuum from cleaning up",
+    "disk_full": "a partition lies on a full tablespace",
+    "failover_sync": "the primary is killed, its synchronous replica promoted",
+    "failover_async": "the primary is killed, its asynchronous replica promoted",
+    "cut": "every connection is reset at once",
+    "sever": "nobody can connect for a while",
+    "delay": "every packet takes half a second",
+    "blackhole": "packets vanish for longer than a lease, connections stay",
+    "lost_answers": "answers to claims, finishes and enqueues are lost after the commit",
+    "lost_requests": "the connection breaks before the statement arrives",
+    "torn_answers": "connections break in the middle of an answer",
+}
+"""Every kind of fault, and what it does."""
+
+SHORT = (
+    "kill_worker", "kill_hand", "freeze_worker", "term_then_kill", "pg_kill", "terminate_backends",
+    "lost_answers", "failover_sync",
+)  # fmt: skip
+"""The kinds that the suite does."""
+
+OWN_SERVER = frozenset(
+    {"pg_restart", "pg_immediate", "pg_kill", "kill_backend", "read_only", "disk_full",
+     "failover_sync", "failover_async", "connections"}
+)  # fmt: skip
+"""Kinds that are only done to a server of the torture's own."""
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """A fault and when it is to strike; `dice` makes every choice within it."""
+
+    at_s: float
+    kind: str
+    number: int
+    seed: int
+
+    @property
+    def dice(self) -> Random:
+        """Chance that belongs to this fault alone: the same seed, the same choices."""
+        return dice(self.seed, f"fault {self.number}")
+
+
+def dice(seed: int, purpose: str) -> Random:
+    """A generator for one purpose, from the seed of the whole."""
+    return seeded(sha256(f"byrote torture {seed} {purpose}".encode()).digest())
+
+
+def schedule(seed: int, *, seconds: float, faults: int, kinds: Sequence[str]) -> list[Planned]:
+    """The whole schedule: every kind comes up before any comes up twice."""
+    chance = dice(seed, "schedule")
+    bag: list[str] = []
+    planned = []
+    room = max(seconds - WARM_UP_S, 0.0) / max(faults, 1)
+    for number in range(faults):
+        if not bag:
+            bag = chance.sample(list(kinds), len(kinds))
+        at = WARM_UP_S + room * (number + 0.5 * chance.random())
+        planned.append(Planned(round(at, 2), bag.pop(), number, seed))
+    return planned

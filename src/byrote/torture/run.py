@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""The nemesis: sets the stage, strikes by the schedule, makes peace, and has it all judged."""
+
+import contextlib
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psycopg
+
+from byrote.assembly.clock import monotonic
+from byrote.bench.stage import StageFailed, own_folder
+from byrote.core.errors import ByroteError
+from byrote.executors.chance import Random
+from byrote.store.connect import Door
+from byrote.store.verify import Report, verify
+from byrote.torture import networks, processes, servers
+from byrote.torture.figures import Recovery, recoveries
+from byrote.torture.judgement import Judged, gather, judge
+from byrote.torture.plan import OWN_SERVER, Planned, dice, schedule
+from byrote.torture.processes import Shown
+from byrote.torture.stage import Stage
+from byrote.torture.zombies import Zombies
+
+WORKERS = 3
+PRODUCERS = 2
+PEACE_S = 120.0
+"""How long the runs may take to end once the faults have."""
+_pause = threading.Event().wait
+
+type Fault = Callable[[Stage, Random], Shown]
+type Say = Callable[[str], None]
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What kind of torture is wanted."""
+
+    seconds: float
+    runs: int
+    faults: int
+    seed: int
+    kinds: tuple[str, ...]
+    url: str | None = None
+    durable: bool = True
+    workers: int = WORKERS
+    keep: bool = False
+
+    @property
+    def possible(self) -> tuple[str, ...]:
+        """The kinds that can be done to the server that is there."""
+        return tuple(k for k in self.kinds if self.url is None or k not in OWN_SERVER)
+
+
+class Struck(msgspec.Struct, frozen=True):
+    """How often a kind of fault was planned, and how often it really happened."""
+
+    kind: str
+    planned: int
+    happened: int
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """Everything a sceptic may want to know."""
+
+    seed: int
+    seconds: float
+    faults: list[Struck]
+    judged: Judged
+    verified: Report
+    recovery: list[Recovery]
+    zombies_forced: int
+    zombies_accepted: int
+    late_words: int
+    """Words of workers that came too late, besides those forced."""
+    unknown: int
+    """Enqueues that nobody answered."""
+    folder: str | None
+
+    @property
+    def violations(self) -> int:
+        """Everything that must not be, seen from inside and from outside."""
+        return (
+            sum(self.verified.counts.values()) + len(self.judged.violations) + self.zombies_accepted
+        )
+
+
+def fault_of(kind: str) -> Fault:
+    """The function that does a kind of fault; it has the kind's name."""
+    for module in (processes, servers, networks):
+        found = getattr(module, kind, None)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+    raise StageFailed(f"There is no fault {kind!r}.")
+
+
+def plan_of(wish: Wish) -> list[Planned]:
+    """The schedule of a torture; the same wish, the same schedule."""
+    return schedule(wish.seed, seconds=wish.seconds, faults=wish.faults, kinds=wish.possible)
+
+
+def torture(wish: Wish, *, say: Say) -> Ended:
+    """Do it, and say what came of it."""
+    with own_folder(keep=wish.keep) as folder, _stage(wish, folder) as stage:
+        began = monotonic()
+        zombies, faults = _strike_all(stage, wish, say, began)
+        say("peace: waiting for every run to end")
+        _make_peace(stage, wish)
+        took = monotonic() - began
+        return _judge(stage, wish, zombies, faults=faults, took=took)
+
+
+@contextlib.contextmanager
+def _stage(wish: Wish, folder: Path) -> Iterator[Stage]:
+    os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
+    stage = Stage(folder, seed=wish.seed, url=wish.url, durable=wish.durable)
+    try:
+        stage.tend(wish.workers)
+        per_s = wish.runs / PRODUCERS / max(wish.seconds * 0.9, 1.0)
+        for number in range(PRODUCERS):
+            stage.start_producer(number, per_s=per_s, runs=wish.runs // PRODUCERS)
+        yield stage
+    finally:
+        stage.close()
+
+
+def _strike_all(
+    stage: Stage, wish: Wish, say: Say, began: float
+) -> tuple[Zombies, list[dict[str, Any]]]:
+    zombies = Zombies(stage, dice(wish.seed, "zombies"))
+    zombies.start()
+    faults = []
+    for planned in plan_of(wish):
+        while monotonic() - began < planned.at_s:
+            stage.tend(wish.workers)
+            _pause(min(0.5, max(planned.at_s - (monotonic() - began), 0.01)))
+        if monotonic() - began > wish.seconds:
+            break
+        faults.append(_strike(stage, planned, say))
+        _heal(stage)
+    while monotonic() - began < wish.seconds:
+        stage.tend(wish.workers)
+        _pause(0.5)
+    zombies.stop()
+    return zombies, faults
+
+
+def _strike(stage: Stage, planned: Planned, say: Say) -> dict[str, Any]:
+    before = monotonic()
+    error = None
+    try:
+        shown = fault_of(planned.kind)(stage, planned.dice)
+    except (psycopg.Error, OSError, ByroteError) as failure:
+        # Two faults may get in each other's way; one that could not be done is not counted.
+        shown, error = None, f"{type(failure).__name__}: {failure}"[:300]
+    line = {"kind": planned.kind, "number": planned.number, "shown": shown, "error": error}
+    stage.note("fault", **line, took_s=round(monotonic() - before, 3))
+    said = "happened" if shown else f"did not happen{f': {error}' if error else ''}"
+    say(f"{planned.at_s:7.1f} s  {planned.kind:<18} {said} ({monotonic() - before:.1f} s)")
+    return line
+
+
+def _heal(stage: Stage) -> None:
+    for proxy in stage.proxies:
+        proxy.heal()
+
+
+def _make_peace(stage: Stage, wish: Wish) -> None:
+    """No more faults: producers end, then every run must."""
+    _heal(stage)
+    deadline = monotonic() + PEACE_S
+    live = """select count(*) from byrote_task_runs
+              where finished_at is null and task_path like 'torture.%'"""
+    while monotonic() < deadline:
+        stage.tend(wish.workers)
+        if not any(producer.alive for producer in stage.producers):
+            with stage.connect() as connection:
+                row = connection.execute(live).fetchone()
+            if row == (0,):
+                return
+        _pause(0.3)
+
+
+def _judge(
+    stage: Stage, wish: Wish, zombies: Zombies, *, faults: Sequence[Mapping[str, Any]], took: float
+) -> Ended:
+    # Workers write their last lines when they stop; the server stays for the judgement.
+    _stop_workers(stage)
+    seen = gather(stage.history, sorted(stage.folder.glob("worker-*.log")))
+    verified = verify(Door(stage.url))
+    with stage.connect() as connection:
+        judged = judge(connection, seen)
+        recovery = recoveries(connection, faults)
+    planned = Counter(fault["kind"] for fault in faults)
+    happened = Counter(fault["kind"] for fault in faults if fault["shown"])
+    return Ended(
+        seed=wish.seed,
+        seconds=round(took, 1),
+        faults=[Struck(kind, planned[kind], happened[kind]) for kind in sorted(planned)],
+        judged=judged,
+        verified=verified,
+        recovery=recovery,
+        zombies_forced=zombies.forced,
+        zombies_accepted=zombies.accepted,
+        late_words=seen.lost,
+        unknown=len(seen.unknown),
+        folder=str(stage.folder) if wish.keep else None,
+    )
+
+
+def _stop_workers(stage: Stage) -> None:
+    stage.ending = True
+    for worker in stage.workers:
+        worker.popen.terminate()
+    for worker in stage.workers:
+        worker.wait(15.0)

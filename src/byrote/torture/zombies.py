@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""Zombies on purpose: somebody who claims, sleeps through the lease, and then speaks up.
+
+It goes straight to the database with the very statements a worker uses, so that nothing but the
+fence stands between its word and the run.
+"""
+
+import contextlib
+import hashlib
+import threading
+from datetime import timedelta
+
+import psycopg
+
+from byrote.assembly.identity import new_id, new_token
+from byrote.core.run import Leased
+from byrote.core.spec import Delivery, describe
+from byrote.executors.chance import Random
+from byrote.store import queries
+from byrote.store.sync import fetch
+from byrote.torture.stage import Stage
+
+LEASE = timedelta(seconds=1)
+OVERSLEPT_S = 2.6
+RESULT = '{"attempt":0,"zombie":true}'
+
+
+class Zombies:
+    """Forces zombie finishes until it is stopped, and counts those that were believed."""
+
+    def __init__(self, stage: Stage, dice: Random) -> None:
+        self.forced = 0
+        self.accepted = 0
+        self._stage = stage
+        self._dice = dice
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, once what was claimed has been spoken for."""
+        self._stopped.set()
+        self._thread.join(60.0)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            # Whatever breaks the connection is somebody else's fault, in this house on purpose.
+            with contextlib.suppress(psycopg.Error):
+                self._once()
+            self._stopped.wait(self._dice.uniform(0.2, 1.0))
+
+    def _once(self) -> None:
+        number = self._dice.randint(2, 6)
+        args = [str(self._stage.history), 0]
+        spec = describe("torture.quick", 1, args, {}, delivery=Delivery(priority=100))
+        claim = queries.claim(
+            quotas={"default": number},
+            tasks=["torture.quick@1"],
+            worker="zombie",
+            token=new_token(),
+            lease_for=LEASE,
+        )
+        with self._stage.connect() as connection, connection.transaction():
+            # In one transaction: nobody else can get at them first.
+            fetch(connection, queries.enqueue([(new_id(), spec) for _ in range(number)]))
+            leases = fetch(connection, claim)
+        if not leases:
+            return
+        threading.Event().wait(OVERSLEPT_S)
+        with self._stage.connect() as connection:
+            heard = fetch(connection, queries.finish([_verdict(lease) for lease in leases]))
+            fetch(connection, queries.renew(leases, lease_for=timedelta(hours=1)))
+        self.forced += len(leases)
+        self.accepted += len(heard)
+        self._stage.note("zombies", forced=len(leases), accepted=[run_id for run_id, _ in heard])
+
+
+def _verdict(lease: Leased) -> dict[str, object]:
+    digest = hashlib.sha256(RESULT.encode()).hexdigest()
+    said = {"id": lease.id, "token": lease.token, "attempt": lease.attempt, "verdict": "S"}
+    return {**said, "result": RESULT, "hash": digest}
