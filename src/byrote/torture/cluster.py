@@ -101,8 +101,27 @@ class Node:
 
     def promote(self) -> None:
         """Let a replica become the primary, and wait until it takes writes."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute("select pg_promote(true, 60)")
+        # Not by pg_promote(): what the replica replays may cancel any query on it.
+        wish = self.home.data / "promote"
+        wish.touch()
+        owner = self.home.data.stat()
+        os.chown(wish, owner.st_uid, owner.st_gid)
+        if self._running is not None:
+            os.kill(self._running.pid, signal.SIGUSR1)
+        deadline = monotonic() + STOP_S
+        while not self.takes_writes:
+            if monotonic() > deadline:
+                raise StageFailed(f"The replica was not promoted in {STOP_S:g} s.")
+            _pause(0.05)
+
+    @property
+    def takes_writes(self) -> bool:
+        """Whether it answers, and is no replica."""
+        try:
+            with psycopg.connect(self.url, autocommit=True) as connection:
+                return connection.execute("select pg_is_in_recovery()").fetchone() == (False,)
+        except (psycopg.Error, StageFailed):
+            return False
 
     def remove(self) -> None:
         """Stop it at once and forget its data."""
@@ -117,14 +136,15 @@ class Cluster:
     def __init__(self, folder: Path, *, durable: bool) -> None:
         self._folder = folder
         self._durable = durable
-        self._number = 0
+        self._nodes: list[Node] = []
         self.primary = self._new_node()
         self.primary.create()
         self.primary.start()
 
     def _new_node(self) -> Node:
-        self._number += 1
-        return Node(self._folder / f"pg{self._number}", durable=self._durable)
+        name = f"pg{len(self._nodes) + 1}"
+        self._nodes.append(Node(self._folder / name, durable=self._durable))
+        return self._nodes[-1]
 
     def replica(self) -> Node:
         """A streaming replica of the primary, running and caught up."""
@@ -149,6 +169,17 @@ class Cluster:
         old, self.primary = self.primary, node
         old.remove()
 
+    def mend(self) -> None:
+        """See that the primary runs, whatever a fault that failed half-way left behind."""
+        if find_running(self.primary.home) is None:
+            self.primary.start()
+        for node in self._nodes:
+            if node is not self.primary and node.home.path.exists():
+                node.remove()
+        if not self.primary.takes_writes:
+            raise StageFailed("The torture's own server does not come back.")
+
     def close(self) -> None:
         """Stop everything and leave nothing behind."""
-        self.primary.remove()
+        for node in self._nodes:
+            node.remove()

@@ -166,6 +166,8 @@ def _strike(stage: Stage, planned: Planned, say: Say) -> dict[str, Any]:
 def _heal(stage: Stage) -> None:
     for proxy in stage.proxies:
         proxy.heal()
+    if stage.cluster is not None:
+        stage.cluster.mend()
 
 
 def _make_peace(stage: Stage, wish: Wish) -> None:

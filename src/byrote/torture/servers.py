@@ -221,12 +221,12 @@ def _fail_over(stage: Stage, *, synchronous: bool) -> Shown:
     cluster.primary.signal(signal.SIGKILL)
     replica.promote()
     cluster.replace(replica)
-    # The old one's wish for a replica came along in its settings file.
-    reset = "alter system reset synchronous_standby_names"
-    with psycopg.connect(replica.url, autocommit=True) as connection:
-        connection.execute("set synchronous_commit = local")
-        connection.execute(reset)
-        connection.execute("select pg_reload_conf()")
+    if synchronous:
+        # The old one's wish for a replica came along in its settings file.
+        with psycopg.connect(replica.url, autocommit=True) as connection:
+            connection.execute("set synchronous_commit = local")
+            connection.execute("alter system reset synchronous_standby_names")
+            connection.execute("select pg_reload_conf()")
     took = monotonic() - before
     return {"accepts_at": stage.database_now(), "t": before, "took_s": round(took, 2)}
 
