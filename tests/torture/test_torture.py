@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""The torture itself, in the short form: a minute, eight kinds; and with its fence torn out."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from byrote.torture.plan import SHORT
+from byrote.torture.run import Wish, torture
+from tests.cli.console import Process
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_minute_of_torture_breaks_no_promise() -> None:
+    said: list[str] = []
+    wish = Wish(seconds=50, runs=700, faults=8, seed=1, kinds=SHORT, durable=False, workers=2)
+    ended = torture(wish, say=said.append)
+
+    assert ended.violations == 0, (ended.judged.violations, ended.verified.findings)
+    assert {fault.kind for fault in ended.faults if fault.happened} == set(SHORT), said
+    assert ended.judged.runs >= 600
+    assert ended.judged.by_status["SUCCESSFUL"] >= 600
+    assert ended.zombies_forced >= 20
+    assert ended.zombies_accepted == 0
+    assert all(figure.times for figure in ended.recovery), ended.recovery
+
+
+@pytest.mark.timeout(120)
+def test_without_the_fence_the_same_command_fails_loudly(tmp_path: Path) -> None:
+    """The switch is a folder on PYTHONPATH; it is not part of the package."""
+    path = os.pathsep.join([str(ROOT / "tests" / "mutants" / "switch"), str(ROOT)])
+    words = ("torture", "--minutes", "0.2", "--runs", "60", "--faults", "0", "--json")
+    with Process(*words, folder=tmp_path, PYTHONPATH=path) as unfenced:
+        ended = unfenced.ended(100.0)
+
+    assert ended.code == 3
+    told = ended.object
+    assert told["zombies_accepted"] > 0
+    assert told["verified"]["counts"]["fence"] > 0
+    assert {violation["kind"] for violation in told["judged"]["violations"]} == {"stranger"}
