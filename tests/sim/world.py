@@ -20,10 +20,10 @@ from byrote.core.codec import digest_of
 from byrote.core.duration import micros
 from byrote.core.examine import Examiner
 from byrote.core.finding import Finding, Scene
+from byrote.core.judged import LETTERS
 from byrote.core.outcome import Disrupted, Failed, Fault, Outcome, Released, Snoozed, Succeeded
 from byrote.core.policy import RetryIn, SnoozeFor, judge
 from byrote.core.run import Leased
-from byrote.worker.recorder import LETTERS
 from tests.sim.model import START, Model, kept
 
 LEASE_S = 3.0

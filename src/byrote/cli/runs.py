@@ -94,7 +94,7 @@ def show(begun: str, *, url: str | None, as_json: bool, at: datetime | None) -> 
         if at is not None:
             run = run_then(store, run, at)
             steps = [step for step in steps if step.at <= at]
-            replays = [later for later in replays if later.enqueued_at <= at]
+            replays = []  # The list does not say since when they are there.
         found = environments(store, run)
     if as_json:
         extra = {

@@ -38,6 +38,7 @@ _FROM: Final = {
     "Claimed": {"READY"},
     "CancelRequested": {"RUNNING"},
     "Lost": {"RUNNING"},
+    "Remembered": {"READY"},
     "Revived": {"WAITING", "FAILED"},
     "Signalled": {"WAITING", "READY", "RUNNING"},
 }
@@ -53,6 +54,7 @@ class Examiner:
         self._picture = BLANK
         self._whole = True
         """The log has the run from its first move on."""
+        self._fleeting = False
         self._last: Told | None = None
         self._written = list(written)
         self._spans: dict[int, tuple[datetime, datetime | None]] = {}
@@ -101,6 +103,8 @@ class Examiner:
 
     def _begin(self, told: Told) -> None:
         if told.kind == "Enqueued" and told.move == 1:
+            # Runs that only check others are forgotten after a day, ended or not.
+            self._fleeting = bool((told.data or {}).get("shadow"))
             return
         self._whole = False
         # The beginning may have been dropped with its day, but then the run is older than the log.
@@ -166,7 +170,7 @@ class Examiner:
 
     def _miss(self) -> None:
         last = self._last
-        if last is None:
+        if last is None or self._fleeting:
             return
         limit = self._scene.kept_until.get(last.kind)
         if limit is None:

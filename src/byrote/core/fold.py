@@ -69,11 +69,12 @@ def _said(told: Told, name: str) -> Any:
 
 def _enqueued(_before: Picture, told: Told) -> Changes:
     started = {"enqueued_at": told.at, "due": told.at}
-    if told.data is None:
+    data = told.data or {}
+    if "status" in data:
+        return {"enqueued_at": told.at, "status": data["status"]}
+    if "run_after" not in data:
         return {**started, "status": "READY"}
-    if "status" in told.data:
-        return {"enqueued_at": told.at, "status": told.data["status"]}
-    due = moment(told.data.get("run_after"))
+    due = moment(data["run_after"])
     return {**started, "status": "WAITING", "wait_reason": "due", "due": due}
 
 
@@ -103,6 +104,10 @@ def _cancel_requested(_before: Picture, told: Told) -> Changes:
 
 def _succeeded(before: Picture, told: Told) -> Changes:
     return {**_ended(told, "SUCCESSFUL"), "charged": before.charged + 1}
+
+
+def _remembered(_before: Picture, told: Told) -> Changes:
+    return _ended(told, "SUCCESSFUL")
 
 
 def _failed(before: Picture, told: Told) -> Changes:
@@ -184,6 +189,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "Renewed": _renewed,
     "CancelRequested": _cancel_requested,
     "Succeeded": _succeeded,
+    "Remembered": _remembered,
     "Failed": _failed,
     "Cancelled": _cancelled,
     "Retried": _again,

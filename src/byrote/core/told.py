@@ -6,7 +6,8 @@ so that whoever folds knows only that. What an old form left unsaid stays unsaid
 a guess.
 
     kind       version  what is new
-    Enqueued   2        `run_after` in the data of a run that is not due yet; none means READY
+    Enqueued   2        `run_after` in the data of a run that is not due yet, else it is READY;
+                        `shadow` in that of one that only checks another
     Signalled  2        `status` in the data: whether the signal let the run go on
     Snoozed    2        `status` and `wait` in the data
     Retried, Cancelled, Failed, Crashed, Succeeded, Released (by finish)

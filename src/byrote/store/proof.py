@@ -119,7 +119,8 @@ def _scene_from(row: tuple[Any, ...]) -> Asked:
     now, horizon, alive, quiet, done_since, dead_since, runs = row
     micros = msgspec.json.decode(quiet, type=dict[str, int])
     since = {queue: _EPOCH + timedelta(microseconds=us) for queue, us in micros.items()}
-    limits = {"Succeeded": done_since, "Cancelled": done_since, "Failed": dead_since}
+    limits = dict.fromkeys(("Succeeded", "Remembered", "Cancelled"), done_since)
+    limits["Failed"] = dead_since
     return Asked(Scene(now, horizon, alive, since, limits), runs)
 
 

@@ -49,6 +49,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Where large artifacts lie; absent: there are none to tidy up."""
     housekeeping: bool = True
     """Whether it archives and prunes; not where it only looks at what is there."""
+    chain_events: bool = False
+    """Whether it adds to the chain of the log."""
 
 
 class _Parts(NamedTuple):

@@ -29,10 +29,10 @@ create function byrote_status_after(kind text, schema smallint, data jsonb) retu
 language sql immutable parallel safe
 as $$
   select case
-    when kind = 'Enqueued' and schema >= 2 then case when data is null then 'READY' else 'WAITING' end
+    when kind = 'Enqueued' and schema >= 2 then case when data ? 'run_after' then 'WAITING' else 'READY' end
     when kind in ('Promoted', 'Released', 'Crashed', 'Lost', 'Revived') then 'READY'
     when kind in ('Claimed', 'Renewed', 'CancelRequested') then 'RUNNING'
-    when kind = 'Succeeded' then 'SUCCESSFUL'
+    when kind in ('Succeeded', 'Remembered') then 'SUCCESSFUL'
     when kind = 'Failed' then 'FAILED'
     when kind = 'Cancelled' then 'CANCELLED'
     when kind in ('Retried', 'Snoozed') and schema = 1 then
@@ -78,7 +78,8 @@ $$;
 
 insert into byrote_duties (duty, next_at) values ('chain', '-infinity');
 
--- Projections, documented in docs/reference/views.md. They read rows, not the log, where a row has the answer.
+-- Projections, documented in docs/reference/views.md. They read rows, not the log, where a row has the answer. Shadow
+-- runs are left out.
 create view byrote_throughput_by_hour as
 select
   date_trunc('hour', finished_at, 'UTC') as hour,
@@ -87,7 +88,7 @@ select
   count(*) filter (where status = 'FAILED') as failed,
   count(*) filter (where status = 'CANCELLED') as cancelled
 from byrote_runs
-where finished_at is not null
+where finished_at is not null and shadow is not true
 group by 1, 2;
 
 create view byrote_wait_by_queue as
@@ -102,7 +103,7 @@ from (
   -- A retry moves run_after; only of first attempts it still says when the run was due.
   select queue_name, started_at, extract(epoch from started_at - greatest(enqueued_at, run_after))::float8 as waited
   from byrote_runs
-  where started_at is not null and attempts = 1
+  where started_at is not null and attempts = 1 and shadow is not true
 ) as first
 group by 1, 2;
 
@@ -116,6 +117,7 @@ select
   max((error ->> 'at')::timestamptz) as last_at
 from byrote_runs as run
 cross join lateral jsonb_array_elements(run.errors_json) as error
+where run.shadow is not true
 group by 1, 2, 3;
 
 create view byrote_slowest_tasks as
@@ -129,7 +131,7 @@ select
 from (
   select task_path, task_version, extract(epoch from finished_at - last_attempted_at)::float8 as took
   from byrote_runs
-  where status = 'SUCCESSFUL' and last_attempted_at is not null
+  where status = 'SUCCESSFUL' and last_attempted_at is not null and shadow is not true
 ) as done
 group by 1, 2;
 
@@ -148,5 +150,5 @@ select
   percentile_cont(0.95) within group (order by extract(epoch from run.finished_at - run.last_attempted_at)::float8) as p95_s
 from byrote_runs as run
 join byrote_provenance as told on told.provenance_id = run.provenance[cardinality(run.provenance)]
-where run.finished_at is not null
+where run.finished_at is not null and run.shadow is not true
 group by 1, 2, 3, 4;

@@ -47,13 +47,14 @@ accepted as (
       and kept.kept_until > asked.now
       and asked.run_after <= asked.now
   ) as memo on true
-  returning result_id, queue_name, status, memo_of
+  returning result_id, queue_name, status, memo_of, run_after
 ),
 told as (
-  insert into byrote_events (at, kind, runs, attempts, moves)
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, data)
   select
-    (select now from clock), 'Enqueued', array_agg(result_id),
-    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer])
+    2, (select now from clock), 'Enqueued', array_agg(result_id),
+    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]),
+    jsonb_object_agg(result_id, jsonb_build_object('run_after', run_after)) filter (where status = 'WAITING')
   from accepted
   having count(*) > 0
 ),

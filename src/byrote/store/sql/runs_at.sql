@@ -6,6 +6,7 @@ with there as materialized (
   from byrote_runs
   where enqueued_at <= %(at)s
     and (finished_at is null or finished_at > %(at)s or status = 'FAILED')
+    and shadow is not true
 ),
 last as (
   select distinct on (log.result_id)

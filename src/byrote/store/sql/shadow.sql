@@ -19,10 +19,11 @@ copied as (
   returning result_id
 ),
 told as (
-  insert into byrote_events (at, kind, runs, attempts, moves)
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, data)
   select
-    (select now from clock), 'Enqueued', array_agg(result_id),
-    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer])
+    2, (select now from clock), 'Enqueued', array_agg(result_id),
+    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]),
+    jsonb_object_agg(result_id, jsonb_build_object('shadow', true))
   from copied
   having count(*) > 0
 ),
