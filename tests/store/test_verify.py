@@ -6,13 +6,16 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
+from byrote.assembly.identity import new_id
 from byrote.core.finding import CHECKS
-from byrote.store import proof, queries, query
+from byrote.core.state import Status
+from byrote.store import proof, queries, query, replay
 from byrote.store.connect import Door
 from byrote.store.sync import fetch
 from byrote.store.verify import Report, expected_indexes, verify, verify_on
 from byrote.testing import FakeClock
 from tests.mutants.fence import unfenced
+from tests.store.test_memo import ask, compute, spec
 from tests.store.walker import Walker
 from tests.support import LEASE, Db, claim, enqueue, finish, register, success, verdict
 
@@ -299,3 +302,18 @@ def test_the_chain_waits_for_transactions_that_are_under_way(db: Db, door: Door)
         assert fetch(db, proof.chain()) == [2]
 
     assert verify(door).sound
+
+
+def test_remembered_and_shadow_runs_are_sound_even_when_these_are_forgotten(
+    db: Db, door: Door
+) -> None:
+    [original] = [run.id for run in ask(db, spec())]
+    compute(db)
+    [remembered] = ask(db, spec())
+    ask(db, spec(run_after="1h"))
+    fetch(db, replay.shadow([(new_id(), original)], queue="shadow"))
+    assert remembered.status is Status.SUCCESSFUL
+    assert verify(door).findings == []
+    db.execute("delete from byrote_task_runs where shadow")
+
+    assert verify(door).findings == []

@@ -10,9 +10,11 @@ def test_a_worker_that_is_told_to_chains_the_log(
     start_worker(chain_events="true")
     await_end(db, *send(db, *(spec("echo", n) for n in range(20))))
     await_row(db, "select 1 from byrote_chain having sum(events) >= 3")
-    told = "(select count(*) from byrote_events)"
-    whole = f"select 1 where (select sum(events) from byrote_chain) = {told}"
-    await_row(db, whole)
+    await_row(
+        db,
+        """select 1 where (select sum(events) from byrote_chain)
+           = (select count(*) from byrote_events)""",
+    )
 
     assert verify(Door(url)).sound
 
