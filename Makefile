@@ -29,6 +29,6 @@ bench-peers:
 fuzz:
 	uv run python -W ignore -m tests.service.fuzz --examples 1000
 docs:
-	uv run python -m tests.pages
+	uv run python -m tests.cli.pages
 lock:
 	uv export --quiet --all-extras --no-extra django52 --no-emit-project --no-header --no-annotate --output-file requirements.lock
