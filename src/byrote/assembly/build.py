@@ -58,19 +58,7 @@ def build_worker(
     where = settings.artifacts or default_place(os.environ)
     asks: Asks = SimpleQueue()
     built = build_executor(app, settings, name, emit=emit, hands=hands, asks=asks)
-    options = WorkerOptions(
-        worker=name,
-        queues=settings.queues,
-        hands=hands,
-        concurrency=settings.concurrency,
-        lease_for=settings.lease,
-        grace=settings.grace,
-        poll=settings.poll_interval,
-        drain=drain,
-        version=version("byrote"),
-        artifacts=where,
-        chain_events=settings.chain_events,
-    )
+    options = _worker_options(settings, name, hands=hands, drain=drain, artifacts=where)
 
     @cache
     def store() -> Lines:
@@ -100,6 +88,24 @@ def build_worker(
         strangers=None
         if pool is None or recognise is None
         else Strangers(lambda line: store().strangers(line), recognise, pool.learn),
+    )
+
+
+def _worker_options(
+    settings: Settings, name: str, *, hands: int, drain: bool, artifacts: str
+) -> WorkerOptions:
+    return WorkerOptions(
+        worker=name,
+        queues=settings.queues,
+        hands=hands,
+        concurrency=settings.concurrency,
+        lease_for=settings.lease,
+        grace=settings.grace,
+        poll=settings.poll_interval,
+        drain=drain,
+        version=version("byrote"),
+        artifacts=artifacts,
+        chain_events=settings.chain_events,
     )
 
 
