@@ -28,7 +28,8 @@ from tests.worker.harness import (
 )
 
 TASKS = "tests.artifacts.storing:app"
-EXECUTORS = pytest.mark.parametrize("executor", ["hand", "inline"])
+EXECUTORS = pytest.mark.parametrize("executor", ["hand", "inline", "command"])
+WARM = pytest.mark.parametrize("executor", ["hand", "inline"])
 
 
 def start(start_worker: StartWorker, tmp_path: Path, **settings: object) -> WorkerProcess:
@@ -180,7 +181,7 @@ def test_an_attempt_whose_lease_is_lost_stores_nothing(
     assert run_id
 
 
-@EXECUTORS
+@WARM
 def test_a_thread_that_outlives_its_attempt_stores_nothing(
     *, db: Database, start_worker: StartWorker, tmp_path: Path, marks: Marks, executor: str
 ) -> None:
@@ -224,7 +225,7 @@ def test_unknown_runs_and_names_are_told_apart(app: App, db: Database) -> None:
         app.run("01932c4e-8d5b-7a90-b1c2-3d4e5f607182").artifacts()
 
 
-@EXECUTORS
+@WARM
 def test_what_is_large_may_lie_in_s3(
     *,
     app: App,

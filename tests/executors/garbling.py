@@ -47,6 +47,20 @@ def ask(ctx: Context, verb: str, payload: dict[str, Any]) -> str:
     return str(ctx.step("after", lambda: "well"))
 
 
+@app.task(executor="command")
+def shout(ctx: Context, text: str) -> str:
+    """Spoil the line of a command, which has the descriptor after those of its pipes."""
+    ctx.step("before", lambda: None)
+    os.write(4, bytes.fromhex(text))
+    return str(ctx.step("after", lambda: "well"))
+
+
+@app.task(executor="command")
+def hang_up(ctx: Context) -> str:
+    os.close(4)
+    return str(ctx.step("after", lambda: "well"))
+
+
 @app.task
 async def wait(seconds: float) -> str:
     await asyncio.sleep(seconds)

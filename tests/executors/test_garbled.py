@@ -111,3 +111,24 @@ def test_a_question_nobody_can_answer_does_not_stop_the_worker(
     assert (run.status, run.result) == (Status.SUCCESSFUL, "well")
     assert after.status is Status.SUCCESSFUL
     until(lambda: worker.process.poll() is None)
+
+
+@pytest.mark.parametrize(
+    ("task", "args"),
+    [
+        ("shout", ["ffffffff00"]),
+        ("shout", ["00000001c1"]),
+        ("shout", ["00000006" + b"\x91\xa4stop".hex()]),
+        ("hang_up", []),
+    ],
+)
+def test_a_command_that_spoils_its_line_loses_the_line_alone(
+    db: Database, start_worker: StartWorker, task: str, args: list[str]
+) -> None:
+    start_worker(APP)
+    [run] = await_end(db, send_one(db, spec(task, *args)), within=60)
+    [after] = await_end(db, send_one(db, spec("echo", 1)))
+
+    assert run.status is Status.FAILED
+    assert run.faults[0]["kind"] == "raised"
+    assert after.status is Status.SUCCESSFUL

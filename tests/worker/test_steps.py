@@ -36,7 +36,7 @@ NOW = Retry(attempts=3, backoff="fixed", delay_first="0s")  # type: ignore[arg-t
 KINDS = pytest.mark.parametrize("kind", ["", "a_"], ids=["sync", "async"])
 
 
-@pytest.fixture(params=["hand", "inline"])
+@pytest.fixture(params=["hand", "inline", "command"])
 def worker(request: pytest.FixtureRequest, start_worker: StartWorker) -> WorkerProcess:
     """A worker of each executor that can do steps."""
     return start_worker(STEPS, executor=request.param)
@@ -314,9 +314,11 @@ def test_steps_side_by_side_in_one_run_keep_their_numbers(
     assert ledger(db, run_id) == [(n + 1, f"s{n}", False) for n in range(20)]
 
 
+@pytest.mark.parametrize("executor", ["hand", "inline"])
 def test_steps_of_many_runs_at_once_do_not_mix(
-    db: Database, worker: WorkerProcess, marks: Marks
+    db: Database, start_worker: StartWorker, marks: Marks, executor: str
 ) -> None:
+    start_worker(STEPS, executor=executor)
     ids = send(db, *(spec("a_chain", marks.path, me, 5, retry=NOW) for me in range(40)))
     runs = await_end(db, *ids, within=60)
 

@@ -19,6 +19,7 @@ import msgspec
 
 from byrote.core.codec import digest_of
 from byrote.core.errors import ByroteError
+from byrote.executor.hotline import open_desk
 from byrote.executors import call
 from byrote.executors.chance import install
 from byrote.executors.checkout import Checkout
@@ -126,12 +127,12 @@ def execute(app: Any, job: call.Job) -> call.Result:
     wanted = f"{job[2]}@{job[3]}"
     if any(task.is_async for task in app.registry if task.key == wanted):
         return asyncio.run(_attempt(app, job))
-    return call.call_sync(app.registry, job)
+    return call.call_sync(app.registry, job, open_desk())
 
 
 async def _attempt(app: Any, job: call.Job) -> call.Result:
     try:
-        return await call.call_async(app.registry, job)
+        return await call.call_async(app.registry, job, open_desk())
     except asyncio.CancelledError as error:
         # Nobody here asks for it: the task cancelled itself, which is a failure like any other.
         return call.raised(job[0], error)
@@ -145,8 +146,13 @@ def envelope_of(result: call.Result) -> bytes:
         case [_, call.RAISED, fault, after, final, *_]:
             answer: dict[str, Any] = {"ok": False, "error": fault, "fatal": final}
             answer["retry_after"] = None if after is None else after / 1e6
+        case [_, call.SNOOZED, after, str(wait), event, *_]:
+            answer = {"snooze": after / 1e6, "wait": wait, "event": event}
         case [_, call.SNOOZED, after, *_]:
             answer = {"snooze": after / 1e6}
+        case [_, call.RELEASED, *_]:
+            told = {"type": "LeaseGone", "message": "The worker does not answer any more."}
+            answer = {"ok": False, "error": told}
         case _:
             raise ValueError(f"An attempt by itself does not end like this: {result!r}")
     return msgspec.json.encode(answer)

@@ -24,6 +24,7 @@ from byrote.executors.envelope import (
     start_fault,
     stderr_tail,
 )
+from byrote.executors.hotline import VARIABLE, Hotline
 from byrote.executors.output import Tail, output_of
 from byrote.executors.spawn import Nest, Pipes
 
@@ -66,6 +67,7 @@ class Attempt:
         document = _document(run, plan)
         self._unsent = memoryview(document if plan.payload == "stdin" else b"")
         self.pipes = Pipes(document if plan.payload == "file" else None)
+        self.hotline: Hotline | None = None
 
     # -- Beginning -------------------------------------------------------------------------------
 
@@ -73,14 +75,20 @@ class Attempt:
         """Have the nest start the command."""
         plan = self.plan
         env = environment(self.run, plan, environ)
+        fds = list(self.pipes.theirs)
+        if self.hotline is not None:
+            env[VARIABLE] = str(len(fds))
+            fds.append(self.hotline.theirs)
         argv, cwd = [*plan.argv, *_arguments(self.run, plan)], plan.cwd
         if plan.container is not None:
             launch = container.Launch(argv, env, cwd or str(Path.cwd()), self._name, plan.limits)
             argv, cwd = container.launcher_argv(plan.container, launch), None
         limits = msgspec.to_builtins(plan.limits)
         request = {"argv": argv, "env": env, "cwd": cwd, "limits": limits}
-        self.warden = nest.spawn(request, self.pipes.theirs)
+        self.warden = nest.spawn(request, fds)
         self.pipes.hand_over()
+        if self.hotline is not None:
+            self.hotline.hand_over()
         self.feed()
 
     def feed(self) -> bool:

@@ -23,11 +23,12 @@ import msgspec
 
 from byrote.core.command import Command, Payload
 from byrote.core.outcome import Cancelled, Disrupted, Fault, Outcome, Printing, Released
-from byrote.core.ports import Clock, Report, Room
+from byrote.core.ports import Asks, Clock, Report, Room
 from byrote.core.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
 from byrote.executors.attempt import FIXED, Attempt, Ending
 from byrote.executors.container import passes_descriptors
+from byrote.executors.hotline import Hotline
 from byrote.executors.spawn import Nest
 
 TICK_S = 0.05
@@ -63,8 +64,10 @@ class Commands:
         clock: Clock,
         environment: Mapping[str, str] | None = None,
         about: Mapping[str, Any] | None = None,
+        asks: Asks | None = None,
     ) -> None:
         self._options = options
+        self._asks = asks
         self._worker = worker
         self._clock = clock
         self._environment = dict(os.environ if environment is None else environment)
@@ -222,6 +225,7 @@ class Commands:
             for key, _events in self._selector.select(TICK_S if self._running else 1.0):
                 if key.data is None:
                     os.eventfd_read(self._wake)
+                    self._watch_hotlines()
                 else:
                     reports += self._attend(key.data, key.fd)
             self._tell(reports)
@@ -244,9 +248,14 @@ class Commands:
         attempt = Attempt(run, plan, worker=self._worker, now=self._clock())
         run.provenance = self._provenance("command" if plan.container is None else "container")
         try:
+            if self._asks is not None and _asks(plan):
+                attempt.hotline = Hotline(run, self._asks, self._nudge)
             attempt.start(self._nest, self._environment)
         except OSError:
             attempt.pipes.close()
+            if attempt.hotline is not None:
+                attempt.hotline.hand_over()
+                attempt.hotline.close()
             raise
         self._running[id(attempt)] = attempt
         self._watch(attempt)
@@ -264,7 +273,7 @@ class Commands:
 
     def _watch(self, attempt: Attempt) -> None:
         pipes = attempt.pipes
-        for fd in (pipes.stdout, pipes.stderr, pipes.said, attempt.warden):
+        for fd in (pipes.stdout, pipes.stderr, pipes.said, attempt.warden, attempt.hotline):
             if fd is not None:
                 self._selector.register(fd, selectors.EVENT_READ, attempt)
         if pipes.stdin is not None:
@@ -283,7 +292,29 @@ class Commands:
             if attempt.read(fd) == 0:
                 self._selector.unregister(fd)
             return []
+        if attempt.hotline is not None and fd == attempt.hotline.fileno():
+            self._serve_hotline(attempt.hotline, attempt)
+            return []
         return self._hear(attempt, attempt.listen())
+
+    def _serve_hotline(self, line: Hotline, attempt: Attempt) -> None:
+        line.send()
+        if line.hear():
+            writing = selectors.EVENT_WRITE if line.backed_up else 0
+            self._selector.modify(line, selectors.EVENT_READ | writing, attempt)
+        else:
+            self._selector.unregister(line)
+            # Closed, so that a program which waits for an answer learns that none will come.
+            line.close()
+            attempt.hotline = None
+
+    def _watch_hotlines(self) -> None:
+        """Somebody may have put in an answer that its socket did not take whole."""
+        for attempt in self._running.values():
+            line = attempt.hotline
+            if line is not None and line.backed_up and line in self._selector.get_map():
+                both = selectors.EVENT_READ | selectors.EVENT_WRITE
+                self._selector.modify(line, both, attempt)
 
     def _hear(self, attempt: Attempt, word: bytes | None) -> Reports:
         if word is None:
@@ -304,12 +335,15 @@ class Commands:
 
     def _drop(self, attempt: Attempt, *, well: bool = False) -> None:
         pipes, watched = attempt.pipes, self._selector.get_map()
-        for fd in (pipes.stdin, pipes.stdout, pipes.stderr, pipes.said, attempt.warden):
+        line = attempt.hotline
+        for fd in (pipes.stdin, pipes.stdout, pipes.stderr, pipes.said, attempt.warden, line):
             if fd is not None and fd in watched:
                 self._selector.unregister(fd)
         with self._lock:
             del self._running[id(attempt)]
             pipes.close()
+            if line is not None:
+                line.close()
             # From here on nobody can send this warden a word that is meant for this attempt.
             warden, attempt.warden = attempt.warden, None
         if warden is not None:
@@ -338,6 +372,11 @@ class Commands:
                 elif now > run.deadline:
                     # The database may still take our word for it, if it hears it in time.
                     self._finish_off(attempt, Ending(Released()), b"K")
+
+
+def _asks(plan: Command) -> bool:
+    """Whether it is our own executor, and what it asks can reach us."""
+    return plan.argv[1:3] == ("-m", "byrote.executor") and passes_descriptors(plan.container)
 
 
 def _number(word: bytes) -> int | None:

@@ -179,8 +179,8 @@ class Context:
     def _open_desk(self) -> Desk:
         if self._desk is None:
             raise BadOption(
-                "Durable steps need a worker with the `hand` or `inline` executor; this attempt is "
-                "a command, or no attempt at all."
+                "Durable steps need a worker that can be asked; this attempt is a command in a "
+                "container without descriptors or in a replay, or no attempt at all."
             )
         return self._desk
 

@@ -43,6 +43,7 @@ class Desk:
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count()
         self._open: dict[int, Future[Answer]] = {}
+        self._closed = False
         self.once = once
         """How an effect is marked as done."""
         self.replay = replay
@@ -69,8 +70,19 @@ class Desk:
         number = next(self._numbers)
         future: Future[Answer] = Future()
         self._open[number] = future
-        self._send(slot, number, verb, payload)
+        try:
+            self._send(slot, number, verb, payload)
+        except OSError:
+            self._closed = True
+        if self._closed:
+            self.answer(number, False, None)
         return future
+
+    def close(self) -> None:
+        """No answer will come any more; who waits for one has lost its lease."""
+        self._closed = True
+        for number in list(self._open):
+            self.answer(number, False, None)
 
     def answer(self, number: int, ok: bool, payload: Any) -> None:
         """The answer has come; nobody may be waiting for it any more."""

@@ -21,7 +21,7 @@ Kinds of fault, beside `raised` and what the envelope itself names:
 import json
 import os
 import signal
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -42,7 +42,7 @@ from byrote.executors.output import readable
 ENVELOPE_MAX = PAYLOAD_MAX + 64 * 1024
 """Bytes an envelope may have: a result of the greatest size, and the words around it."""
 STDERR_TAIL = 2_000
-SAID = frozenset({"raised", "bad_result", "bad_arguments", "unknown_task"})
+SAID = frozenset({"raised", "bad_result", "bad_arguments", "unknown_task", "nondeterminism"})
 """Kinds that an envelope may give to its error."""
 _NOTHING = msgspec.Raw(b"null")
 
@@ -61,6 +61,8 @@ class _Envelope(msgspec.Struct, frozen=True):
     retry_after: float | None = None
     fatal: bool = False
     snooze: float | None = None
+    wait: Literal["sleep", "event"] | None = None
+    event: str | None = None
 
     @property
     def empty(self) -> bool:
@@ -191,7 +193,8 @@ def _silence(end: End) -> _Bad:
 def _outcome(end: End, envelope: _Envelope) -> Outcome:
     try:
         if envelope.snooze is not None:
-            return Snoozed(duration(envelope.snooze))
+            wait, event = envelope.wait, envelope.event
+            return Snoozed(duration(envelope.snooze), wait=wait, event=event)
         after = None if envelope.retry_after is None else duration(envelope.retry_after)
     except ValueError as error:
         raise _Bad("garbage", f"The envelope holds no duration: {error}") from None

@@ -41,8 +41,8 @@ class Keeper:
     def __init__(self, desk: Desk | None, slot: int, attempt: tuple[str, int]) -> None:
         if desk is None:
             raise ByroteError(
-                "Artifacts can be stored by tasks in hands and inline; the command executor has "
-                "no way to its supervisor yet."
+                "Artifacts need a worker that can be asked; this attempt is a command in a "
+                "container without descriptors or in a replay, or no attempt at all."
             )
         self._desk = desk
         self._slot = slot
