@@ -100,6 +100,15 @@ def test_receivers_hear_the_stored_outcome_from_the_backend_class(shop: Shop) ->
     assert [r.status for r in sent] == ["SUCCESSFUL", "SUCCESSFUL", "FAILED"]
 
 
+def test_receivers_hear_of_tasks_whose_hand_was_replaced_after_them(shop: Shop) -> None:
+    results = [tasks.add.enqueue(n, n) for n in range(6)]
+    drain(shop, "--max-tasks", "2", SHOP_RECEIVERS="yes")
+
+    assert all(r.is_finished for r in refreshed(*results))
+    told = [json.loads(note.text) for note in Note.objects.all()]
+    assert len([t for t in told if t["what"] == "finished"]) == 6
+
+
 def test_a_task_with_a_memo_answers_the_same_call_at_once(shop: Shop) -> None:
     first = [tasks.remembered.enqueue(2), tasks.aremembered.enqueue(2)]
     drain(shop)

@@ -225,7 +225,7 @@ class Hands:
     def _spawn(self) -> None:
         child = Child(self._options.python, self._settings, self._environment)
         with self._roster.lock:
-            self._roster.children.append(child)
+            self._roster.join(child)
             if self._stopping:
                 # Whoever told all hands to stop or killed them did not see this one.
                 child.kill()

@@ -6,6 +6,7 @@ The board says what has begun; only what has not can be taken back.
 """
 
 import threading
+from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -26,6 +27,9 @@ SLOW_S = 0.05
 STOP_GRACE_S = 1.0
 """How long an async task may take to heed a cancellation before its hand is killed."""
 
+UNTOLD_MAX = 10_000
+"""Settled attempts that are remembered until there is a hand to hear of them."""
+
 type Reports = list[tuple[Leased, Outcome]]
 
 
@@ -45,6 +49,7 @@ class Roster:
         self.children: list[Child] = []
         self.kinds: dict[str, bool] = {}
         """Task by task, whether it is async."""
+        self._untold: deque[tuple[str, str | None]] = deque(maxlen=UNTOLD_MAX)
         self.hears = False
         """Whether the app wants to know how attempts were settled."""
 
@@ -130,14 +135,25 @@ class Roster:
         if not self.hears:
             return False
         with self.lock:
-            ready = {child.pid: child for child in self.children if child.ready}
+            # One that is not ready yet hears it when it is; when there is none, the next one does.
+            staying = [child for child in self.children if not (child.killed or child.dismissed)]
+            alive = {child.pid: child for child in staying}
             told: dict[Child, list[tuple[str, str | None]]] = {}
-            for run, verdict in ended if ready else ():
-                child = ready.get(run.hand) or next(iter(ready.values()))
-                told.setdefault(child, []).append((run.id, verdict))
+            for run, verdict in ended:
+                child = alive.get(run.hand) or next(iter(alive.values()), None)
+                heard = self._untold if child is None else told.setdefault(child, [])
+                heard.append((run.id, verdict))
             for child, runs in told.items():
                 child.send(["settled", runs])
             return any(child.unsent for child in told)
+
+    def join(self, child: Child) -> None:
+        """Take a new hand in, and tell it what nobody was there to hear."""
+        with self.lock:
+            self.children.append(child)
+            if self._untold:
+                child.send(["settled", list(self._untold)])
+                self._untold.clear()
 
     def attend(self) -> None:
         """See whether a hand has become free for a run that must be alone."""
