@@ -10,7 +10,16 @@ import pytest
 import byrote.store
 from byrote.assembly.identity import chance
 from byrote.core.errors import DatabaseUnreachable, SchemaMismatch
-from byrote.store import artifacts, looking, proof, queries, replay, tokens, watching
+from byrote.store import (
+    artifacts,
+    looking,
+    oversight,
+    proof,
+    queries,
+    replay,
+    tokens,
+    watching,
+)
 from byrote.store.connect import Door
 from byrote.store.migrate import check, migrate, migrations, pending
 from byrote.store.query import statement
@@ -146,5 +155,5 @@ def _parameters(text: str) -> set[str]:
 def test_every_statement_has_a_verb_and_every_verb_a_statement(db: Db) -> None:
     assert fetch(db, queries.schema())[0].checksum == migrations()[0].checksum
     for name in STATEMENTS:
-        homes = (queries, artifacts, proof, replay, watching, tokens, looking)
+        homes = (queries, artifacts, oversight, proof, replay, watching, tokens, looking)
         assert any(callable(getattr(home, name, None)) for home in homes), name

@@ -79,7 +79,8 @@ class Run(_Run):
             ("cancel_run", "Can cancel runs"),
             ("hurry_run", "Can let waiting runs go now"),
             ("replay_run", "Can replay runs"),
-            ("retry_run", "Can retry runs and requeue dead ones"),
+            ("requeue_run", "Can requeue all dead runs of a list"),
+            ("retry_run", "Can retry dead runs"),
             ("verify_run", "Can replay runs and verify their results"),
         ]
 

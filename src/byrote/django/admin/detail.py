@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""Everything about one run, read for one page: what was asked, what was tried, what came of it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from django.db import OperationalError, transaction
+
+from byrote.core.artifact import POSTGRES, Entry
+from byrote.core.diff import Change, diff
+from byrote.core.provenance import brief
+from byrote.core.run import Run
+from byrote.django.admin import show
+from byrote.django.admin.listing import CANCELED, PATIENCE
+from byrote.django.database import fetch
+from byrote.django.models import Run as RunRow
+from byrote.store import artifacts, oversight, queries
+from byrote.store.rows import Environment, Printed, StepRow
+
+ATTEMPTS_SHOWN = 50
+REPLAYS_SHOWN = 20
+STEPS_SHOWN = 200
+CHANGES_SHOWN = 20
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One try, with all that is known of it."""
+
+    number: int
+    worker: str | None
+    fault: Mapping[str, Any] | None
+    output: Printed | None
+    environment: str | None
+    usage: Mapping[str, Any] | None
+    verdict: str
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """An artifact, and whether its content is at hand here."""
+
+    entry: Entry
+    here: bool
+
+
+def read(database: str, run: Run) -> dict[str, Any]:
+    """What the page shows of a run."""
+    numbers = sorted({number for number in run.provenance if number is not None})
+    environments = {found.id: found for found in fetch(database, queries.provenances(numbers))}
+    stored = fetch(database, artifacts.artifacts(run.id))
+    return {
+        "run": run,
+        "spec": show.document(run.spec_json),
+        "arguments": show.document(_arguments(run)),
+        "result": show.document(run.result_json),
+        "retry": show.document(run.retry_json),
+        "attempts": _attempts(run, fetch(database, queries.outputs(run.id)), environments),
+        "attempts_hidden": max(run.attempts - ATTEMPTS_SHOWN, 0),
+        "environments": _documents(environments.values()),
+        "steps": _steps(fetch(database, queries.steps([run.id]))),
+        "artifacts": [Stored(entry, entry.place == POSTGRES) for entry in stored],
+        "history": _history(database, run),
+        "original": _original(database, run),
+        "replays": _replays(database, run),
+        "took": _took(run),
+    }
+
+
+def _arguments(run: Run) -> str:
+    try:
+        spec = msgspec.json.decode(run.spec_json, type=dict[str, msgspec.Raw])
+        return f'{{"args":{_raw(spec["args"])},"kwargs":{_raw(spec["kwargs"])}}}'
+    except (msgspec.MsgspecError, KeyError):
+        return run.spec_json  # An altered row still opens, and shows what it has.
+
+
+def _raw(part: msgspec.Raw) -> str:
+    return bytes(part).decode()
+
+
+def _attempts(
+    run: Run, printed: Sequence[Printed], environments: Mapping[int, Environment]
+) -> list[Attempt]:
+    faults = {fault.get("attempt"): fault for fault in run.faults}
+    outputs = {output.attempt: output for output in printed}
+    first = max(run.attempts - ATTEMPTS_SHOWN, 0) + 1
+    found = []
+    for number in range(first, run.attempts + 1):
+        there = environments.get(_at(run.provenance, number) or 0)
+        found.append(
+            Attempt(
+                number,
+                _at(run.worker_ids, number),
+                faults.get(number),
+                outputs.get(number),
+                None if there is None else brief(there.doc, f"{run.task}@{run.version}"),
+                _at(run.usage, number),
+                _verdict(run, number, faults),
+            )
+        )
+    return found[::-1]
+
+
+def _at(parts: Sequence[Any], number: int) -> Any:
+    return parts[number - 1] if number <= len(parts) else None
+
+
+def _verdict(run: Run, number: int, faults: Mapping[Any, Any]) -> str:
+    if number in faults:
+        return "failed"
+    if number < run.attempts or run.status in {"WAITING", "READY"}:
+        return "given back"
+    return run.status.lower()
+
+
+def _documents(found: Any) -> list[tuple[str, show.Document | None]]:
+    return [(each.hash, show.document(msgspec.json.encode(each.doc).decode())) for each in found]
+
+
+def _steps(steps: Sequence[StepRow]) -> list[tuple[StepRow, show.Document | None]]:
+    return [(step, show.document(step.result_json)) for step in steps[:STEPS_SHOWN]]
+
+
+def _history(database: str, run: Run) -> list[oversight.Moment] | None:
+    """What happened, in order; None when reading it would take too long."""
+    # The row's moments are of this run's own clock readings; a deletion or cancel comes after.
+    last = None if run.finished_at is None else run.finished_at + timedelta(seconds=1)
+    asked = oversight.timeline(run.id, first=run.enqueued_at, last=last)
+    try:
+        with transaction.atomic(using=database):
+            fetch(database, oversight.patience(PATIENCE))
+            return fetch(database, asked)
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", None) != CANCELED:
+            raise
+        return None
+
+
+def _replays(database: str, run: Run) -> list[Any]:
+    rows = RunRow.objects.using(database).filter(replay_of=run.id).order_by("result_id")
+    return list(rows.only("result_id", "status", "enqueued_at", "result_hash")[:REPLAYS_SHOWN])
+
+
+def _original(database: str, run: Run) -> dict[str, Any] | None:
+    """The run that this one repeats, and how their results compare."""
+    if run.replay_of is None:
+        return None
+    found = fetch(database, queries.run(run.replay_of))
+    if not found:
+        return {"id": run.replay_of, "verdict": "gone"}
+    return {"id": run.replay_of, **_compared(found[0], run)}
+
+
+def _compared(original: Run, replay: Run) -> dict[str, Any]:
+    if original.result_hash is None or replay.result_hash is None:
+        return {"verdict": "open"}
+    if original.result_hash == replay.result_hash:
+        return {"verdict": "same"}
+    changes = diff(original.result, replay.result, limit=CHANGES_SHOWN).changes
+    return {"verdict": "differs", "changes": [_change(change) for change in changes]}
+
+
+def _change(change: Change) -> tuple[str, str, str]:
+    sides = (change.kind != "added", change.old), (change.kind != "removed", change.new)
+    old, new = (show.cut(_plain(value), 200) if there else "" for there, value in sides)
+    return change.path or "(all of it)", old, new
+
+
+def _plain(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _took(run: Run) -> dict[str, str]:
+    """How long it waited at first, and how long its last attempt took."""
+    told = {}
+    if run.started_at is not None:
+        told["waited"] = show.rough(run.started_at - max(run.enqueued_at, run.run_after))
+    if run.finished_at is not None and run.last_attempted_at is not None:
+        told["took"] = show.rough(run.finished_at - run.last_attempted_at)
+    return told

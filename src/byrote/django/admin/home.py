@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""What the pages of the admin have in common: they only read, and they read where the runs live."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db import router
+from django.template.response import TemplateResponse
+
+from byrote.django import compat
+from byrote.django.backend import Backend
+from byrote.django.database import fetch
+from byrote.django.models import TaskRun
+from byrote.store.query import Query
+
+
+class ByroteAdmin(admin.ModelAdmin):
+    """Rows are moved by Byrote's statements only, so nothing is added or changed through forms."""
+
+    database: str | None = None
+    """Where the runs live; None is where the first Byrote backend of TASKS has them."""
+
+    def home(self) -> str:
+        """The alias of the database that these pages show."""
+        return self.database or default_home()
+
+    def ask[Row](self, query: Query[Row]) -> list[Row]:
+        """Every row of the answer."""
+        return fetch(self.home(), query)
+
+    def has_add_permission(self, request: Any) -> bool:
+        """Nobody adds rows by hand."""
+        del request
+        return False
+
+    def has_change_permission(self, request: Any, obj: Any = None) -> bool:
+        """Nobody changes rows by hand."""
+        del request, obj
+        return False
+
+    def may(self, request: Any, permission: str) -> bool:
+        """Whether this person has one of our permissions."""
+        return bool(request.user.has_perm(f"{self.opts.app_label}.{permission}"))
+
+    def page(self, request: Any, template: str, **context: Any) -> TemplateResponse:
+        """A page of ours in the frame of the admin."""
+        request.current_app = self.admin_site.name
+        frame = self.admin_site.each_context(request)
+        return TemplateResponse(
+            request, f"admin/byrote/{template}", {**frame, "opts": self.opts, **context}
+        )
+
+
+def default_home() -> str:
+    """The database of the first Byrote backend; without one, where the router has the tables."""
+    for backend in compat.task_backends.all():
+        if isinstance(backend, Backend):
+            return backend.database
+    return str(router.db_for_write(TaskRun))

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""Queues in the admin: what waits where, for how long; pause and resume."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.urls import path, reverse
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.http import require_POST
+
+from byrote.django.admin import show
+from byrote.django.admin.home import ByroteAdmin
+from byrote.django.models import Queue
+from byrote.store import looking, oversight, queries
+from byrote.store.rows import QueueRow
+
+VERBS = {"pause": (queries.pause, "paused"), "resume": (queries.resume, "open")}
+
+
+@admin.register(Queue)
+class QueueAdmin(ByroteAdmin):
+    """The queues of this database."""
+
+    def get_urls(self) -> list[Any]:
+        """One page and its buttons."""
+        wrap = self.admin_site.admin_view
+        act = csrf_protect(require_POST(self.act_view))
+        return [
+            path("", wrap(self.changelist_view), name="byrote_queue_changelist"),
+            path("do/<slug:name>/", wrap(act), name="byrote_queue_do"),
+        ]
+
+    def changelist_view(self, request: Any, extra_context: Any = None) -> HttpResponse:
+        """Every queue with what waits in it."""
+        del extra_context
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found = [_shown(row) for row in self.ask(looking.depths(most=oversight.CAP))]
+        may = self.may(request, "pause_queue")
+        return self.page(request, "queues.html", title="Queues", queues=found, may_pause=may)
+
+    def act_view(self, request: Any, name: str) -> HttpResponse:
+        """Pause or resume a queue; doing it twice is doing it once."""
+        if not self.may(request, "pause_queue"):
+            raise PermissionDenied
+        if name not in VERBS:
+            raise Http404(name)
+        queue = request.POST.get("queue", "")
+        if queue not in {row.queue for row in self.ask(looking.depths(most=oversight.CAP))}:
+            raise Http404("There is no such queue.")
+        verb, state = VERBS[name]
+        self.ask(verb(queue))
+        messages.success(request, f"Queue {queue} is {state}.")
+        where = reverse("admin:byrote_queue_changelist", current_app=self.admin_site.name)
+        return HttpResponseRedirect(where)
+
+
+def _shown(row: QueueRow) -> dict[str, Any]:
+    counted = {name: getattr(row, name) for name in ("ready", "waiting", "running", "dead")}
+    oldest = row.oldest_ready_s
+    return {
+        "row": row,
+        "state": show.badge("open" if row.paused_at is None else "paused"),
+        "paused": show.moment(row.paused_at),
+        "oldest": "" if oldest is None else show.rough(timedelta(seconds=max(round(oldest), 0))),
+        **{name: show.count(number, oversight.CAP) for name, number in counted.items()},
+    }

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: MIT
+"""Runs in the admin: live, done and dead in one list, and a page for each."""
+
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models.fields.json import KT
+from django.db.models.functions import Left, Length
+from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.urls import path, reverse
+from django.utils.http import content_disposition_header
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.http import require_POST
+
+from byrote.assembly.identity import new_id
+from byrote.core.artifact import POSTGRES
+from byrote.core.run import Run as StoredRun
+from byrote.django.admin import detail, filters, search, show, verbs
+from byrote.django.admin.doing import NoncedActionForm, action_of, confirm, do, log
+from byrote.django.admin.home import ByroteAdmin
+from byrote.django.admin.listing import RunList
+from byrote.django.models import DeadRun, Run
+from byrote.store import artifacts, queries
+
+HEAD = 400
+"""Characters of a spec that the list reads."""
+COLUMNS = (
+    *("result_id", "task_path", "status", "wait_reason", "queue_name", "priority", "attempts"),
+    *("max_attempts", "run_after", "enqueued_at", "started_at", "last_attempted_at"),
+    *("finished_at", "cancel_requested_at", "leased_by", "replay_of"),
+)
+DOCUMENTS = {"spec": "spec_json", "result": "result_json"}
+REQUEUE = verbs.Verb(
+    "requeue", "Requeue", "requeued", frozenset({"FAILED"}), verbs.retry, "", "requeue"
+)
+
+
+@admin.register(Run)
+class RunAdmin(ByroteAdmin):
+    """The list of runs and what may be done to them."""
+
+    list_display = ("task", "state", "queue_name", "tries", "enqueued", "took", "note")
+    list_display_links = ("task",)
+    list_filter = (
+        filters.StatusFilter,
+        filters.QueueFilter,
+        filters.TaskFilter,
+        filters.AgeFilter,
+        filters.LabelFilter,
+    )
+    search_fields = ("result_id",)
+    search_help_text = search.HELP
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    sortable_by = ()
+    list_per_page = 100
+    actions: ClassVar = [action_of(verb) for verb in verbs.VERBS.values()]
+    action_form = NoncedActionForm
+    change_list_template = "admin/byrote/runs.html"
+
+    # -- The list --------------------------------------------------------------------------------
+
+    def rows(self, table: Any) -> Any:
+        """The rows of a table of runs as the list reads them: of large texts, only the head."""
+        rows = table.objects.using(self.home()).only(*COLUMNS)
+        return rows.annotate(
+            head=Left("spec_json", HEAD),
+            size=Length("spec_json"),
+            error=KT("errors_json__-1__type"),
+            complaint=Left(KT("errors_json__-1__message"), 200),
+        )
+
+    def get_queryset(self, request: Any) -> Any:
+        """Every run."""
+        del request
+        return self.rows(Run)
+
+    def get_changelist(self, request: Any, **kwargs: Any) -> Any:
+        """A list that neither counts nor skips."""
+        del request, kwargs
+        return RunList
+
+    def get_search_results(self, request: Any, queryset: Any, search_term: str) -> Any:
+        """The runs that somebody looks for."""
+        if not search_term.strip():
+            return queryset, False
+        found = search.find(queryset, search_term)
+        if found is None:
+            messages.error(request, f"That cannot be searched for. {search.HELP}")
+            found = queryset.none()
+        return found, False
+
+    def changelist_view(self, request: Any, extra_context: Any = None) -> HttpResponse:
+        """The list, and a way to requeue all of the dead that it shows."""
+        dead = request.GET.get("status") == "FAILED" and self.may(request, "requeue_run")
+        tools = {"requeue": f"requeue/?{request.GET.urlencode()}" if dead else None}
+        answer: HttpResponse = super().changelist_view(request, {**tools, **(extra_context or {})})
+        return answer
+
+    @admin.display(description="Task")
+    def task(self, run: Any) -> Any:
+        """The task's path, and what it was called with."""
+        return show.titled(run.task_path, show.call(run.head, run.size))
+
+    @admin.display(description="Status")
+    def state(self, run: Any) -> Any:
+        """Where it stands."""
+        return show.badge(run.status)
+
+    @admin.display(description="Attempts")
+    def tries(self, run: Any) -> str:
+        """How many attempts there were, of how many."""
+        return f"{run.attempts} of {run.max_attempts}"
+
+    @admin.display(description="Enqueued")
+    def enqueued(self, run: Any) -> Any:
+        """How long ago it was accepted."""
+        return show.moment(run.enqueued_at)
+
+    @admin.display(description="Took")
+    def took(self, run: Any) -> str:
+        """How long its last attempt took."""
+        if run.finished_at is None or run.last_attempted_at is None:
+            return ""
+        return show.rough(run.finished_at - run.last_attempted_at)
+
+    @admin.display(description="Note")
+    def note(self, run: Any) -> Any:
+        """What one wants to know first: the last error, what it waits for, who runs it."""
+        if run.status == "WAITING":
+            return f"{run.wait_reason}, {show.age(run.run_after)}"
+        if run.status == "RUNNING":
+            return "asked to stop" if run.cancel_requested_at else f"by {run.leased_by}"
+        return show.titled(run.error.rpartition(".")[2], run.complaint or "") if run.error else ""
+
+    # -- Who may ---------------------------------------------------------------------------------
+
+    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:
+        """Whether this person may delete runs that have ended."""
+        del obj
+        return self.may(request, "delete_run")
+
+    def has_retry_permission(self, request: Any) -> bool:
+        """Whether this person may bring dead runs back."""
+        return self.may(request, "retry_run")
+
+    def has_hurry_permission(self, request: Any) -> bool:
+        """Whether this person may let waiting runs go."""
+        return self.may(request, "hurry_run")
+
+    def has_cancel_permission(self, request: Any) -> bool:
+        """Whether this person may cancel runs."""
+        return self.may(request, "cancel_run")
+
+    def has_replay_permission(self, request: Any) -> bool:
+        """Whether this person may replay runs."""
+        return self.may(request, "replay_run")
+
+    # -- Pages -----------------------------------------------------------------------------------
+
+    def get_urls(self) -> list[Any]:
+        """The list, the page of a run with its buttons and documents, and nothing to edit with."""
+        wrap = self.admin_site.admin_view
+        act = csrf_protect(require_POST(self.act_view))
+        one = "<uuid:run_id>"
+        return [
+            path("", wrap(self.changelist_view), name="byrote_run_changelist"),
+            path("requeue/", wrap(csrf_protect(self.requeue_view)), name="byrote_run_requeue"),
+            path(f"{one}/change/", wrap(self.run_view), name="byrote_run_change"),
+            path("<path:object_id>/history/", wrap(self.history_view), name="byrote_run_history"),
+            path(f"{one}/do/<slug:name>/", wrap(act), name="byrote_run_do"),
+            path(f"{one}/<slug:part>.json", wrap(self.document_view), name="byrote_run_document"),
+            path(
+                f"{one}/artifacts/<int:attempt>/<path:name>",
+                wrap(self.artifact_view),
+                name="byrote_run_artifact",
+            ),
+        ]
+
+    def stored(self, request: Any, run_id: UUID) -> StoredRun:
+        """The run with this id, for somebody who may see runs."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found = self.ask(queries.run(str(run_id)))
+        if not found:
+            raise Http404(f"There is no run {run_id}; it may have been pruned or deleted.")
+        return found[0]
+
+    def run_view(self, request: Any, run_id: UUID) -> HttpResponse:
+        """Everything about one run."""
+        run = self.stored(request, run_id)
+        allowed = [
+            verb
+            for verb in verbs.VERBS.values()
+            if run.status in verb.states and self.may(request, verb.permission_name)
+        ]
+        context = detail.read(self.home(), run)
+        return self.page(
+            request,
+            "run.html",
+            title=run.task,
+            subtitle=run.id,
+            verbs=allowed,
+            nonce=new_id(),
+            **context,
+        )
+
+    def act_view(self, request: Any, run_id: UUID, name: str) -> HttpResponse:
+        """A button on the page of a run."""
+        verb = verbs.VERBS.get(name)
+        if verb is None:
+            raise Http404(name)
+        if not self.may(request, verb.permission_name):
+            raise PermissionDenied
+        if verb.confirm and "confirmed" not in request.POST:
+            return confirm(self, request, verb, [str(run_id)])
+        moved = do(self, request, verb, [str(run_id)])
+        if verb.name == "replay" and moved:
+            return self._to(moved[0])
+        known = self.ask(queries.known(str(run_id))) == [True]
+        return self._to(str(run_id)) if known else self._to_list()
+
+    def requeue_view(self, request: Any) -> HttpResponse:
+        """Bring back all the dead that a list shows, as many at a time as one press may move."""
+        if not self.may(request, "requeue_run"):
+            raise PermissionDenied
+        dead = self.get_changelist_instance(request).get_queryset(request)
+        if dead.model is not DeadRun:
+            raise Http404("Only dead runs are requeued; narrow the list to status FAILED.")
+        if request.method != "POST":
+            some = list(dead[: verbs.BATCH_MAX + 1])
+            return self.page(
+                request, "requeue.html", title="Requeue dead runs", **_requeue(request, some)
+            )
+        moved = verbs.requeue(self.home(), dead)
+        log(request, dict.fromkeys(moved, ""), REQUEUE)
+        left = " More are left; press again for those." if dead.exists() else ""
+        messages.success(request, f"{len(moved):,} dead runs were requeued.{left}")
+        return HttpResponseRedirect(f"../?{request.GET.urlencode()}")
+
+    def document_view(self, request: Any, run_id: UUID, part: str) -> HttpResponse:
+        """A spec or a result, byte for byte as it is stored."""
+        run = self.stored(request, run_id)
+        text = getattr(run, DOCUMENTS[part]) if part in DOCUMENTS else None
+        if text is None:
+            raise Http404(part)
+        return _download(text.encode(), f"{run_id}-{part}.json", "application/json")
+
+    def artifact_view(self, request: Any, run_id: UUID, attempt: int, name: str) -> HttpResponse:
+        """The content of an artifact that lies in the database."""
+        run = self.stored(request, run_id)
+        for entry in self.ask(artifacts.artifacts(run.id)):
+            if (entry.attempt, entry.name, entry.place) == (attempt, name, POSTGRES):
+                for content in self.ask(artifacts.blob(entry.hash)):
+                    return _download(content, name.rpartition("/")[2], "application/octet-stream")
+        raise Http404(name)
+
+    def _to(self, run_id: str) -> HttpResponseRedirect:
+        where = reverse("admin:byrote_run_change", args=[run_id], current_app=self.admin_site.name)
+        return HttpResponseRedirect(where)
+
+    def _to_list(self) -> HttpResponseRedirect:
+        where = reverse("admin:byrote_run_changelist", current_app=self.admin_site.name)
+        return HttpResponseRedirect(where)
+
+
+def _requeue(request: Any, some: list[Any]) -> dict[str, Any]:
+    return {
+        "number": show.count(len(some), verbs.BATCH_MAX + 1),
+        "runs": some[:20],
+        "limit": verbs.BATCH_MAX,
+        "back": f"../?{request.GET.urlencode()}",
+        "subtitle": None,
+    }
+
+
+def _download(content: bytes, name: str, media_type: str) -> HttpResponse:
+    answer = HttpResponse(content, content_type=media_type)
+    # Never shown in place: what tasks store may be a page with scripts of its own.
+    answer["Content-Disposition"] = content_disposition_header(True, name)
+    answer["X-Content-Type-Options"] = "nosniff"
+    return answer

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""What operators do to runs. Each verb takes ids and gives those it moved; a repeat moves nothing.
+
+Whether a verb applies is decided by the statement, or under a lock on the row: a run that a worker
+moves at this very moment is left alone. So nobody who may only hurry a waiting run can revive one
+that has just died.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from django.db import IntegrityError, transaction
+
+from byrote.assembly.identity import new_id
+from byrote.django.database import fetch
+from byrote.django.models import DeadRun, TaskRun
+from byrote.store import oversight, queries
+
+BATCH_MAX = 1_000
+"""Runs that one press of a button may move."""
+
+
+def retry(database: str, ids: Sequence[str], nonce: str) -> list[str]:
+    """Bring dead runs back with a fresh budget."""
+    del nonce
+    with transaction.atomic(using=database):
+        dead = DeadRun.objects.using(database).filter(pk__in=ids)
+        return _revive(database, dead)
+
+
+def hurry(database: str, ids: Sequence[str], nonce: str) -> list[str]:
+    """Let waiting runs go now."""
+    del nonce
+    with transaction.atomic(using=database):
+        waiting = TaskRun.objects.using(database).filter(pk__in=ids, status="WAITING")
+        return _revive(database, waiting)
+
+
+def requeue(database: str, dead: Any) -> list[str]:
+    """Bring back as many of these dead runs as one press may move, oldest first."""
+    with transaction.atomic(using=database):
+        return _revive(database, dead.order_by("finished_at")[:BATCH_MAX])
+
+
+def _revive(database: str, rows: Any) -> list[str]:
+    # The lock is what keeps a run in the state that was asked for until it has been moved.
+    locked = rows.select_for_update(skip_locked=True).values_list("pk", flat=True)
+    return fetch(database, queries.retry([str(run_id) for run_id in locked]))
+
+
+def cancel(database: str, ids: Sequence[str], nonce: str) -> list[str]:
+    """Cancel unfinished runs; one whose worker has been asked already is not asked again."""
+    del nonce
+    asked = TaskRun.objects.using(database).filter(pk__in=ids, cancel_requested_at__isnull=False)
+    done = {str(run_id) for run_id in asked.values_list("pk", flat=True)}
+    wanted = [run_id for run_id in ids if run_id not in done]
+    return [found.id for found in fetch(database, queries.cancel(wanted))]
+
+
+def replay(database: str, ids: Sequence[str], nonce: str) -> list[str]:
+    """Enqueue the specs of these runs again; gives the ids of the new runs."""
+    made = []
+    for original in ids:
+        run_id = replay_id(nonce, original)
+        if fetch(database, queries.known(run_id)) != [True]:
+            made += _replay(database, original, run_id)
+    return made
+
+
+def _replay(database: str, original: str, run_id: str) -> list[str]:
+    try:
+        with transaction.atomic(using=database):
+            return fetch(database, queries.replay(original=original, id=run_id))
+    except IntegrityError:
+        return []  # The same button, pressed twice at once.
+
+
+def replay_id(nonce: str, original: str) -> str:
+    """The id of a run's replay by one page: a page that is sent twice replays once."""
+    noise = hashlib.sha256(f"{nonce} {original}".encode()).hexdigest()
+    variant = "89ab"[int(noise[0], 16) & 3]
+    return str(UUID(f"{nonce.replace('-', '')[:12]}7{noise[1:4]}{variant}{noise[5:20]}"))
+
+
+def read_nonce(text: str | None) -> str:
+    """The id that a page was given when it was made; a new one for whoever sends none."""
+    try:
+        return str(UUID(text or ""))
+    except ValueError:
+        return new_id()
+
+
+def remove(database: str, ids: Sequence[str], nonce: str) -> list[str]:
+    """Delete finished runs."""
+    del nonce
+    return fetch(database, oversight.remove(ids))
+
+
+class Verb(msgspec.Struct, frozen=True):
+    """One thing that may be done to a run, and to which."""
+
+    name: str
+    label: str
+    past: str
+    states: frozenset[str]
+    apply: Callable[[str, Sequence[str], str], list[str]]
+    left: str
+    """Why others of the selected are left as they are."""
+    permission: str
+    confirm: bool = False
+
+    @property
+    def permission_name(self) -> str:
+        """The permission, as models call it."""
+        return f"{self.permission}_run"
+
+
+ENDED = frozenset({"SUCCESSFUL", "FAILED", "CANCELLED"})
+LIVE = frozenset({"WAITING", "READY", "RUNNING"})
+VERBS = {
+    verb.name: verb
+    for verb in (
+        Verb(
+            "retry",
+            "Retry",
+            "retried",
+            frozenset({"FAILED"}),
+            retry,
+            "only dead runs can be retried",
+            "retry",
+        ),
+        Verb(
+            "hurry",
+            "Run now",
+            "let go",
+            frozenset({"WAITING"}),
+            hurry,
+            "only waiting runs can be hurried",
+            "hurry",
+        ),
+        Verb(
+            "cancel",
+            "Cancel",
+            "cancelled, or will be as soon as their worker has heard of it",
+            LIVE,
+            cancel,
+            "they have ended, or were asked to stop before",
+            "cancel",
+        ),
+        Verb(
+            "replay",
+            "Replay",
+            "replayed",
+            LIVE | ENDED,
+            replay,
+            "they are gone, or were replayed by this very page",
+            "replay",
+        ),
+        Verb(
+            "delete_selected",
+            "Delete",
+            "deleted",
+            ENDED,
+            remove,
+            "only runs that have ended can be deleted; cancel them first",
+            "delete",
+            confirm=True,
+        ),
+    )
+}

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""Workers in the admin: who works, how much, and who has gone silent."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse
+from django.urls import path
+
+from byrote.cli.workers import state_of
+from byrote.django.admin import show
+from byrote.django.admin.home import ByroteAdmin
+from byrote.django.models import Worker
+from byrote.store import queries
+
+
+@admin.register(Worker)
+class WorkerAdmin(ByroteAdmin):
+    """The workers of this database."""
+
+    def get_urls(self) -> list[Any]:
+        """One page."""
+        page = self.admin_site.admin_view(self.changelist_view)
+        return [path("", page, name="byrote_worker_changelist")]
+
+    def changelist_view(self, request: Any, extra_context: Any = None) -> HttpResponse:
+        """Every worker that has not been forgotten, with its load and its last heartbeat."""
+        del extra_context
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        workers = [
+            {"row": row, "state": show.badge(state_of(row)), "seen": show.moment(row.seen_at)}
+            for row in self.ask(queries.workers())
+        ]
+        return self.page(request, "workers.html", title="Workers", workers=workers)

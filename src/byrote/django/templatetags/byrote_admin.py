@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""Filters of the admin's templates."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+
+from byrote.django.admin import show
+
+register = template.Library()
+register.filter("badge", show.badge)
+register.filter("moment", show.moment)
+
+
+@register.filter
+def exact(value: datetime) -> Any:
+    """A moment to the second, and how long ago it was."""
+    return format_html(
+        '<time datetime="{}">{}</time> <span class="byrote-small">{}</span>',
+        value.isoformat(),
+        show.local(value),
+        show.age(value),
+    )
+
+
+@register.filter
+def length_of(value: timedelta) -> str:
+    """A duration as people write it."""
+    return show.rough(value)
