@@ -9,7 +9,7 @@ import msgspec
 
 from byrote.store.query import Query
 
-CAP = 10_000
+CAP = 1_000
 """Beyond this, a list for people says "many"."""
 HISTORY_MAX = 500
 NAMES_MAX = 500

@@ -1,5 +1,6 @@
 -- Every queue with what lies in it but for shadow runs, counted up to a limit: no table is counted to its end.
 -- Waiting and running runs have no index by queue, so the first so many of all are looked at.
+-- The oldest ready run is looked for among those next in line: no index knows it of a longer line.
 with names as materialized (
   select queue_name from byrote_queues
   union
@@ -64,18 +65,19 @@ select
   coalesce(waiting.runs, 0) as waiting,
   coalesce(running.runs, 0) as running,
   dead.runs as dead,
-  extract(epoch from (select byrote_now()) - head.run_after)::float8 as oldest_ready_s
+  extract(epoch from (select byrote_now()) - ready.oldest)::float8 as oldest_ready_s
 from every
 left join byrote_queues as settings using (queue_name)
 left join waiting using (queue_name)
 left join running using (queue_name)
 cross join lateral (
-  select count(*) as runs
+  select count(*) as runs, min(line.run_after) as oldest
   from (
-    select 1 from byrote_task_runs as run
+    select run.run_after from byrote_task_runs as run
     where run.status = 'READY' and run.queue_name = every.queue_name and run.shadow is not true
+    order by run.rank
     limit %(most)s
-  ) as seen
+  ) as line
 ) as ready
 cross join lateral (
   select count(*) as runs
@@ -85,12 +87,5 @@ cross join lateral (
     limit %(most)s
   ) as seen
 ) as dead
-left join lateral (
-  select run.run_after
-  from byrote_task_runs as run
-  where run.status = 'READY' and run.queue_name = every.queue_name
-  order by run.rank
-  limit 1
-) as head on true
 where %(queues)s::text[] is null or every.queue_name = any (%(queues)s)
 order by every.queue_name;
