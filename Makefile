@@ -1,7 +1,7 @@
 # One line each over `uv run`; pre-commit and CI call the same.
 MATRIX = uv run --isolated --no-dev --group test --extra embedded
 
-.PHONY: check test test-core test-312 test-django sim model bench bench-django bench-peers fuzz docs lock
+.PHONY: check test test-core test-312 test-browser test-django sim model bench bench-django bench-peers fuzz docs lock
 
 check:
 	uv run ruff format --check . && uv run ruff check . && uv run mypy && uv run lint-imports --no-cache
@@ -11,6 +11,8 @@ test-core:
 	uv run pytest tests/core -n 0
 test-312:
 	UV_PROJECT_ENVIRONMENT=.venv-3.12 uv run --python 3.12 pytest
+test-browser:
+	uv run --group browser pytest tests/django/admin/browser -n 0
 test-django:
 	$(MATRIX) --extra django52 pytest tests/django
 	$(MATRIX) --with 'django==6.0.*' pytest tests/django

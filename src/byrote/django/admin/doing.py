@@ -35,7 +35,8 @@ def action_of(verb: Verb) -> Any:
             return None
         if verb.confirm and "confirmed" not in request.POST:
             hidden = [("action", verb.name), *((ACTION_CHECKBOX_NAME, run_id) for run_id in ids)]
-            return confirm(model_admin, request, verb, ids, hidden=hidden)
+            back = request.get_full_path()
+            return confirm(model_admin, request, verb, ids, back=back, hidden=hidden)
         do(model_admin, request, verb, ids)
         return None
 
@@ -49,6 +50,7 @@ def confirm(
     verb: Verb,
     ids: Sequence[str],
     *,
+    back: str,
     hidden: Sequence[tuple[str, str]] = (),
 ) -> HttpResponse:
     """Ask whether it is really meant."""
@@ -59,9 +61,9 @@ def confirm(
         "hidden": hidden,
         "runs": Run.objects.using(model_admin.home()).filter(pk__in=ids).only(*CONFIRMED)[:20],
         "others": max(len(ids) - 20, 0),
-        "back": request.get_full_path(),
+        "back": back,
     }
-    page: HttpResponse = model_admin.page(request, "confirm.html", **context)
+    page: HttpResponse = model_admin.page(request, "confirm.html", verb.label, **context)
     return page
 
 

@@ -3,9 +3,11 @@
 
 from typing import Any
 
+import django
 from django.contrib import admin
 from django.db import router
 from django.template.response import TemplateResponse
+from django.urls import reverse
 
 from byrote.django import compat
 from byrote.django.backend import Backend
@@ -42,13 +44,27 @@ class ByroteAdmin(admin.ModelAdmin):
         """Whether this person has one of our permissions."""
         return bool(request.user.has_perm(f"{self.opts.app_label}.{permission}"))
 
-    def page(self, request: Any, template: str, **context: Any) -> TemplateResponse:
+    def page(self, request: Any, template: str, *crumbs: str, **context: Any) -> TemplateResponse:
         """A page of ours in the frame of the admin."""
         request.current_app = self.admin_site.name
         frame = self.admin_site.each_context(request)
+        # Breadcrumbs became a list in Django 6.1, and its styles know nothing else.
+        frame |= {"crumbs": self._crumbs(*crumbs), "listed": django.VERSION >= (6, 1)}
         return TemplateResponse(
             request, f"admin/byrote/{template}", {**frame, "opts": self.opts, **context}
         )
+
+    def _crumbs(self, *below: str) -> list[tuple[str, str]]:
+        """The way to a page; a page itself has no address there."""
+        site, label = self.admin_site.name, self.opts.app_label
+        app = reverse("admin:app_list", kwargs={"app_label": label}, current_app=site)
+        home = reverse("admin:index", current_app=site)
+        way = [("Home", home), (self.opts.app_config.verbose_name, app)]
+        plural = str(self.opts.verbose_name_plural).capitalize()
+        if not below:
+            return [*way, (plural, "")]
+        listing = f"admin:{label}_{self.opts.model_name}_changelist"
+        return [*way, (plural, reverse(listing, current_app=site)), *((name, "") for name in below)]
 
 
 def default_home() -> str:

@@ -57,7 +57,7 @@ class RunList(ChangeList):
         self._turn(bool(before), bool(after), more=more)
         # What the templates of the admin ask for; nothing of it was counted.
         self.result_count = len(found)
-        self.full_result_count = None
+        self.full_result_count = len(found)
         self.show_full_result_count = False
         self.show_admin_actions = True
         self.can_show_all = self.multi_page = False

@@ -41,7 +41,7 @@ REQUEUE = verbs.Verb(
 class RunAdmin(ByroteAdmin):
     """The list of runs and what may be done to them."""
 
-    list_display = ("task", "state", "queue_name", "tries", "enqueued", "took", "note")
+    list_display = ("task", "state", "queue", "tries", "enqueued", "took")
     list_display_links = ("task",)
     list_filter = (
         filters.StatusFilter,
@@ -106,8 +106,13 @@ class RunAdmin(ByroteAdmin):
 
     @admin.display(description="Status")
     def state(self, run: Any) -> Any:
-        """Where it stands."""
-        return show.badge(run.status)
+        """Where it stands, and what one wants to know first about that."""
+        return show.titled(show.badge(run.status), self.note(run))
+
+    @admin.display(description="Queue")
+    def queue(self, run: Any) -> str:
+        """Where it waits or waited."""
+        return str(run.queue_name)
 
     @admin.display(description="Attempts")
     def tries(self, run: Any) -> str:
@@ -126,14 +131,15 @@ class RunAdmin(ByroteAdmin):
             return ""
         return show.rough(run.finished_at - run.last_attempted_at)
 
-    @admin.display(description="Note")
-    def note(self, run: Any) -> Any:
-        """What one wants to know first: the last error, what it waits for, who runs it."""
+    def note(self, run: Any) -> str:
+        """The last error, what it waits for, or who runs it."""
         if run.status == "WAITING":
             return f"{run.wait_reason}, {show.age(run.run_after)}"
         if run.status == "RUNNING":
             return "asked to stop" if run.cancel_requested_at else f"by {run.leased_by}"
-        return show.titled(run.error.rpartition(".")[2], run.complaint or "") if run.error else ""
+        if run.status != "FAILED" or not run.error:
+            return ""
+        return show.cut(f"{run.error.rpartition('.')[2]}: {run.complaint or ''}", show.NOTE_MAX)
 
     # -- Who may ---------------------------------------------------------------------------------
 
@@ -200,6 +206,7 @@ class RunAdmin(ByroteAdmin):
         return self.page(
             request,
             "run.html",
+            run.id,
             title=run.task,
             subtitle=run.id,
             verbs=allowed,
@@ -215,7 +222,7 @@ class RunAdmin(ByroteAdmin):
         if not self.may(request, verb.permission_name):
             raise PermissionDenied
         if verb.confirm and "confirmed" not in request.POST:
-            return confirm(self, request, verb, [str(run_id)])
+            return confirm(self, request, verb, [str(run_id)], back=self._to(str(run_id)).url)
         moved = do(self, request, verb, [str(run_id)])
         if verb.name == "replay" and moved:
             return self._to(moved[0])
@@ -232,7 +239,11 @@ class RunAdmin(ByroteAdmin):
         if request.method != "POST":
             some = list(dead[: verbs.BATCH_MAX + 1])
             return self.page(
-                request, "requeue.html", title="Requeue dead runs", **_requeue(request, some)
+                request,
+                "requeue.html",
+                "Requeue",
+                title="Requeue dead runs",
+                **_requeue(request, some),
             )
         moved = verbs.requeue(self.home(), dead)
         log(request, dict.fromkeys(moved, ""), REQUEUE)

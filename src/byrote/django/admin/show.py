@@ -16,8 +16,10 @@ from byrote.core.errors import BadPayload
 
 TEXT_MAX = 20_000
 """Characters of one document that a page shows; the rest is a link away."""
+SECOND = timedelta(seconds=1)
 ARGUMENT_MAX = 60
 ARGUMENTS_MAX = 120
+NOTE_MAX = 100
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -69,8 +71,10 @@ def age(moment: datetime | None) -> str:
     """How long ago a moment was, or how far away it is, in a few characters."""
     if moment is None:
         return ""
-    passed = timezone.now() - moment
-    return f"{rough(passed)} ago" if passed >= timedelta() else f"in {rough(-passed)}"
+    passed = (timezone.now() - moment) // SECOND * SECOND
+    if passed == timedelta():
+        return "now"
+    return f"{rough(passed)} ago" if passed > timedelta() else f"in {rough(-passed)}"
 
 
 def rough(length: timedelta) -> str:

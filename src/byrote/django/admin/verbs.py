@@ -165,7 +165,7 @@ VERBS = {
             "deleted",
             ENDED,
             remove,
-            "only runs that have ended can be deleted; cancel them first",
+            "only runs that have ended can be deleted; cancel others first",
             "delete",
             confirm=True,
         ),

@@ -13,6 +13,7 @@ from byrote.django.admin import show
 from byrote.django.admin.home import ByroteAdmin
 from byrote.django.models import Worker
 from byrote.store import queries
+from byrote.store.rows import WorkerRow
 
 
 @admin.register(Worker)
@@ -30,7 +31,13 @@ class WorkerAdmin(ByroteAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         workers = [
-            {"row": row, "state": show.badge(state_of(row)), "seen": show.moment(row.seen_at)}
+            {"row": row, "state": show.badge(_state(row)), "seen": show.moment(row.seen_at)}
             for row in self.ask(queries.workers())
         ]
         return self.page(request, "workers.html", title="Workers", workers=workers)
+
+
+def _state(row: WorkerRow) -> str:
+    # A worker asks to be woken a moment after it has run out of work; people need not wait for it.
+    state = state_of(row)
+    return "idle" if state == "busy" and not row.running else state
