@@ -10,6 +10,7 @@ import pytest
 from byrote.store import replay
 from byrote.store.sync import fetch
 from tests.cli.console import Process, byrote
+from tests.cli.test_terminal import on_a_terminal
 from tests.replay.conftest import APP, CHANGED, Execute
 from tests.support import Db, count, row_of, run_of
 from tests.worker.harness import ROOT, Marks, StartWorker, until
@@ -89,6 +90,16 @@ def test_a_gate_says_in_a_line_how_it_went(url: str, execute: Execute) -> None:
     assert spared.code == 0
 
 
+def test_on_a_terminal_a_bar_shows_how_far_it_has_come(url: str, execute: Execute) -> None:
+    execute(*(("price", [net]) for net in (97, 98, 99)))
+    words = ("replay", "--task", "price", "--verify", "--app", CHANGED)
+    written = on_a_terminal(*words, url=url, PYTHONPATH=str(ROOT))
+
+    assert f"{'.' * 30} 0/3" in written
+    assert f"{'#' * 30} 3/3  1 same  2 differs" in written
+    assert written.rstrip().endswith(": 1 same, 2 differs.")
+
+
 def test_a_gate_without_anything_to_replay_does_not_pass(url: str) -> None:
     said = byrote("replay", "--task", "price", "--verify", "--app", APP, url=url)
 
@@ -164,6 +175,40 @@ def test_broken_off_it_leaves_nothing_under_way(
     assert count(db, "byrote_workers") == 0
 
 
+def test_a_verdict_survives_that_every_connection_breaks(
+    url: str, db: Db, execute: Execute, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    (tmp_path / "held.py").write_text(HELD.format(gate=str(gate)))
+    [run] = execute(("price", [99]))
+    words = ("replay", run.id, "--verify", "--json", "--app", "held:app")
+    with Process(*words, url=url, folder=tmp_path) as process:
+        running = "select 1 from byrote_task_runs where shadow and status = 'RUNNING'"
+        until(lambda: db.execute(running).fetchone(), within=60)
+        db.execute(
+            """select pg_terminate_backend(pid) from pg_stat_activity
+               where datname = current_database() and pid <> pg_backend_pid()"""
+        )
+        gate.touch()
+        said = process.ended()
+
+    assert said.code == 0, said.err
+    assert said.object["verdict"] == "same"
+
+
+HELD = """
+import asyncio
+from pathlib import Path
+from byrote import App
+app = App()
+
+@app.task
+async def price(net: int):
+    while not Path("{gate}").exists():
+        await asyncio.sleep(0.01)
+    return {{"net": net, "tax": net * 19 // 100}}
+"""
+
 SLOW = """
 import asyncio
 from byrote import App
@@ -186,6 +231,7 @@ async def price(net: int):
         ((NEVER, "--verify", "--wait"), "leave --wait out"),
         ((NEVER, "--task", "price", "--verify"), "Give one run"),
         ((NEVER, "--verify", "--app", APP, "--ignore", "at"), "is no path to ignore"),
+        ((NEVER, "--verify", "--app", APP, "--junit", "no/such/folder.xml"), "No such file"),
     ],
 )
 def test_a_wish_that_makes_no_sense_is_refused(
