@@ -17,7 +17,6 @@ import msgspec
 
 from byrote.core.outcome import Failed, Fault, Outcome, Printing, Snoozed
 from byrote.core.ports import Executor, Report, Room
-from byrote.core.provenance import Provenance
 from byrote.core.run import Leased
 
 
@@ -41,14 +40,12 @@ class Guise:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.leased, name)
 
-    @property
-    def provenance(self) -> Provenance | None:
-        """What executed the attempt, once it has ended."""
-        return self.leased.provenance
-
-    @provenance.setter
-    def provenance(self, found: Provenance | None) -> None:
-        self.leased.provenance = found
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in Guise.__slots__:
+            object.__setattr__(self, name, value)
+        else:
+            # What executors note about an attempt is noted of the lease.
+            setattr(self.leased, name, value)
 
 
 class Rehearsal:
