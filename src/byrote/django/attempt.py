@@ -75,7 +75,8 @@ class Attempts:
                 close_old_connections()
             try:
                 result = self.herald.begin(definition, ctx, args, kwargs)
-                self.herald.started(result)
+                if not ctx.replaying:
+                    self.herald.started(result)
                 try:
                     value = plain(definition.func(*_with_context(result, args), **kwargs))
                 except BaseException as error:  # noqa: BLE001 -- sys.exit is an outcome, too.
@@ -92,7 +93,8 @@ class Attempts:
         @wraps(definition.func)
         async def attempt(ctx: Context, *args: Any, **kwargs: Any) -> Any:
             result = await self.herald.abegin(definition, ctx, args, kwargs)
-            await self.herald.astarted(result)
+            if not ctx.replaying:
+                await self.herald.astarted(result)
             try:
                 value = plain(await definition.func(*_with_context(result, args), **kwargs))
             except Exception as error:  # noqa: BLE001 -- raised again, or as Decided.

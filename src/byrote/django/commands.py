@@ -14,7 +14,7 @@ from byrote.django.worker import worker
 
 ELSEWHERE = frozenset({"demo", "pg", "bench", "config", "enqueue"})
 """Commands that need no Django database, or an app of their own."""
-URL = "BYROTE_DATABASE_URL"
+URL, APP = "BYROTE_DATABASE_URL", "BYROTE_APP"
 
 
 class DjangoRoot(Root):
@@ -41,13 +41,15 @@ def root(ctx: click.Context, backend: str) -> None:
 
 @contextlib.contextmanager
 def database_of(alias: str) -> Iterator[None]:
-    """Let plain commands find the database of a backend."""
-    before = os.environ.get(URL)
-    os.environ[URL] = conninfo_of(backend_of(alias).database)
+    """Let plain commands find the database of a backend, and replays its tasks."""
+    wanted = {URL: conninfo_of(backend_of(alias).database), APP: f"byrote.django.app:{alias}"}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[URL]
-        else:
-            os.environ[URL] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -167,6 +167,11 @@ class Context:
         return kind(desk, self._slot, self.run_id, self.attempt)
 
     @property
+    def replaying(self) -> bool:
+        """Whether this only verifies an earlier run: nobody is to be told of it."""
+        return self._desk is not None and self._desk.replay is not None
+
+    @property
     def unsettled(self) -> Steps | None:
         """The ledger that a task which returns must have come to the end of, if there may be one.
 
