@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import psycopg
 
 from byrote.store import queries
+from byrote.store.apost import apost
 from byrote.store.connect import Door
 from byrote.store.query import Query
 from byrote.store.sync import Interrupted, unreachable
@@ -137,6 +138,9 @@ class AsyncStore:
 async def _run[Row](
     connection: psycopg.AsyncConnection[Any], query: Query[Row], also: Sequence[Query[Any]]
 ) -> list[Row]:
+    if also and query.name in queries.ENQUEUES and connection.prepare_threshold is not None:
+        await apost(connection, [*also, query])
+        return []
     if also:
         return await atogether(connection, query, also)
     return await afetch(connection, query)

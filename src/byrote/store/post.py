@@ -33,11 +33,12 @@ class Poster:
             wire.send_prepare(called, sql)
             _finish(wire)
             prepared.add(query.name)
-        wire.send_query_prepared(called, [_text(query.args[name]) for name in names])
+        wire.send_query_prepared(called, [as_text(query.args[name]) for name in names])
         _finish(wire)
 
 
-def _text(value: object) -> bytes | None:
+def as_text(value: object) -> bytes | None:
+    """A parameter in the form any server reads."""
     match value:
         case None:
             return None
@@ -47,6 +48,8 @@ def _text(value: object) -> bytes | None:
             return b"\\x" + value.hex().encode()
         case datetime():
             return value.isoformat().encode()
+        case list():  # Of ids; nothing else is sent this way that would need quoting.
+            return ("{" + ",".join(value) + "}").encode()
         case _:
             return str(value).encode()
 
