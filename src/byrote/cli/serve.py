@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`byrote serve`: the queue over HTTP."""
 
+import contextlib
 import logging
 import sys
 from importlib.metadata import version
@@ -17,8 +18,11 @@ from byrote.cli.options import url_option
 from byrote.cli.worker import log_form
 from byrote.core.errors import ByroteError
 from byrote.observe.logs import LogWriter, set_up_logging
+from byrote.store import tokens
 from byrote.store.connect import Door
 from byrote.store.sync import Store
+
+_log = logging.getLogger("byrote.service")
 
 
 class MissingExtra(ByroteError):
@@ -78,7 +82,10 @@ def serve(
     )
     with open_url(url) as found:
         door = Door(found, name="byrote service", pooled=settings.pooled)
-        check(Store(door, chance=chance))
+        with contextlib.closing(Store(door, chance=chance)) as store:
+            check(store)
+            if not store.all(tokens.tokens()):
+                _log.warning("there is no token yet; make one: byrote token create NAME --role …")
         service = build_service(door, options, emit=emit)
         server = build_server(build_app(service, version=version("byrote")), where, service.stop)
         server.run()

@@ -14,6 +14,9 @@ from byrote.service.watch import Watch
 from byrote.store.aio import AsyncStore
 from byrote.store.connect import PLAN_GUARDS, Door
 
+DESK_GUARDS = ("enable_seqscan=off", "jit=off")
+"""Whoever counts to a limit must find what to count by an index, whatever the statistics say."""
+
 _log = logging.getLogger("byrote.service")
 
 
@@ -38,6 +41,7 @@ class Service:
         """For what must be quick: enqueueing and leases, with guarded plans."""
         self.desk = AsyncStore(
             door,
+            *DESK_GUARDS,
             f"statement_timeout={int(options.request_s * 500)}",
             chance=means.chance,
             size=max(options.connections // 2, 2),

@@ -15,5 +15,5 @@ where (%(status)s::text is null or status = %(status)s)
   and (%(tasks)s::text[] is null or task_path = any (%(tasks)s))
   and shadow is not true
   and (%(before)s::uuid is null or result_id < %(before)s::uuid)
-order by result_id desc
+order by byrote_runs.result_id desc  -- The column: the name alone would be the text above, and no index has that.
 limit %(limit)s;

@@ -11,5 +11,5 @@ where (%(queue)s::text is null or queue_name = %(queue)s)
   and (%(tasks)s::text[] is null or task_path = any (%(tasks)s))
   and shadow is not true
   and (%(before)s::timestamptz is null or (finished_at, result_id) < (%(before)s::timestamptz, %(before_id)s::uuid))
-order by finished_at desc, result_id desc
+order by finished_at desc, byrote_dead.result_id desc  -- The column, not the text above.
 limit %(limit)s;
