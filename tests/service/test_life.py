@@ -6,11 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import httpx2
+import pytest
 
 from byrote.store import queries
 from byrote.store.sync import fetch
 from tests.service.harness import Served, claim_one, enqueue_one, finish_one, problem
-from tests.support import Db
+from tests.support import Db, wait_until
 
 
 def test_a_run_is_sent_leased_and_finished(admin: httpx2.Client) -> None:
@@ -197,6 +198,17 @@ def test_a_claim_waits_without_a_connection_and_is_woken(served: Served) -> None
         found = [wait.result(15).json()["leases"][0]["run"] for wait in waits]
 
     assert sorted(found) == sorted(sent)
+
+
+def test_a_claim_whose_worker_has_hung_up_takes_nothing(served: Served) -> None:
+    asked = {"worker": "gone", "tasks": ["hello@1"], "wait_s": 30}
+    with served.client() as admin:
+        with pytest.raises(httpx2.ReadTimeout):
+            admin.post("/v1/leases", json=asked, timeout=0.5)
+        wait_until(lambda: served.service.bell.waiting == 0)
+        run = enqueue_one(admin)
+
+        assert claim_one(admin)["run"] == run
 
 
 def test_a_run_can_be_waited_for(served: Served) -> None:

@@ -117,7 +117,7 @@ def test_a_stream_can_be_of_one_run(served: Served) -> None:
 
 
 def test_a_bad_place_in_a_stream_is_refused(admin: httpx2.Client) -> None:
-    for last in ("x", "1:2:3", "1:2:3:x", "-1:2:3:4", "1:99999999999999999999:3:4"):
+    for last in ("x", "1:2", "1:2:x", "-1:2:3", "1:99999999999999999999:3"):
         problem(admin.get("/v1/stream", headers={"last-event-id": last}), 400, "bad_request")
 
 

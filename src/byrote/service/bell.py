@@ -52,8 +52,17 @@ class Bell:
     def _queues(self) -> frozenset[str]:
         return frozenset(queue for queues, _ in self._lines for queue in queues)
 
-    async def wait(self, line: Line, seconds: float, look: Callable[[], Awaitable[bool]]) -> bool:
-        """Wait in a line until rung, or for so long; `look` is asked once more before that."""
+    async def wait(
+        self,
+        line: Line,
+        seconds: float,
+        look: Callable[[], Awaitable[bool]],
+        gone: asyncio.Future[None],
+    ) -> bool:
+        """Wait in a line until rung, or for so long; `look` is asked once more before that.
+
+        Whoever has gone meanwhile looks no more: what it found would be nobody's.
+        """
         place = self._lines.setdefault(line, OrderedDict())
         rung: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         place[rung] = None
@@ -65,15 +74,15 @@ class Bell:
                     return True
             if self._closed:
                 return False
-            async with asyncio.timeout(seconds):
-                await rung
-        except TimeoutError:
-            return False
+            await asyncio.wait({rung, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             place.pop(rung, None)
             if not place and self._lines.get(line) is place:
                 del self._lines[line]
-        return await look()
+        if gone.done():
+            self.pass_on(line)  # It may have been rung for nothing.
+            return False
+        return rung.done() and await look()
 
     def ring(self, queue: str) -> None:
         """Something may be there in this queue."""

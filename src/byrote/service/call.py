@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One request on its way through a route, and what a route is."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,8 @@ class Call(msgspec.Struct, frozen=True):
     body: Any
     raw: bytes
     headers: Mapping[str, str]
+    gone: asyncio.Future[None]
+    """Done when whoever asked has hung up: what is waited for then is nobody's."""
 
     def audit(
         self, action: str, runs: Sequence[str] = (), *, subject: str | None = None, items: int = 0

@@ -5,7 +5,6 @@ import asyncio
 import contextlib
 from datetime import timedelta
 
-import msgspec
 import psycopg
 
 from byrote.core.errors import ByroteError
@@ -33,7 +32,6 @@ class Chores:
         self._store = store
         self._keyring = keyring
         self._means = means
-        self._floor = follow.Floor(0)
 
     async def run(self) -> None:
         """Do what is due, for as long as the process lives."""
@@ -55,23 +53,16 @@ class Chores:
                 await self._store.all(tokens.prune_service())
 
     async def _count(self, cursor: str | None) -> None:
+        if cursor is None:
+            [low] = await self._store.all(looking.bounds())
+            cursor = follow.written(follow.from_now(low))
+            await self._store.all(queries.bookmark(duty="stats", cursor=cursor))
         deadline = self._means.clock() + BUSY_S
         while self._means.clock() < deadline:
-            [bounds] = await self._store.all(looking.bounds())
-            if cursor is None:
-                cursor = follow.written(follow.from_now(bounds))
-                await self._store.all(queries.bookmark(duty="stats", cursor=cursor))
-            position = follow.read(cursor)
-            if self._floor.value < position.floor:
-                self._floor = follow.Floor(position.floor)
-            at = msgspec.structs.replace(position, floor=self._floor.value)
-            query = looking.count_stats(at, cursor=cursor, limit=COUNT_MAX)
+            query = looking.count_stats(follow.read(cursor), cursor=cursor, limit=COUNT_MAX)
             [(events, moved)] = await self._store.ask(query)
-            if events < COUNT_MAX:
-                self._floor.raise_by(bounds)
-                return
-            if moved is None:
-                return  # Somebody else counts.
+            if events < COUNT_MAX or moved is None:
+                return  # No more, or somebody else counts.
             cursor = moved
 
     async def note_used(self) -> None:

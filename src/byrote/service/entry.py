@@ -54,7 +54,15 @@ class Entry:
         grant = await self._service.keyring.grant(request.headers.get("authorization"))
         scope["byrote.token"] = grant.token.name
         grant.check_role(self._endpoint.roles)
-        answer = await self._answer(await self._call(request, grant))
+        call = await self._call(request, grant)
+        watch = (
+            asyncio.ensure_future(_hang_up(receive, call.gone)) if self._endpoint.waits else None
+        )
+        try:
+            answer = await self._answer(call)
+        finally:
+            if watch is not None:
+                watch.cancel()
         if not isinstance(answer, Response):
             answer = Response(_encode(answer), self._endpoint.status, media_type=JSON)
         await answer(scope, receive, send)
@@ -80,6 +88,7 @@ class Entry:
             None if self._decode is None else _decoded(self._decode, raw),
             raw,
             request.headers,
+            asyncio.get_running_loop().create_future(),
         )
 
     async def _read(self, request: Request) -> bytes:
@@ -89,13 +98,21 @@ class Entry:
         if kind != JSON or "content-encoding" in request.headers:
             raise problems.NotJson("Send plain JSON, as `Content-Type: application/json`.")
         options = self._service.options
-        if int(request.headers.get("content-length", "0")) > options.body_max:
+        length = request.headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > options.body_max:
             raise _too_large(options.body_max)
         try:
             async with asyncio.timeout(options.body_s):
                 return await _whole(request, options.body_max)
         except TimeoutError:
             raise problems.TooSlow("The body did not arrive in time.") from None
+
+
+async def _hang_up(receive: Receive, gone: asyncio.Future[None]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    if not gone.done():
+        gone.set_result(None)
 
 
 async def _whole(request: Request, limit: int) -> bytes:

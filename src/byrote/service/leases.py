@@ -59,8 +59,8 @@ async def _wait(call: Call, token: str) -> list[Leased]:
         return bool(found)
 
     deadline = clock() + min(asked.wait_s, call.service.options.wait_max_s)
-    while not call.service.stopping and (left := deadline - clock()) > 0:
-        if await bell.wait(line, left, look):
+    while not (call.service.stopping or call.gone.done()) and (left := deadline - clock()) > 0:
+        if await bell.wait(line, left, look, call.gone):
             bell.pass_on(line)
             break
     return found

@@ -142,7 +142,7 @@ async def show(call: Call) -> messages.RunView:
     run = await _run(call)
     seconds = min(wait_of(call.query.wait), call.service.options.wait_max_s)
     if seconds and not run.finished and not call.service.stopping:
-        await call.service.watch.until_ended(run.id, seconds)
+        await call.service.watch.until_ended(run.id, seconds, call.gone)
         run = await _run(call)
     return view_of(run)
 

@@ -31,13 +31,13 @@ async def events(call: Call) -> messages.EventsReply:
     run_id = call.path["id"]
     await call.check_mine(run_id)
     found = await call.service.desk.all(looking.facts(run_id))
-    return messages.EventsReply(events=[event_of(fact, floor=0) for fact in found])
+    return messages.EventsReply(events=[event_of(fact) for fact in found])
 
 
-def event_of(fact: Fact, *, floor: int) -> messages.EventView:
+def event_of(fact: Fact) -> messages.EventView:
     """A fact as others are told of it."""
     return messages.EventView(
-        id=f"{fact.xid}:{fact.seq}:{floor}:{fact.place}",
+        id=f"{fact.xid}:{fact.seq}:{fact.place}",
         at=fact.at,
         kind=fact.kind,
         run=fact.run,
@@ -72,8 +72,8 @@ async def _begin(call: Call) -> tuple[Position, tuple[str, int, int]]:
     """Where to begin, and the event that was told last."""
     last = call.headers.get("last-event-id")
     if not last:
-        [bounds] = await call.service.desk.all(looking.bounds())
-        return follow.from_now(bounds), ("", 0, 0)
+        [low] = await call.service.desk.all(looking.bounds())
+        return follow.from_now(low), ("", 0, 0)
     try:
         text, _, place = last.rpartition(":")
         position = follow.read(text)
@@ -88,20 +88,17 @@ async def _told(call: Call, position: Position, last: tuple[str, int, int]) -> A
     service = call.service
     service.streams += 1
     try:
-        floor, quiet = follow.Floor(position.floor), 0
+        quiet = 0
         yield b"retry: 1000\n\n"
         while not service.stopping:
-            [bounds] = await service.desk.all(looking.bounds())
             facts = await service.desk.all(looking.stream(position, limit=PAGE))
-            if text := _text(call, facts, last, floor.value):
+            if text := _text(call, facts, last):
                 yield text
                 quiet = 0
             if facts:
-                position = Position(facts[-1].xid, facts[-1].seq, floor.value)
+                position = Position(facts[-1].xid, facts[-1].seq)
             if len({(fact.xid, fact.seq) for fact in facts}) == PAGE:
                 continue
-            floor.raise_by(bounds)
-            position = msgspec.structs.replace(position, floor=floor.value)
             await service.watch.until_news(QUIET_S)
             quiet += 1
             if quiet % COMMENT_EVERY == 0:
@@ -110,13 +107,13 @@ async def _told(call: Call, position: Position, last: tuple[str, int, int]) -> A
         service.streams -= 1
 
 
-def _text(call: Call, facts: Sequence[Fact], last: tuple[str, int, int], floor: int) -> bytes:
+def _text(call: Call, facts: Sequence[Fact], last: tuple[str, int, int]) -> bytes:
     lines = []
     for fact in facts:
         if (fact.xid, fact.seq) == last[:2] and fact.place <= last[2]:
             continue
         if _wanted(call, fact):
-            event = event_of(fact, floor=floor)
+            event = event_of(fact)
             lines.append(
                 b"id: %b\nevent: %b\ndata: %b\n\n"
                 % (event.id.encode(), event.kind.encode(), _encode(event))

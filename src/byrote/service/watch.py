@@ -38,13 +38,13 @@ class Watch:
         """How many wait for runs to end."""
         return sum(map(len, self._runs.values()))
 
-    async def until_ended(self, run_id: str, seconds: float) -> None:
-        """Wait until a run has ended, or for so long."""
+    async def until_ended(self, run_id: str, seconds: float, gone: asyncio.Future[None]) -> None:
+        """Wait until a run has ended, or for so long, or until whoever asked has gone."""
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiters = self._runs.setdefault(run_id, set())
         waiters.add(ended)
         try:
-            await self._await(ended, seconds)
+            await self._await({ended, gone}, seconds)
         finally:
             waiters.discard(ended)
             if not waiters and self._runs.get(run_id) is waiters:
@@ -55,17 +55,14 @@ class Watch:
         news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._news.add(news)
         try:
-            await self._await(news, seconds)
+            await self._await({news}, seconds)
         finally:
             self._news.discard(news)
 
-    async def _await(self, future: asyncio.Future[None], seconds: float) -> None:
+    async def _await(self, futures: set[asyncio.Future[None]], seconds: float) -> None:
         self._wanted.set()
-        if self._closed:
-            return
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await future
+        if not self._closed:
+            await asyncio.wait(futures, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
 
     def close(self) -> None:
         """Send everybody away."""

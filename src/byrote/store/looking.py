@@ -78,18 +78,9 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class Position(msgspec.Struct, frozen=True):
-    """A place in the log of events: what lies up to it was read, and all with a seq up to floor."""
+    """A place in the log of events: what lies up to it was read."""
 
     xid: str
-    seq: int
-    floor: int
-
-
-class Bounds(msgspec.Struct, frozen=True):
-    """Where the log stands: transactions below `low` have ended, none from `high` on had begun."""
-
-    low: int
-    high: int
     seq: int
 
 
@@ -183,9 +174,9 @@ def pulse() -> Query[int]:
     return Query("pulse", {}, lambda row: int(row[0]))
 
 
-def bounds() -> Query[Bounds]:
-    """Where the log of events stands."""
-    return Query("bounds", {}, lambda row: Bounds(int(row[0]), int(row[1]), row[2]))
+def bounds() -> Query[int]:
+    """The oldest transaction that may still add to the log of events."""
+    return Query("bounds", {}, lambda row: int(row[0]))
 
 
 def stream(position: Position, *, limit: int = 100) -> Query[Fact]:
@@ -219,7 +210,7 @@ def duty(name: str) -> Query[tuple[str | None, datetime | None]]:
 
 
 def _at(position: Position) -> dict[str, Any]:
-    return {"xid": position.xid, "seq": position.seq, "floor": position.floor}
+    return {"xid": position.xid, "seq": position.seq}
 
 
 def _within(queues: Sequence[str] | None, tasks: Sequence[str] | None) -> dict[str, Any]:

@@ -26,7 +26,7 @@ revoke all on function byrote_drop_partitions(text, text, timestamptz) from publ
 revoke all on function byrote_prune_audit(interval) from public;
 
 -- byrote_enqueue: may add runs and see neither arguments nor results of any, so not of tasks with a memo.
-grant insert, select (result_id, queue_name, status, enqueued_at) on byrote_task_runs to byrote_enqueue;
+grant insert, select (result_id, queue_name, status, enqueued_at, run_after) on byrote_task_runs to byrote_enqueue;
 grant insert on byrote_events to byrote_enqueue;
 grant usage on sequence byrote_events_seq to byrote_enqueue;
 grant select on byrote_queues, byrote_schema to byrote_enqueue;
@@ -36,7 +36,7 @@ grant select (result_id) on byrote_runs to byrote_enqueue;
 -- byrote_worker: claims, finishes, and does the housekeeping.
 grant select, insert, update, delete
   on byrote_task_runs, byrote_dead, byrote_workers, byrote_steps, byrote_once, byrote_artifacts, byrote_artifact_blobs,
-    byrote_memo, byrote_watched
+    byrote_memo, byrote_watched, byrote_chain
   to byrote_worker;
 grant select, insert on byrote_archive, byrote_events, byrote_outputs, byrote_provenance, byrote_queues to byrote_worker;
 grant select, update, delete on byrote_signals to byrote_worker;

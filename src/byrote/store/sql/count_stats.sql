@@ -1,14 +1,10 @@
 -- Add events after a position to the counts by minute, and move the position, both or neither: of two that count at the
 -- same time one finds the position moved and adds nothing. Gives how many were read, and the new position.
-with bounds as materialized (
-  select pg_snapshot_xmin(pg_current_snapshot()) as low
-),
-page as materialized (
+with page as materialized (
   select event.xid, event.seq, event.at, event.kind, event.runs, event.data
   from byrote_events as event
-  where event.seq > %(floor)s
-    and (event.xid, event.seq) > (%(xid)s::text::xid8, %(seq)s::bigint)
-    and event.xid < (select low from bounds)
+  where (event.xid, event.seq) > (%(xid)s::text::xid8, %(seq)s::bigint)
+    and event.xid < pg_snapshot_xmin(pg_current_snapshot())
   order by event.xid, event.seq
   limit %(limit)s
 ),
@@ -17,7 +13,7 @@ reached as materialized (
 ),
 moved as (
   update byrote_duties as duty
-  set cursor = reached.xid::text || ':' || reached.seq || ':' || %(floor)s
+  set cursor = reached.xid::text || ':' || reached.seq
   from reached
   where duty.duty = 'stats'
     and duty.cursor is not distinct from %(cursor)s

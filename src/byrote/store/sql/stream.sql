@@ -1,17 +1,10 @@
 -- Events after a position, run by run, in the order of their transactions; those that may still get a predecessor are kept back.
--- A position is (xid, seq): a seq may become visible after a higher one. `floor` is a seq below which everything was read; it
--- spares the walk, as only seq has an index. The bounds of the snapshot come along, to raise the floor by.
-with bounds as materialized (
-  select
-    pg_snapshot_xmin(pg_current_snapshot()) as low,
-    pg_snapshot_xmax(pg_current_snapshot()) as high
-),
-page as materialized (
+-- A position is (xid, seq): a seq may become visible after a higher one. Served by byrote_events_by_xid.
+with page as materialized (
   select event.*
   from byrote_events as event
-  where event.seq > %(floor)s
-    and (event.xid, event.seq) > (%(xid)s::text::xid8, %(seq)s::bigint)
-    and event.xid < (select low from bounds)
+  where (event.xid, event.seq) > (%(xid)s::text::xid8, %(seq)s::bigint)
+    and event.xid < pg_snapshot_xmin(pg_current_snapshot())
   order by event.xid, event.seq
   limit %(limit)s
 )
