@@ -149,6 +149,7 @@ async def claimed(call: Call) -> wire.Leases:
 class _Pair(msgspec.Struct, frozen=True):
     id: str
     token: str
+    attempt: int | None = None
 
 
 async def _held[T: (wire.Held, wire.Finish, wire.Step)](call: Call, sent: Sequence[T]) -> list[T]:
