@@ -18,9 +18,9 @@ from typing import Any
 import msgspec
 import psycopg
 
-from byrote.assembly.build import build_executor
 from byrote.assembly.clock import monotonic
 from byrote.assembly.environments import environments, last_doc
+from byrote.assembly.executing import build_executor
 from byrote.assembly.identity import chance, new_id, new_token, worker_id
 from byrote.assembly.prompter import Prompter
 from byrote.assembly.settings import Settings

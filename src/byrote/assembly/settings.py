@@ -16,7 +16,7 @@ from byrote.core.duration import duration
 from byrote.core.errors import BadOption
 from byrote.core.spec import check_name
 
-SECRET = frozenset({"database_url"})
+SECRET = frozenset({"database_url", "service_token"})
 UNTOLD = SECRET | {"worker_id", "app"}
 """What a fingerprint does not depend on: secrets, and what differs for every worker."""
 
@@ -28,6 +28,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where PostgreSQL is; absent: the embedded server."""
     pooled: bool = False
     """The URL leads to a transaction pooler: no LISTEN, no prepared statements, no SET."""
+    service_url: str | None = None
+    """Where the queue service is, for the SDK."""
+    service_token: str | None = None
+    """What opens the service's door."""
     queues: Mapping[str, int] = msgspec.field(default_factory=lambda: {"default": 1})
     """Queues a worker serves and their weights: `mail=3,default`."""
     app: str | None = None

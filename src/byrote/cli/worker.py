@@ -5,12 +5,7 @@ import contextlib
 import functools
 import logging
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from queue import SimpleQueue
-from types import FrameType
 from typing import Any
 
 import click
@@ -20,15 +15,14 @@ from byrote.assembly.build import build_worker
 from byrote.assembly.clock import now
 from byrote.assembly.identity import chance
 from byrote.assembly.settings import Settings, resolve
+from byrote.assembly.signals import signals_to
 from byrote.cli.options import url_option
 from byrote.cli.probe import new_queues
 from byrote.embedded.server import open_server
 from byrote.observe.logs import Format, LogWriter, set_up_logging
-from byrote.observe.stacks import stacks
 from byrote.store.connect import Door
 from byrote.store.migrate import migrate
 from byrote.store.sync import unreachable
-from byrote.worker.worker import Worker
 
 _log = logging.getLogger("byrote.worker")
 
@@ -119,34 +113,3 @@ def _mention_new_queues(door: Door, settings: Settings) -> None:
         raise unreachable(door, error) from error
     for name in unheard:
         _log.info("queue %s is new to this database", name)
-
-
-@contextlib.contextmanager
-def signals_to(built: Worker) -> Iterator[None]:
-    """Pass signals on to the worker while it runs.
-
-    A handler interrupts the main thread anywhere, also inside the lock of the very event that a
-    stop would set; so it only drops the name into a queue, which is safe, and a thread does the
-    rest.
-    """
-    told: SimpleQueue[str | None] = SimpleQueue()
-
-    def pass_on() -> None:
-        while (name := told.get()) is not None:
-            if name == "SIGUSR1":
-                click.echo(stacks(), err=True)
-            else:
-                built.stop(name)
-
-    def hear(number: int, _frame: FrameType | None) -> None:
-        told.put(signal.Signals(number).name)
-
-    threading.Thread(target=pass_on, name="byrote-signals", daemon=True).start()
-    heard = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-    before = {number: signal.signal(number, hear) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        told.put(None)

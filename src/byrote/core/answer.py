@@ -72,6 +72,17 @@ class StepRow(msgspec.Struct, frozen=True):
     wake_at: datetime | None
 
 
+class Recorded(msgspec.Struct, frozen=True):
+    """One line of a run's ledger, as much of it as an attempt needs."""
+
+    run_id: str
+    sequence: int
+    kind: str
+    name: str
+    open: bool
+    result_json: str | None
+
+
 class Duty(msgspec.Struct, frozen=True):
     """A duty that is due and was taken."""
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
-from byrote.core.answer import Archived, Duty, Keeping, Noted, Promotion, StepRow, Swept, Walked
+from byrote.core.answer import Archived, Duty, Keeping, Noted, Promotion, Recorded, Swept, Walked
 from byrote.core.event import Event
 from byrote.core.judged import Judged
 from byrote.core.outcome import Outcome, Printing
@@ -180,7 +180,7 @@ class Roll(Protocol):
 class Ledgers(Protocol):
     """The line of a scribe."""
 
-    def load(self, leases: Sequence[Leased]) -> list[StepRow]:
+    def load(self, leases: Sequence[Leased]) -> list[Recorded]:
         """The ledgers of these runs, each in order."""
 
     def note(self, steps: Sequence[Mapping[str, Any]]) -> list[Noted]:

@@ -10,7 +10,8 @@ from django.conf import settings as site
 
 from byrote.assembly.build import build_worker
 from byrote.assembly.settings import Settings, resolve
-from byrote.cli.worker import signals_to, start_log
+from byrote.assembly.signals import signals_to
+from byrote.cli.worker import start_log
 from byrote.cli.worker import worker as plain_worker
 from byrote.core.answer import Stranger
 from byrote.core.errors import BadOption

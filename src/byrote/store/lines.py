@@ -16,7 +16,7 @@ from byrote.core.answer import (
     Keeping,
     Noted,
     Promotion,
-    StepRow,
+    Recorded,
     Stranger,
     Swept,
     Walked,
@@ -257,9 +257,13 @@ class RollLine(_OnLink):
 class LedgerLine(_OnLink):
     """Reads and writes ledgers. Both statements may run twice without harm."""
 
-    def load(self, leases: Sequence[Leased]) -> list[StepRow]:
+    def load(self, leases: Sequence[Leased]) -> list[Recorded]:
         """The ledgers of these runs, each in order."""
-        return self._link.run(queries.steps([lease.id for lease in leases]))
+        rows = self._link.run(queries.steps([lease.id for lease in leases]))
+        return [
+            Recorded(row.run_id, row.sequence, row.kind, row.name, row.open, row.result_json)
+            for row in rows
+        ]
 
     def note(self, steps: Sequence[Mapping[str, Any]]) -> list[Noted]:
         """Write steps under their leases; what is missing from the answer was lost."""

@@ -112,7 +112,8 @@ class Claimer:
             if self._options.drain and self._dry():
                 return
             self._say_idle(idle=True)
-            self._wait(self._next_look(looks))
+            # One that drains looks again as soon as something has ended: it may have been the last.
+            self._wait(self._next_look(looks), for_room=self._options.drain)
             looks += 1
 
     def _room(self) -> Room:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from queue import Empty
 from typing import Any
 
-from byrote.core.answer import Noted, StepRow
+from byrote.core.answer import Noted, Recorded
 from byrote.core.errors import StoreRefused
 from byrote.core.ports import Ask, Asks, Ledgers
 
@@ -84,7 +84,7 @@ class Scribe:
             asks[0].answer(False, said)
 
     def _load(self, asks: Sequence[Ask]) -> list[list[Any]]:
-        ledgers: dict[str, list[StepRow]] = {ask.run.id: [] for ask in asks}
+        ledgers: dict[str, list[Recorded]] = {ask.run.id: [] for ask in asks}
         for row in self._ledgers.load([ask.run for ask in asks]):
             ledgers[row.run_id].append(row)
         return [

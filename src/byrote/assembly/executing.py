@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""Puts together what executes a worker's runs; whoever keeps the runs is no concern of it."""
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from byrote.assembly.clock import monotonic
+from byrote.assembly.once import once
+from byrote.assembly.settings import Settings, fingerprint
+from byrote.core.command import Container
+from byrote.core.ports import Asks, Emit, Executor
+from byrote.core.provenance import Provenance, provenance_of
+from byrote.executors.alone import Alone
+from byrote.executors.checkout import Checkout
+from byrote.executors.command import CommandOptions, Commands
+from byrote.executors.desk import Replay
+from byrote.executors.hand_options import HandOptions
+from byrote.executors.hands import Hands
+from byrote.executors.inline import Inline
+from byrote.executors.loading import ignores, load_app, path_of
+from byrote.executors.surroundings import measure, memos_of
+from byrote.executors.switch import Switch
+from byrote.observe.logs import Format
+
+
+class Built(NamedTuple):
+    """What executes, and what it can say of the app once it has started."""
+
+    executor: Executor
+    url: Callable[[], str | None]
+    """The database the app names."""
+    ignores: Callable[[], Mapping[str, Sequence[str]]]
+    """Task by task, what of its results does not count in a replay."""
+    pool: Hands | None = None
+    """The hands, where there are any."""
+
+
+def build_executor(
+    app: Any,
+    settings: Settings,
+    name: str,
+    *,
+    emit: Emit,
+    hands: int,
+    asks: Asks,
+    replay: Replay | None = None,
+    told: Settings | None = None,
+) -> Built:
+    """The executor for the app at `module:name`, or for an app that is here already.
+
+    `replay` says how steps are answered where every run is a replay, `told` which settings
+    provenance speaks of when these are not what somebody has set.
+    """
+    said = about(told or settings)
+    options = CommandOptions(
+        concurrency=hands or os.cpu_count() or 1,
+        python=settings.python_path or sys.executable,
+        app=app if isinstance(app, str) else path_of(app),
+        payload=settings.payload_mode,
+    )
+    # A replay's commands do without: they would add to the ledger they are to be compared with.
+    heard = asks if replay is None else None
+    commands = Commands(options, worker=name, clock=monotonic, about=said, asks=heard)
+    match settings.executor:
+        case "hand":
+            wanted = _hand_options(app, settings, hands=hands, replay=replay)
+            pool = Hands(wanted, worker=name, clock=monotonic, emit=emit, asks=asks, about=said)
+            switch = Switch(pool, commands, lambda: pool.commands, lambda: pool.surroundings)
+            return Built(switch, lambda: pool.url, lambda: pool.ignores, pool)
+        case "inline":
+            checkout = Checkout(Path.cwd())
+            loaded = load_app(app) if isinstance(app, str) else app
+            found = measure(loaded.registry, checkout)
+            doc = {**found, "worker": said, "executor": "inline"}
+            executed = provenance_of(doc, memos_of(loaded.registry))
+            inline = _inline(loaded, settings, name, provenance=executed, asks=asks)
+            inline.replay = replay
+            switch = Switch(inline, commands, lambda: loaded.registry.commands, lambda: found)
+            return Built(switch, lambda: inline.url, lambda: ignores(loaded.registry))
+        case chosen:
+            alone = Alone(commands, options, Container() if chosen == "container" else None)
+            return Built(alone, lambda: alone.url, lambda: alone.ignores)
+
+
+def about(settings: Settings) -> dict[str, Any]:
+    """What provenance says of the worker itself."""
+    return {
+        "byrote": version("byrote"),
+        "python": platform.python_version(),
+        "settings": fingerprint(settings),
+    }
+
+
+def _inline(
+    app: Any, settings: Settings, name: str, *, provenance: Provenance, asks: Asks
+) -> Inline:
+    return Inline(
+        app.registry,
+        concurrency=settings.concurrency,
+        threads=settings.threads,
+        worker=name,
+        clock=monotonic,
+        url=app.url,
+        asks=asks,
+        once=once,
+        provenance=provenance,
+        deterministic=settings.deterministic,
+    )
+
+
+def _hand_options(
+    app: str, settings: Settings, *, hands: int, replay: Replay | None
+) -> HandOptions:
+    return HandOptions(
+        app=app,
+        hands=hands,
+        concurrency=settings.concurrency,
+        threads=settings.threads,
+        max_tasks=settings.max_tasks,
+        max_rss=settings.max_rss,
+        python=settings.python_path or sys.executable,
+        log_format=log_form(settings),
+        log_level=settings.log_level,
+        deterministic=settings.deterministic,
+        replay=replay,
+    )
+
+
+def log_form(settings: Settings) -> Format:
+    """Text on a terminal and JSON otherwise, unless it is set."""
+    if settings.log_format == "auto":
+        return "text" if sys.stderr.isatty() else "json"
+    return settings.log_format

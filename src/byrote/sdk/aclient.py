@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""A client for async code: runs the scripts of `calls.py` on the caller's event loop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import wraps
+from typing import Any, Self
+
+import httpx2
+
+from byrote.sdk import calls
+from byrote.sdk.call import Answer, Lost, Pause, Program, Send
+from byrote.sdk.doorway import Doorway, answer_of, lost_of
+from byrote.sdk.stream import Stream
+from byrote.wire.messages import EventView
+
+
+class Verb[**P, T]:
+    """A verb of `calls.py` as a method that does it when awaited."""
+
+    def __init__(self, make: Callable[P, Program[T]]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __get__(
+        self, client: "AsyncClient", _owner: type["AsyncClient"]
+    ) -> Callable[P, Awaitable[T]]:
+        @wraps(self._make)
+        def verb(*args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+            return client.run(self._make(*args, **kwargs))
+
+        return verb
+
+
+class AsyncClient:
+    """Speaks to a queue service; connections are kept and reused on one event loop."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        timeout: float = 10.0,
+        verify: Any = True,
+    ) -> None:
+        self._door = Doorway.find(url, token)
+        self._terms = self._door.terms(timeout)
+        self._http = httpx2.AsyncClient(**self._door.options(verify))
+
+    enqueue = Verb(calls.enqueue)
+    enqueue_many = Verb(calls.enqueue_many)
+    get = Verb(calls.get)
+    wait = Verb(calls.wait)
+    result = Verb(calls.result)
+    runs = Verb(calls.runs)
+    cancel = Verb(calls.cancel)
+    cancel_many = Verb(calls.cancel_many)
+    retry = Verb(calls.retry)
+    retry_many = Verb(calls.retry_many)
+    replay = Verb(calls.replay)
+    signal = Verb(calls.signal)
+    events = Verb(calls.events)
+    dead = Verb(calls.dead)
+    requeue = Verb(calls.requeue)
+    delete = Verb(calls.delete)
+    queues = Verb(calls.queues)
+    pause = Verb(calls.pause)
+    resume = Verb(calls.resume)
+    stats = Verb(calls.stats)
+    workers = Verb(calls.workers)
+    whoami = Verb(calls.whoami)
+
+    async def run[T](self, program: Program[T]) -> T:
+        """Do what a script says, and give what it returns."""
+        script = program(self._terms)
+        heard: Answer | Lost | None = None
+        while True:
+            try:
+                todo = script.send(heard)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+            heard = await self._do(todo)
+
+    async def _do(self, todo: Send | Pause) -> Answer | Lost | None:
+        if isinstance(todo, Pause):
+            await asyncio.sleep(todo.seconds)
+            return None
+        try:
+            return answer_of(await self._http.send(self._door.request(self._http, todo)))
+        except httpx2.TransportError as error:
+            return lost_of(error)
+
+    async def stream(
+        self, *, queue: str | None = None, run: str | None = None, after: str | None = None
+    ) -> AsyncIterator[EventView]:
+        """Facts as they happen, for ever, or until you stop; a broken stream is resumed."""
+        stream = Stream(self._terms, queue=queue, run=run, after=after)
+        while True:
+            try:
+                answer = await self._http.send(stream.request(self._http), stream=True)
+                try:
+                    if answer.status_code >= 300:
+                        await answer.aread()
+                    stream.opened(answer)
+                    async for piece in answer.aiter_bytes():
+                        for event in stream.feed(piece):
+                            yield event
+                finally:
+                    await answer.aclose()
+                stream.ended(None)
+            except httpx2.TransportError as error:
+                stream.ended(error)
+            await asyncio.sleep(stream.pause_s)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""A client for code that waits: runs the scripts of `calls.py` in the caller's thread."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, Self
+
+import httpx2
+
+from byrote.sdk import calls
+from byrote.sdk.call import Answer, Lost, Pause, Program, Send
+from byrote.sdk.doorway import Doorway, answer_of, lost_of
+from byrote.sdk.stream import Stream
+from byrote.wire.messages import EventView
+
+
+class Verb[**P, T]:
+    """A verb of `calls.py` as a method that does it."""
+
+    def __init__(self, make: Callable[P, Program[T]]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __get__(self, client: "Client", _owner: type["Client"]) -> Callable[P, T]:
+        @wraps(self._make)
+        def verb(*args: P.args, **kwargs: P.kwargs) -> T:
+            return client.run(self._make(*args, **kwargs))
+
+        return verb
+
+
+class Client:
+    """Speaks to a queue service; connections are kept and reused, threads may share it."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        timeout: float = 10.0,
+        verify: Any = True,
+    ) -> None:
+        self._door = Doorway.find(url, token)
+        self._terms = self._door.terms(timeout)
+        self._http = httpx2.Client(**self._door.options(verify))
+
+    enqueue = Verb(calls.enqueue)
+    enqueue_many = Verb(calls.enqueue_many)
+    get = Verb(calls.get)
+    wait = Verb(calls.wait)
+    result = Verb(calls.result)
+    runs = Verb(calls.runs)
+    cancel = Verb(calls.cancel)
+    cancel_many = Verb(calls.cancel_many)
+    retry = Verb(calls.retry)
+    retry_many = Verb(calls.retry_many)
+    replay = Verb(calls.replay)
+    signal = Verb(calls.signal)
+    events = Verb(calls.events)
+    dead = Verb(calls.dead)
+    requeue = Verb(calls.requeue)
+    delete = Verb(calls.delete)
+    queues = Verb(calls.queues)
+    pause = Verb(calls.pause)
+    resume = Verb(calls.resume)
+    stats = Verb(calls.stats)
+    workers = Verb(calls.workers)
+    whoami = Verb(calls.whoami)
+
+    def run[T](self, program: Program[T]) -> T:
+        """Do what a script says, and give what it returns."""
+        script = program(self._terms)
+        heard: Answer | Lost | None = None
+        while True:
+            try:
+                todo = script.send(heard)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+            heard = self._do(todo)
+
+    def _do(self, todo: Send | Pause) -> Answer | Lost | None:
+        if isinstance(todo, Pause):
+            threading.Event().wait(todo.seconds)
+            return None
+        try:
+            return answer_of(self._http.send(self._door.request(self._http, todo)))
+        except httpx2.TransportError as error:
+            return lost_of(error)
+
+    def stream(
+        self, *, queue: str | None = None, run: str | None = None, after: str | None = None
+    ) -> Iterator[EventView]:
+        """Facts as they happen, for ever, or until you stop; a broken stream is resumed."""
+        stream = Stream(self._terms, queue=queue, run=run, after=after)
+        while True:
+            try:
+                answer = self._http.send(stream.request(self._http), stream=True)
+                with contextlib.closing(answer):
+                    if answer.status_code >= 300:
+                        answer.read()
+                    stream.opened(answer)
+                    for piece in answer.iter_bytes():
+                        yield from stream.feed(piece)
+                stream.ended(None)
+            except httpx2.TransportError as error:
+                stream.ended(error)
+            threading.Event().wait(stream.pause_s)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()

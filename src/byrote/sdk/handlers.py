@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""The registry of a worker's handlers, by the name and version of the tasks they handle."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Any, Protocol
+
+import msgspec
+
+from byrote.core.errors import BadOption, Fatal
+from byrote.core.spec import Delivery
+from byrote.core.task import Registry, Task, make_task
+from byrote.executors.context import Context
+
+type Around = Callable[[Context], AbstractContextManager[Any]]
+"""What is entered before a handler is called and left when it is through, whatever happens."""
+
+
+class Handler(Protocol):
+    """An object that handles a kind of task; `handle` may be async."""
+
+    def handle(self, ctx: Context, payload: Any, /) -> Any:
+        """Do the work; what it returns is the run's result."""
+
+
+type Handling = Callable[[Context, Any], Any] | Handler
+
+
+class Handlers:
+    """Handlers by task; a worker finds them at `module:name`.
+
+    A handler that returns has succeeded. It raises RetryLater to be tried again, Fatal to send its
+    run to the dead letters, Snooze to step aside; whatever else it raises is judged by the run's
+    policy. Runs may be executed more than once: handlers must be idempotent.
+    """
+
+    url: str | None = None
+    """No database: a worker of the service has none."""
+
+    def __init__(self, *, around: Sequence[Around] = ()) -> None:
+        self.registry = Registry()
+        self._around = tuple(around)
+
+    def handle[H: Handling](self, task: str, *, version: int = 1) -> Callable[[H], H]:
+        """Decorate a `handle(ctx, payload)` function, or add an object that has such a method."""
+
+        def add(handler: H) -> H:
+            self._add(_handling(handler), name=task, version=version)
+            return handler
+
+        return add
+
+    def task[F: Callable[..., Any]](
+        self, *, name: str | None = None, version: int = 1
+    ) -> Callable[[F], F]:
+        """Decorate a plain function; it is called with the run's args and kwargs."""
+
+        def add(function: F) -> F:
+            self._add(function, name=name, version=version)
+            return function
+
+        return add
+
+    def _add(self, function: Callable[..., Any], *, name: str | None, version: int) -> None:
+        task = make_task(function, name=name, version=version, delivery=Delivery())
+        self.registry.add(_surrounded(task, self._around) if self._around else task)
+
+
+def _handling(handler: Handling) -> Callable[..., Any]:
+    """A function of context, args and kwargs that calls the handler with the payload in them."""
+    method = getattr(handler, "handle", handler)
+    if not callable(method):
+        raise BadOption(f"{handler!r} is no handler: it has no `handle(ctx, payload)`.")
+    called = method if method is not handler else handler
+
+    @wraps(called)
+    def call(ctx: Context, /, *args: Any, **kwargs: Any) -> Any:
+        return called(ctx, payload_of(args, kwargs))
+
+    @wraps(called)
+    async def acall(ctx: Context, /, *args: Any, **kwargs: Any) -> Any:
+        return await called(ctx, payload_of(args, kwargs))
+
+    made = acall if inspect.iscoroutinefunction(called) else call
+    # The signature is ours, whatever the handler calls its parameters.
+    del made.__wrapped__
+    return made
+
+
+def payload_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The one value a run was sent with: its only argument, or its named arguments together."""
+    if len(args) == 1 and not kwargs:
+        return args[0]
+    if args:
+        raise Fatal("This task takes one payload; it was sent several arguments.")
+    return dict(kwargs) or None
+
+
+def _surrounded(task: Task, around: Sequence[Around]) -> Task:
+    """The task with everything that is to happen around it."""
+    function = task.function
+
+    def sync(ctx: Context, /, *args: Any, **kwargs: Any) -> Any:
+        with _entered(around, ctx):
+            return function(*((ctx,) if task.takes_context else ()), *args, **kwargs)
+
+    async def later(ctx: Context, /, *args: Any, **kwargs: Any) -> Any:
+        with _entered(around, ctx):
+            return await function(*((ctx,) if task.takes_context else ()), *args, **kwargs)
+
+    made = wraps(function)(later if task.is_async else sync)
+    return msgspec.structs.replace(task, function=made, takes_context=True)
+
+
+def _entered(around: Sequence[Around], ctx: Context) -> AbstractContextManager[Any]:
+    if len(around) == 1:
+        return around[0](ctx)
+    from contextlib import ExitStack  # noqa: PLC0415 -- rarely more than one.
+
+    stack = ExitStack()
+    for enter in around:
+        stack.enter_context(enter(ctx))
+    return stack

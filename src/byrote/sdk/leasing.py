@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: MIT
+"""What a worker says to the service, as calls; all of it is safe to say twice."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from byrote.core.answer import Noted, Recorded
+from byrote.core.judged import LETTERS, Judged
+from byrote.core.outcome import Disrupted, Failed, Outcome, Succeeded
+from byrote.core.policy import (
+    Cancel,
+    Fail,
+    Release,
+    RetryIn,
+    Salvage,
+    SnoozeFor,
+    Succeed,
+    Verdict,
+)
+from byrote.core.ports import Wanted
+from byrote.core.run import Leased
+from byrote.sdk.call import Call
+from byrote.wire.leases import (
+    FinishReply,
+    Known,
+    Lease,
+    Leases,
+    LedgersReply,
+    ProvenanceReply,
+    RenewReply,
+    StepsReply,
+    UnfinishedReply,
+)
+
+_encode = msgspec.json.encode
+
+WORDS: Mapping[type, str] = {
+    Succeed: "succeed",
+    RetryIn: "retry",
+    Fail: "fail",
+    Cancel: "cancel",
+    SnoozeFor: "snooze",
+    Release: "release",
+    Salvage: "salvage",
+}
+HEARD: Mapping[str, str] = {
+    "succeeded": "S",
+    "retried": "R",
+    "failed": "F",
+    "cancelled": "C",
+    "snoozed": "Z",
+    "released": "L",
+    "salvaged": "X",
+}
+_SUCCEED = {"kind": "succeed"}
+
+_leases = msgspec.json.Decoder(Leases).decode
+_renewed = msgspec.json.Decoder(RenewReply).decode
+_finished = msgspec.json.Decoder(FinishReply).decode
+_noted = msgspec.json.Decoder(StepsReply).decode
+_lines = msgspec.json.Decoder(LedgersReply).decode
+_known = msgspec.json.Decoder(Known).decode
+_number = msgspec.json.Decoder(ProvenanceReply).decode
+_unfinished = msgspec.json.Decoder(UnfinishedReply).decode
+
+
+def claim(wanted: Wanted, *, wait_s: float = 0.0) -> Call[list[Leased]]:
+    """Lease what is wanted; the service waits so long for something to lease."""
+    body: dict[str, Any] = {
+        "worker": wanted.worker,
+        "tasks": wanted.tasks,
+        "queues": wanted.quotas,
+        "lease_for_s": wanted.lease_for.total_seconds(),
+        "token": wanted.token,
+    }
+    if wait_s > 0:
+        body["wait_s"] = wait_s
+    if wanted.floors:
+        body["floors"] = wanted.floors
+    return Call("POST", "/v1/leases", _reader(wanted), body=_encode(body), wait_s=wait_s)
+
+
+def claimed(wanted: Wanted) -> Call[list[Leased]]:
+    """What a claim whose answer was lost had leased."""
+    path = f"/v1/leases/{wanted.token}"
+    return Call("GET", path, _reader(wanted), query={"worker": wanted.worker})
+
+
+def _reader(wanted: Wanted) -> Callable[[bytes], list[Leased]]:
+    def read(body: bytes) -> list[Leased]:
+        return [leased_of(lease, wanted) for lease in _leases(body).leases]
+
+    return read
+
+
+def leased_of(lease: Lease, wanted: Wanted) -> Leased:
+    """A lease as the worker's parts know it."""
+    return Leased(
+        lease.run,
+        lease.queue,
+        lease.task,
+        lease.version,
+        bytes(lease.spec).decode(),
+        lease.attempt,
+        lease.charged,
+        lease.losses,
+        lease.max_attempts,
+        lease.timeout_ms,
+        None if lease.retry is None else bytes(lease.retry).decode(),
+        None if lease.labels is None else bytes(lease.labels).decode(),
+        lease.traceparent,
+        bytes.fromhex(lease.spec_hash),
+        lease.rank,
+        lease.age_us,
+        lease.as_of_us,
+        lease.token,
+        wanted.deadline,
+        wanted.claimed_at,
+    )
+
+
+def renew(leases: Sequence[Leased], *, lease_for: timedelta) -> Call[dict[str, bool]]:
+    """Extend leases: ids still held, and whether their cancellation is wanted."""
+    body = {"leases": _held(leases), "lease_for_s": lease_for.total_seconds()}
+    return Call(
+        "POST",
+        "/v1/leases/renew",
+        lambda said: {row.run: row.cancel for row in _renewed(said).renewed},
+        body=_encode(body),
+    )
+
+
+def _held(leases: Sequence[Leased]) -> list[dict[str, str]]:
+    return [{"run": lease.id, "token": lease.token} for lease in leases]
+
+
+def finish(judged: Sequence[Judged]) -> Call[dict[str, str]]:
+    """Settle attempts: the ids accepted, and as which letter."""
+
+    def read(body: bytes) -> dict[str, str]:
+        # `already`: an earlier copy of this word was heard, and it said the same.
+        own = {run.id: LETTERS[type(verdict)] for run, _, verdict in judged}
+        return {row.run: HEARD.get(row.heard, own[row.run]) for row in _finished(body).accepted}
+
+    body = _encode([finish_of(*entry) for entry in judged])
+    return Call("POST", "/v1/leases/finish", read, body=body)
+
+
+def finish_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
+    """A judged attempt as the wire has it (`byrote.wire.leases.Finish`)."""
+    said: dict[str, Any] = {"run": run.id, "token": run.token}
+    if type(outcome) is Succeeded:
+        said["result"], said["verdict"] = msgspec.Raw(outcome.text.encode()), _SUCCEED
+    else:
+        said |= _trouble_of(outcome, verdict)
+    if outcome.output is not None:
+        said["output"] = outcome.output
+    if outcome.usage is not None:
+        said["usage"] = outcome.usage
+    if run.provenance is not None:
+        said["provenance"] = run.provenance.id
+    return said
+
+
+def _trouble_of(outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
+    word: dict[str, Any] = {"kind": WORDS[type(verdict)]}
+    said: dict[str, Any] = {"verdict": word}
+    if isinstance(verdict, RetryIn | SnoozeFor):
+        word["delay_us"] = verdict.delay // timedelta(microseconds=1)
+    match outcome:
+        case Failed(fault=fault) | Disrupted(fault=fault):
+            error = msgspec.to_builtins(fault)
+            for name in ("attempt", "worker"):
+                error.pop(name, None)
+            said["error"] = error | ({"disrupted": True} if type(outcome) is Disrupted else {})
+    match verdict:
+        case SnoozeFor(delay=delay, wait=wait, event=event):
+            said["snooze"] = {"after": delay.total_seconds(), "wait": wait, "event": event}
+        case Cancel():
+            said["cancelled"] = True
+        case Release():
+            said["released"] = True
+    return said
+
+
+def number(digest: str, doc: str) -> Call[int]:
+    """The number of an environment that executes attempts."""
+    body = _encode({"digest": digest, "doc": msgspec.Raw(doc.encode())})
+    return Call("POST", "/v1/provenance", lambda said: _number(said).id, body=body)
+
+
+def register(description: Mapping[str, Any]) -> Call[bool]:
+    """Announce a worker."""
+    return Call("POST", "/v1/workers", lambda _said: True, body=_encode(description))
+
+
+def heartbeat(worker: str, load: Mapping[str, Any]) -> Call[bool]:
+    """Say that a worker lives; False when it is not on the list."""
+    path = f"/v1/workers/{quote(worker, safe='')}/heartbeat"
+    return Call("POST", path, lambda said: _known(said).known, body=_encode(load))
+
+
+def deregister(worker: str) -> Call[bool]:
+    """Take a worker off the list."""
+    return Call("DELETE", f"/v1/workers/{quote(worker, safe='')}", lambda _said: True)
+
+
+def unfinished(*, queues: Sequence[str], tasks: Sequence[str]) -> Call[bool]:
+    """Whether anything in these queues is due."""
+    body = _encode({"queues": queues, "tasks": tasks})
+    return Call(
+        "POST", "/v1/leases/unfinished", lambda said: _unfinished(said).unfinished, body=body
+    )
+
+
+def ledgers(leases: Sequence[Leased]) -> Call[list[Recorded]]:
+    """The ledgers of these runs, each in order."""
+
+    def read(said: bytes) -> list[Recorded]:
+        return [
+            Recorded(line.run, line.sequence, line.kind, line.name, line.open, _text(line.result))
+            for line in _lines(said).lines
+        ]
+
+    return Call("POST", "/v1/leases/ledgers", read, body=_encode({"leases": _held(leases)}))
+
+
+def note(steps: Sequence[Mapping[str, Any]]) -> Call[list[Noted]]:
+    """Write steps under their leases; what is missing from the answer was lost."""
+
+    def read(said: bytes) -> list[Noted]:
+        return [
+            Noted(step.run, step.sequence, step.open, _text(step.result), step.left_us)
+            for step in _noted(said).steps
+        ]
+
+    body = _encode({"steps": [_step(step) for step in steps]})
+    return Call("POST", "/v1/leases/steps", read, body=body)
+
+
+def _step(step: Mapping[str, Any]) -> dict[str, Any]:
+    said = {name: step[name] for name in ("token", "sequence", "kind", "name")}
+    said["run"] = step["id"]
+    if step.get("result") is not None:
+        said["result"] = msgspec.Raw(step["result"].encode())
+    if step.get("delay_us") is not None:
+        said["delay_us"] = step["delay_us"]
+    return said
+
+
+def _text(raw: msgspec.Raw | None) -> str | None:
+    return None if raw is None else bytes(raw).decode()

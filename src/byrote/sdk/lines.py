@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: MIT
+"""The store of a worker that has a service: the same verbs as `byrote.store.lines`, over HTTP.
+
+Every part has a connection of its own. All calls are safe to repeat: a finish by its lease's
+token, a claim by asking for its token when its answer was lost. They are repeated for as long as
+the worker lives. Housekeeping is the service's affair.
+"""
+
+import os
+import select
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import httpx2
+
+from byrote.core.answer import Keeping, Noted, Recorded
+from byrote.core.errors import BadOption, ServiceUnreachable, StoreRefused
+from byrote.core.judged import Judged
+from byrote.core.ports import Duties, Line, Wanted
+from byrote.core.run import Leased
+from byrote.sdk import calls, leasing
+from byrote.sdk.call import Answer, Call, Lost, Send, pause_before
+from byrote.sdk.doorway import Doorway, answer_of, lost_of
+from byrote.wire.problems import PASSING, Refused, error_of
+
+ANSWER_S = 15.0
+"""How long an answer may take, besides what the service was asked to wait."""
+WAIT_MAX_S = 50.0
+ROLES = frozenset({"work", "admin"})
+
+
+class Interrupted(Exception):
+    """The connection broke under a request: whether it took effect is unknown."""
+
+
+class Wire:
+    """One part's connection to the service."""
+
+    def __init__(self, door: Doorway, line: Line, verify: Any) -> None:
+        self._door = door
+        self._line = line
+        self._verify = verify
+        self._http: httpx2.Client | None = None
+        self._troubled = False
+
+    def run[T](self, call: Call[T]) -> T:
+        """Ask until there is an answer, or the worker has stopped."""
+        while True:
+            try:
+                return self.ask(call)
+            except Interrupted:
+                continue
+
+    def ask[T](self, call: Call[T]) -> T:
+        """Ask; Interrupted when the request may have arrived and the answer was lost."""
+        tries = 1
+        while True:
+            heard = self._send(call)
+            if isinstance(heard, Answer) and heard.status < 300:
+                self._well()
+                return call.read(heard.body)
+            self._complain(heard, tries)
+            if isinstance(heard, Lost) and heard.sent:
+                raise Interrupted
+            if isinstance(heard, Answer) and heard.status >= 500:
+                # It, or something before it, broke under the request.
+                raise Interrupted
+            tries += 1
+
+    def once[T](self, call: Call[T]) -> T:
+        """Ask a single time, and raise what is in the way."""
+        heard = self._send(call)
+        if isinstance(heard, Lost):
+            raise ServiceUnreachable(
+                f"The service at {self._door.place} did not answer: {heard.why}"
+            )
+        if heard.status >= 300:
+            raise error_of(heard.status, heard.body)
+        return call.read(heard.body)
+
+    def _send(self, call: Call[Any]) -> Answer | Lost:
+        if self._http is None:
+            self._http = httpx2.Client(**self._door.options(self._verify))
+        request = self._door.request(self._http, Send(call, {}, ANSWER_S + call.wait_s))
+        try:
+            return answer_of(self._http.send(request))
+        except httpx2.TransportError as error:
+            return lost_of(error)
+
+    def _complain(self, heard: Answer | Lost, tries: int) -> None:
+        """Say what is wrong and wait a while; raises when waiting will not help."""
+        if isinstance(heard, Lost):
+            why = heard.why
+        else:
+            refused = error_of(heard.status, heard.body)
+            if refused.code not in PASSING:
+                raise StoreRefused(f"The service refused: {_said(refused)}") from refused
+            why = str(refused)
+        self._troubled = True
+        self._line.notice(self._line.purpose, why)
+        if self._line.stopped(pause_before(tries, heard, self._line.chance)):
+            raise self._unreachable(why)
+
+    def _unreachable(self, why: str) -> ServiceUnreachable:
+        return ServiceUnreachable(f"The service at {self._door.place} did not answer: {why}")
+
+    def _well(self) -> None:
+        if self._troubled:
+            self._troubled = False
+            self._line.notice(self._line.purpose, None)
+
+    def drop(self) -> None:
+        """Close the connection; the next request opens another."""
+        if self._http is not None:
+            self._http.close()
+        self._http = None
+
+
+def _said(refused: Refused) -> str:
+    where = "; ".join(f"{error.path}: {error.message}" for error in refused.errors[:3])
+    return f"{refused} {where}".strip()[:300]
+
+
+class ServiceLines:
+    """A worker's store behind a service."""
+
+    def __init__(self, door: Doorway, *, verify: Any = True) -> None:
+        self._door = door
+        self._verify = verify
+
+    def check(self) -> None:
+        """Raise unless the service answers and lets this token work."""
+        line = Line("check", lambda _s: True, lambda _what, _error: None, lambda: 0.0)
+        wire = self._wire(line)
+        try:
+            who = wire.once(calls.whoami())
+        finally:
+            wire.drop()
+        if who.role not in ROLES:
+            raise BadOption(
+                f"The token {who.name!r} has the role {who.role!r}; a worker needs `work`."
+            )
+
+    def leases(self, line: Line, *, on_cancel: Callable[[], None]) -> "LeaseWire":  # noqa: ARG002 -- cancellations come with renewals.
+        """A claimer's line."""
+        return LeaseWire(self._wire(line))
+
+    def verdicts(self, line: Line) -> "VerdictWire":
+        """A recorder's line."""
+        return VerdictWire(self._wire(line))
+
+    def roll(self, line: Line) -> "RollWire":
+        """A keeper's line."""
+        return RollWire(self._wire(line))
+
+    def ledgers(self, line: Line) -> "LedgerWire":
+        """A scribe's line."""
+        return LedgerWire(self._wire(line))
+
+    def shelf(self, line: Line) -> "ShelfWire":
+        """A line for artifacts."""
+        return ShelfWire(self._wire(line))
+
+    def duties(self, line: Line) -> Duties | None:  # noqa: ARG002 -- there are none.
+        """None: the service keeps house itself."""
+        return None
+
+    def _wire(self, line: Line) -> Wire:
+        return Wire(self._door, line, self._verify)
+
+
+class _OnWire:
+    """Something that has a connection of its own."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def close(self) -> None:
+        """Close the connection; the next verb opens another."""
+        self._wire.drop()
+
+
+class LeaseWire(_OnWire):
+    """Claims; when there is nothing to claim, the next claim waits at the service.
+
+    So the worker hears of work at once without asking often. A claim that waits is not called
+    back when room is made: it answers as soon as there is work, whatever room it was sent for.
+    """
+
+    listening = True
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire)
+        self._patience_s = 0.0
+
+    def claim(self, wanted: Wanted) -> list[Leased] | None:
+        """Lease what is wanted; None when the answer was lost and nothing had come of it."""
+        patience, self._patience_s = self._patience_s, 0.0
+        try:
+            return self._wire.ask(leasing.claim(wanted, wait_s=patience))
+        except Interrupted:
+            return self._wire.run(leasing.claimed(wanted)) or None
+
+    def idle(self, *, worker: str, idle: bool) -> None:
+        """Nothing to do: a claim that waits has said it."""
+
+    def rest(self, wake: int, seconds: float, *, for_room: bool = False) -> None:
+        """Wait for room here; wait for work at the service, with the next claim."""
+        if not for_room:
+            self._patience_s = min(seconds, WAIT_MAX_S)
+            seconds = 0
+        poll = select.poll()
+        poll.register(wake, select.POLLIN)
+        if poll.poll(seconds * 1000):
+            os.eventfd_read(wake)
+
+    def unfinished(self, *, queues: Sequence[str], tasks: Sequence[str]) -> bool:
+        """Whether anything in these queues is due."""
+        return self._wire.run(leasing.unfinished(queues=queues, tasks=tasks))
+
+
+class VerdictWire(_OnWire):
+    """Settles attempts."""
+
+    def finish(self, judged: Sequence[Judged]) -> dict[str, str]:
+        """The ids that were accepted, and as what."""
+        for run, _, _ in judged:
+            found = run.provenance
+            if found is not None and found.id is None:
+                found.id = self._wire.run(leasing.number(found.digest, found.text))
+        return self._wire.run(leasing.finish(judged))
+
+
+class RollWire(_OnWire):
+    """Keeps leases, and a worker's line in the list."""
+
+    def register(self, description: Mapping[str, Any]) -> None:
+        """Announce a worker."""
+        self._wire.run(leasing.register(description))
+
+    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
+        """Say that a worker lives; False when it is not on the list."""
+        return self._wire.run(leasing.heartbeat(worker, load))
+
+    def deregister(self, worker: str) -> None:
+        """Take a worker off the list."""
+        self._wire.run(leasing.deregister(worker))
+
+    def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> dict[str, bool]:
+        """Extend leases: ids still held, and whether their cancellation is wanted."""
+        return self._wire.run(leasing.renew(leases, lease_for=lease_for))
+
+
+class LedgerWire(_OnWire):
+    """Reads and writes ledgers."""
+
+    def load(self, leases: Sequence[Leased]) -> list[Recorded]:
+        """The ledgers of these runs, each in order."""
+        return self._wire.run(leasing.ledgers(leases))
+
+    def note(self, steps: Sequence[Mapping[str, Any]]) -> list[Noted]:
+        """Write steps under their leases; what is missing from the answer was lost."""
+        return self._wire.run(leasing.note(steps))
+
+
+class ShelfWire(_OnWire):
+    """There are no artifacts over HTTP; whoever tries is told what to do instead."""
+
+    def home(self) -> str:
+        """Refused."""
+        raise _no_artifacts()
+
+    def keep(self, lease: Leased, artifact: Mapping[str, Any]) -> Keeping:  # noqa: ARG002 -- refused.
+        """Refused."""
+        raise _no_artifacts()
+
+    def referred(self, hashes: Sequence[str]) -> list[str]:  # noqa: ARG002 -- refused.
+        """Refused."""
+        raise _no_artifacts()
+
+
+def _no_artifacts() -> StoreRefused:
+    return StoreRefused(
+        "A worker of the HTTP service cannot store artifacts; return a reference to a file that "
+        "you stored elsewhere, or run the worker on the database."
+    )

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""The worker of a service's user: the same runtime as on the database, on leases over HTTP."""
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from importlib.metadata import version
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TypedDict, Unpack
+
+from byrote.assembly.clock import monotonic, now
+from byrote.assembly.executing import build_executor, log_form
+from byrote.assembly.identity import chance, new_token, worker_id
+from byrote.assembly.settings import Settings, resolve
+from byrote.assembly.signals import signals_to
+from byrote.core.errors import BadOption
+from byrote.core.event import Event
+from byrote.core.ports import Asks, Emit
+from byrote.observe.logs import LogWriter
+from byrote.sdk.doorway import Doorway
+from byrote.sdk.handlers import Handlers
+from byrote.sdk.lines import ServiceLines
+from byrote.worker.artifacts import artifact_answers
+from byrote.worker.means import Means
+from byrote.worker.worker import Worker as Supervisor
+from byrote.worker.worker import WorkerOptions
+
+type Length = timedelta | str | float
+
+
+class Options(TypedDict, total=False):
+    """How a worker works; what is not given comes from BYROTE_* and the settings files."""
+
+    queues: str | Sequence[str]
+    """`mail=3,default`: queues and their weights."""
+    hands: int
+    concurrency: int
+    threads: int
+    lease: Length
+    grace: Length
+    poll_interval: Length
+    executor: str
+    worker_id: str
+    max_tasks: int
+    max_rss: str
+    log_format: str
+    log_level: str
+    deterministic: bool
+
+
+class Worker:
+    """Executes runs that a service leases to it, until it is stopped.
+
+    Handlers are named by `module:name` because child processes import them; a Handlers object is
+    taken when it can be found again in its module. Each of `hooks` is given the worker's events in
+    batches (`byrote.core.event`), from several threads: count them, log them, send them on.
+    """
+
+    def __init__(
+        self,
+        handlers: str | Handlers,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        hooks: Sequence[Emit] = (),
+        drain: bool = False,
+        verify: Any = True,
+        **options: Unpack[Options],
+    ) -> None:
+        self.settings = resolve({**options}).settings
+        self._log = LogWriter(
+            sys.stderr, form=log_form(self.settings), level=self.settings.log_level, now=now
+        )
+        self._hooks = tuple(hooks)
+        door = Doorway.find(url, token)
+        app = path_of(handlers) if self.settings.executor != "inline" else handlers
+        self._supervisor = _supervisor(
+            app,
+            self.settings,
+            lambda: ServiceLines(door, verify=verify),
+            emit=self._emit,
+            drain=drain,
+        )
+
+    def run(self) -> None:
+        """Work until stopped; in the main thread SIGTERM and Ctrl-C stop it gracefully."""
+        main = threading.current_thread() is threading.main_thread()
+        with signals_to(self._supervisor) if main else contextlib.nullcontext():
+            self._supervisor.run()
+
+    def stop(self, reason: str = "asked to stop") -> None:
+        """Claim no more and finish what fits into the grace; asked again, give all back now."""
+        self._supervisor.stop(reason)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the worker is claiming."""
+        return self._supervisor.ready
+
+    def _emit(self, events: Sequence[Event]) -> None:
+        self._log(events)
+        for hook in self._hooks:
+            hook(events)
+
+
+def _supervisor(
+    app: Any,
+    settings: Settings,
+    store: Callable[[], ServiceLines],
+    *,
+    emit: Emit,
+    drain: bool,
+) -> Supervisor:
+    name = settings.worker_id or worker_id()
+    hands = 0 if settings.executor == "inline" else settings.hands or os.cpu_count() or 1
+    asks: Asks = SimpleQueue()
+    built = build_executor(app, settings, name, emit=emit, hands=hands, asks=asks)
+    options = WorkerOptions(
+        worker=name,
+        queues=settings.queues,
+        hands=hands,
+        concurrency=settings.concurrency,
+        lease_for=settings.lease,
+        grace=settings.grace,
+        poll=settings.poll_interval,
+        drain=drain,
+        version=version("byrote"),
+    )
+    means = Means(name, monotonic, chance, new_token, emit)
+    answers = artifact_answers("", settings.artifact_max)
+    return Supervisor(
+        store,
+        built.executor,
+        options,
+        means,
+        asks=asks,
+        answers=answers,
+        settled=None if built.pool is None else built.pool.settled,
+    )
+
+
+def path_of(handlers: str | Handlers) -> str:
+    """`module:name`, as a child process finds the handlers."""
+    if isinstance(handlers, str):
+        return handlers
+    for module_name, module in list(sys.modules.items()):
+        for name, value in list(vars(module).items()) if module is not None else ():
+            if value is handlers:
+                return f"{_importable(module_name, module)}:{name}"
+    raise BadOption(
+        "The handlers are not a variable of a module, so child processes cannot find them; "
+        "define them at the top of a module, or use executor='inline'."
+    )
+
+
+def _importable(name: str, module: Any) -> str:
+    if name != "__main__":
+        return name
+    spec = getattr(module, "__spec__", None)
+    if spec is not None:
+        return str(spec.name)
+    path = Path(getattr(module, "__file__", "") or "")
+    if path.parent.absolute() != Path.cwd():
+        raise BadOption(
+            f"Run {path.name} from its own folder, or give the worker 'module:name' of the "
+            "handlers: child processes import them."
+        )
+    return path.stem
