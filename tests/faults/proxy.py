@@ -38,6 +38,8 @@ class Proxy:
         self._fault: Fault | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._refusing = False
+        self.delay_s = 0.0
+        """How long every piece is on its way."""
         started = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
@@ -63,6 +65,10 @@ class Proxy:
     def sever(self) -> None:
         """Cut every connection and refuse new ones."""
         self._refusing = True
+        self._loop.call_soon_threadsafe(self._cut_all)
+
+    def cut(self) -> None:
+        """Cut every connection; new ones are let through."""
         self._loop.call_soon_threadsafe(self._cut_all)
 
     def restore(self) -> None:
@@ -95,9 +101,11 @@ class Proxy:
         if self._refusing:
             writer.transport.abort()
             return
-        host, port = self._given["host"], self._given.get("port") or 5432
-        path = f"{host}/.s.PGSQL.{port}"
-        far_reader, far_writer = await asyncio.open_unix_connection(path)
+        try:
+            far_reader, far_writer = await self._open_far()
+        except OSError:
+            writer.transport.abort()
+            return
         wire = _Wire(self, writer, far_writer)
         self._writers |= {writer, far_writer}
         pumps = (
@@ -113,6 +121,10 @@ class Proxy:
             # The server is given what it was sent: a cut hits the client, not the statement.
             far_writer.close()
             writer.transport.abort()
+
+    async def _open_far(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        host, port = self._given["host"], self._given.get("port") or 5432
+        return await asyncio.open_unix_connection(f"{host}/.s.PGSQL.{port}")
 
     async def _pump(self, reader: asyncio.StreamReader, forward: Callable[[bytes], object]) -> None:
         try:
@@ -152,6 +164,8 @@ class _Wire:
     async def ask(self, piece: bytes) -> None:
         for name, statement in re.findall(rb"P....([^\0]+)\0([^\0]*)\0", piece, re.DOTALL):
             self._names[name] = statement
+        if self._proxy.delay_s:
+            await asyncio.sleep(self._proxy.delay_s)
         fault = self._proxy.due(piece, self._names)
         if fault is not None and fault.moment == "before":
             self._strike(fault)
@@ -161,6 +175,8 @@ class _Wire:
         await self._far.drain()
 
     async def answer(self, piece: bytes) -> None:
+        if self._proxy.delay_s:
+            await asyncio.sleep(self._proxy.delay_s)
         fault, self._fault = self._fault, None
         if fault is not None:
             self._strike(fault)
@@ -174,6 +190,22 @@ class _Wire:
         if fault.act is not None:
             fault.act()
         fault.happened.set()
+
+
+class HttpProxy(Proxy):
+    """The same in front of a service; a request is recognised by words of its first piece."""
+
+    def __init__(self, port: int) -> None:
+        self.far_port = port
+        super().__init__("")
+
+    @property
+    def url(self) -> str:
+        """The service behind the proxy."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def _open_far(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self.far_port)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from byrote.core.policy import Retry
 from byrote.core.run import Run
 from byrote.core.state import Status
 from byrote.sdk.call import Call, Program, Script, Terms
+from byrote.sdk.reading import RunRead, text_of
 from byrote.wire.messages import (
     Accepted,
     AcceptedRuns,
@@ -33,7 +34,6 @@ from byrote.wire.messages import (
     RetryPolicy,
     RunBrief,
     RunPage,
-    RunView,
     StatsReply,
     Whoami,
     WorkersReply,
@@ -213,15 +213,15 @@ def runs(
     queue: str | None = None,
     task: str | None = None,
     spec_hash: str | None = None,
-    labels: Mapping[str, str] | None = None,
+    label: tuple[str, str] | None = None,
     limit: int = PAGE,
     cursor: str | None = None,
 ) -> Call[RunPage]:
     """A page of runs, newest first; `next` of the answer is the cursor of the next page."""
     asked = {"status": status, "queue": queue, "task": task, "hash": spec_hash, "cursor": cursor}
     query = {name: value for name, value in asked.items() if value is not None}
-    if labels:
-        query["label"] = ",".join(f"{name}={value}" for name, value in labels.items())
+    if label is not None:
+        query["label"] = "=".join(label)
     return Call("GET", "/v1/runs", _reader(RunPage), query=query | {"limit": str(limit)})
 
 
@@ -370,27 +370,23 @@ def _part(name: str) -> str:
 
 
 _BRIEF = tuple(name for name in RunBrief.__struct_fields__ if name not in {"timeout_s", "errors"})
-_view = msgspec.json.Decoder(RunView).decode
+_view = msgspec.json.Decoder(RunRead).decode
 
 
 def read_run(body: bytes) -> Run:
     """A run as the Python API gives it."""
     view = _view(body)
     fields = {name: getattr(view, name) for name in _BRIEF}
+    result = text_of(view.result)
     return Run(
         **fields,
         timeout=None if view.timeout_s is None else timedelta(seconds=view.timeout_s),
         faults=view.errors,
         spec_json=bytes(view.spec).decode(),
-        result_json=_text(view.result, ended=view.status is Status.SUCCESSFUL),
-        retry_json=_text(view.retry),
+        # A run that succeeded has a result, and null is one.
+        result_json="null" if result is None and view.status is Status.SUCCESSFUL else result,
+        retry_json=text_of(view.retry),
         provenance=view.provenance,
         usage=view.usage,
         shadow=False,
     )
-
-
-def _text(raw: msgspec.Raw | None, *, ended: bool = False) -> str | None:
-    if raw is None or (bytes(raw) == b"null" and not ended):
-        return "null" if ended else None
-    return bytes(raw).decode()

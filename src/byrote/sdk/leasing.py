@@ -24,11 +24,10 @@ from byrote.core.policy import (
 from byrote.core.ports import Wanted
 from byrote.core.run import Leased
 from byrote.sdk.call import Call
+from byrote.sdk.reading import LeaseRead, LeasesRead, given, text_of
 from byrote.wire.leases import (
     FinishReply,
     Known,
-    Lease,
-    Leases,
     LedgersReply,
     ProvenanceReply,
     RenewReply,
@@ -58,7 +57,7 @@ HEARD: Mapping[str, str] = {
 }
 _SUCCEED = {"kind": "succeed"}
 
-_leases = msgspec.json.Decoder(Leases).decode
+_leases = msgspec.json.Decoder(LeasesRead).decode
 _renewed = msgspec.json.Decoder(RenewReply).decode
 _finished = msgspec.json.Decoder(FinishReply).decode
 _noted = msgspec.json.Decoder(StepsReply).decode
@@ -97,7 +96,7 @@ def _reader(wanted: Wanted) -> Callable[[bytes], list[Leased]]:
     return read
 
 
-def leased_of(lease: Lease, wanted: Wanted) -> Leased:
+def leased_of(lease: LeaseRead, wanted: Wanted) -> Leased:
     """A lease as the worker's parts know it."""
     return Leased(
         lease.run,
@@ -110,8 +109,8 @@ def leased_of(lease: Lease, wanted: Wanted) -> Leased:
         lease.losses,
         lease.max_attempts,
         lease.timeout_ms,
-        None if lease.retry is None else bytes(lease.retry).decode(),
-        None if lease.labels is None else bytes(lease.labels).decode(),
+        text_of(lease.retry),
+        text_of(lease.labels),
         lease.traceparent,
         bytes.fromhex(lease.spec_hash),
         lease.rank,
@@ -160,7 +159,7 @@ def finish_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]
     if outcome.output is not None:
         said["output"] = outcome.output
     if outcome.usage is not None:
-        said["usage"] = outcome.usage
+        said["usage"] = {"attempt": run.attempt, **outcome.usage}
     if run.provenance is not None:
         said["provenance"] = run.provenance.id
     return said
@@ -173,10 +172,8 @@ def _trouble_of(outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
         word["delay_us"] = verdict.delay // timedelta(microseconds=1)
     match outcome:
         case Failed(fault=fault) | Disrupted(fault=fault):
-            error = msgspec.to_builtins(fault)
-            for name in ("attempt", "worker"):
-                error.pop(name, None)
-            said["error"] = error | ({"disrupted": True} if type(outcome) is Disrupted else {})
+            disrupted = {"disrupted": True} if type(outcome) is Disrupted else {}
+            said["error"] = msgspec.to_builtins(fault) | disrupted
     match verdict:
         case SnoozeFor(delay=delay, wait=wait, event=event):
             said["snooze"] = {"after": delay.total_seconds(), "wait": wait, "event": event}
@@ -185,6 +182,12 @@ def _trouble_of(outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
         case Release():
             said["released"] = True
     return said
+
+
+def release(leases: Sequence[Leased]) -> Call[bool]:
+    """Give leases back at once, at no cost to their runs."""
+    body = _encode({"leases": _held(leases)})
+    return Call("POST", "/v1/leases/release", lambda _said: True, body=body)
 
 
 def number(digest: str, doc: str) -> Call[int]:
@@ -222,7 +225,7 @@ def ledgers(leases: Sequence[Leased]) -> Call[list[Recorded]]:
 
     def read(said: bytes) -> list[Recorded]:
         return [
-            Recorded(line.run, line.sequence, line.kind, line.name, line.open, _text(line.result))
+            Recorded(line.run, line.sequence, line.kind, line.name, line.open, given(line.result))
             for line in _lines(said).lines
         ]
 
@@ -234,7 +237,7 @@ def note(steps: Sequence[Mapping[str, Any]]) -> Call[list[Noted]]:
 
     def read(said: bytes) -> list[Noted]:
         return [
-            Noted(step.run, step.sequence, step.open, _text(step.result), step.left_us)
+            Noted(step.run, step.sequence, step.open, given(step.result), step.left_us)
             for step in _noted(said).steps
         ]
 
@@ -250,7 +253,3 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
     if step.get("delay_us") is not None:
         said["delay_us"] = step["delay_us"]
     return said
-
-
-def _text(raw: msgspec.Raw | None) -> str | None:
-    return None if raw is None else bytes(raw).decode()

@@ -27,6 +27,10 @@ from byrote.wire.problems import PASSING, Refused, error_of
 ANSWER_S = 15.0
 """How long an answer may take, besides what the service was asked to wait."""
 WAIT_MAX_S = 50.0
+WAIT_SHARE = 0.25
+"""The share of a lease that a claim may wait for."""
+DOUBT_S = 3.0
+"""How long after its time a claim whose answer was lost may still be served."""
 ROLES = frozenset({"work", "admin"})
 
 
@@ -186,6 +190,10 @@ class LeaseWire(_OnWire):
 
     So the worker hears of work at once without asking often. A claim that waits is not called
     back when room is made: it answers as soon as there is work, whatever room it was sent for.
+
+    A claim whose answer was lost may still be waiting at the service when we ask what became of
+    it. So its token is remembered, asked about once more when it can wait no longer, and what it
+    had leased by then is given back.
     """
 
     listening = True
@@ -193,14 +201,30 @@ class LeaseWire(_OnWire):
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
         self._patience_s = 0.0
+        self._doubts: list[tuple[float, Wanted]] = []
 
     def claim(self, wanted: Wanted) -> list[Leased] | None:
         """Lease what is wanted; None when the answer was lost and nothing had come of it."""
-        patience, self._patience_s = self._patience_s, 0.0
+        # A lease counts from before the claim was sent: a long wait would use it up.
+        patience = min(self._patience_s, wanted.lease_for.total_seconds() * WAIT_SHARE)
+        self._patience_s = 0.0
+        if self._doubts:
+            self._settle_doubts(wanted.claimed_at)
         try:
             return self._wire.ask(leasing.claim(wanted, wait_s=patience))
         except Interrupted:
-            return self._wire.run(leasing.claimed(wanted)) or None
+            found = self._wire.run(leasing.claimed(wanted))
+            if not found:
+                self._doubts.append((wanted.claimed_at + patience + DOUBT_S, wanted))
+            return found or None
+
+    def _settle_doubts(self, now: float) -> None:
+        due = [doubt for doubt in self._doubts if doubt[0] <= now]
+        for doubt in due:
+            found = self._wire.run(leasing.claimed(doubt[1]))
+            if found:
+                self._wire.run(leasing.release(found))
+            self._doubts.remove(doubt)
 
     def idle(self, *, worker: str, idle: bool) -> None:
         """Nothing to do: a claim that waits has said it."""

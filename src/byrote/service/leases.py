@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from byrote.core.codec import digest_of
 from byrote.core.errors import BadPayload
@@ -126,6 +126,10 @@ def lease_of(run: Leased) -> wire.Lease:
 
 def _raw(text: str | None) -> Raw | None:
     return None if text is None else Raw(text.encode())
+
+
+def _given(text: str | None) -> Raw | UnsetType:
+    return UNSET if text is None else Raw(text.encode())
 
 
 class Claimant(msgspec.Struct, frozen=True):
@@ -256,7 +260,7 @@ async def steps(call: Call) -> wire.StepsReply:
                 run=row.id,
                 sequence=row.sequence,
                 open=row.open,
-                result=_raw(row.result_json),
+                result=_given(row.result_json),
                 left_us=row.left_us,
             )
             for row in found
@@ -302,7 +306,7 @@ async def ledgers(call: Call) -> wire.LedgersReply:
                 kind=row.kind,
                 name=row.name,
                 open=row.open,
-                result=_raw(row.result_json),
+                result=_given(row.result_json),
             )
             for row in found
         ]

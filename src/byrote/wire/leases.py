@@ -244,7 +244,8 @@ class NotedStep(Reply, frozen=True, kw_only=True):
     run: str
     sequence: int
     open: bool
-    result: Raw | None
+    result: Raw | UnsetType = UNSET
+    """Absent while there is none; null is one."""
     left_us: int | None
 
 
@@ -268,7 +269,8 @@ class LedgerLine(Reply, frozen=True, kw_only=True):
     kind: str
     name: str
     open: bool
-    result: Raw | None
+    result: Raw | UnsetType = UNSET
+    """Absent while there is none; null is one."""
 
 
 class LedgersReply(Reply, frozen=True, kw_only=True):

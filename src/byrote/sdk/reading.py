@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""Replies as the SDK reads them: msgspec reads no `Raw | None`, so null is the text of null."""
+
+from msgspec import UNSET, Raw, UnsetType
+
+from byrote.wire.leases import Lease, Leases
+from byrote.wire.messages import RunView
+
+
+class LeaseRead(Lease, frozen=True, kw_only=True):
+    """A lease."""
+
+    retry: Raw
+    labels: Raw
+
+
+class LeasesRead(Leases, frozen=True, kw_only=True):
+    """What was claimed."""
+
+    leases: list[LeaseRead]  # type: ignore[assignment]  # Read, never written.
+
+
+class RunRead(RunView, frozen=True, kw_only=True):
+    """A run."""
+
+    result: Raw
+    retry: Raw
+
+
+def text_of(raw: Raw) -> str | None:
+    """A value's text; None where null says that there is none."""
+    text = bytes(raw).decode()
+    return None if text == "null" else text
+
+
+def given(raw: Raw | UnsetType) -> str | None:
+    """A value's text; None where it was left out."""
+    return None if raw is UNSET else bytes(raw).decode()
