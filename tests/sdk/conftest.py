@@ -1,2 +1,8 @@
 # SPDX-License-Identifier: MIT
-from tests.sdk.harness import marks, service, start_sdk_worker, start_service  # noqa: F401
+from tests.sdk.harness import (  # noqa: F401
+    marks,
+    module_service,
+    service,
+    start_sdk_worker,
+    start_service,
+)

@@ -1,7 +1,28 @@
 # SPDX-License-Identifier: MIT
 """The SDK's worker: the whole life of a run over HTTP."""
 
-from tests.sdk.harness import Service, StartSdkWorker
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byrote.core import event
+from byrote.core.errors import BadOption
+from byrote.core.state import Status
+from byrote.sdk import Context, Fatal, Handlers, Retry, Worker, new_run
+from byrote.sdk.handlers import payload_of
+from byrote.sdk.worker import path_of
+from byrote.store import queries
+from byrote.store.sync import fetch
+from tests.sdk import handling
+from tests.sdk.harness import Db, Service, StartSdkWorker, free_port, new_service_token
+from tests.support import count, run_of
+from tests.worker.harness import Marks, await_status, history, until
+
+MOODY = Retry(attempts=3, delay_first=0.0)  # type: ignore[arg-type]  # Seconds are taken, too.
 
 
 def test_a_run_comes_back_as_the_handler_left_it(
@@ -11,17 +32,242 @@ def test_a_run_comes_back_as_the_handler_left_it(
     client = service.client
     values = [None, 1.0, {"a": [1, 2.5, "ä\u0007"]}, 2**70]
     runs = [client.enqueue(task, value) for task in ("echo", "a_echo") for value in values]
+    added = client.enqueue("add", args=[1], kwargs={"b": 41}, version=2)
+    counted = client.enqueue("object", {"a": 1})
 
     assert [client.result(run.id, 20) for run in runs] == values + values
+    assert client.result(added.id, 20) == 42
+    assert client.result(counted.id, 20) == {"attempt": 1, "payload": {"a": 1}}
 
 
-def test_plain_functions_and_objects_are_handlers_too(
+def test_the_error_contract_holds(
+    service: Service, db: Db, start_sdk_worker: StartSdkWorker
+) -> None:
+    start_sdk_worker(service.url, service.token)
+    client = service.client
+    later, never, oops = [
+        client.enqueue("moody", mood, retry=MOODY).id for mood in ("later", "never", "oops")
+    ]
+    ended = {run: client.wait(run, 30) for run in (later, never, oops)}
+
+    assert ended[later].result == "attempt 2"
+    assert (ended[never].status, ended[never].charged) == (Status.FAILED, 1)
+    assert (ended[oops].status, ended[oops].charged) == (Status.FAILED, 3)
+    assert {fault["type"] for fault in ended[oops].faults} == {"ValueError"}
+    assert sorted(run.id for run in client.dead().runs) == sorted([never, oops])
+
+
+def test_steps_and_sleeps_are_durable_over_http(
     service: Service, start_sdk_worker: StartSdkWorker
 ) -> None:
     start_sdk_worker(service.url, service.token)
     client = service.client
-    added = client.enqueue("add", args=[1], kwargs={"b": 41}, version=2)
-    counted = client.enqueue("object", {"a": 1})
+    stepping = client.enqueue("stepping", "x", retry=MOODY)
+    sleeping = client.enqueue("sleeper", 0.3)
 
-    assert client.result(added.id, 20) == 42
-    assert client.result(counted.id, 20) == {"attempt": 1, "payload": {"a": 1}}
+    assert client.result(stepping.id, 30) == ["by attempt 1", "by attempt 2", "x"]
+    assert client.result(sleeping.id, 30) == 2
+
+
+def test_a_lease_is_renewed_for_as_long_as_the_work_takes(
+    service: Service, db: Db, start_sdk_worker: StartSdkWorker, marks: Marks
+) -> None:
+    worker = start_sdk_worker(service.url, service.token, lease="1s")
+    run = service.client.enqueue("mark", [marks.path, "long", 3.0])
+    ended = service.client.wait(run.id, 30)
+
+    assert (ended.status, ended.attempts, marks.words) == (Status.SUCCESSFUL, 1, ["long"])
+    assert [kind for kind, _, _ in history(db, run.id)].count("Renewed") >= 2
+    assert not worker.logged("LeaseLost")
+
+
+def test_a_cancel_reaches_running_code(
+    service: Service, db: Db, start_sdk_worker: StartSdkWorker, marks: Marks
+) -> None:
+    start_sdk_worker(service.url, service.token, lease="1s")
+    run = service.client.enqueue("mark", [marks.path, "long", 60.0])
+    marks.await_words(1)
+
+    assert service.client.cancel(run.id) is True
+    assert service.client.wait(run.id, 20).status is Status.CANCELLED
+
+
+def test_a_stop_finishes_what_it_can_and_gives_the_rest_back(
+    service: Service, db: Db, start_sdk_worker: StartSdkWorker, marks: Marks
+) -> None:
+    worker = start_sdk_worker(service.url, service.token, grace="2s", threads=2)
+    quick, long = [
+        service.client.enqueue("mark", [marks.path, "on", seconds]).id for seconds in (0.5, 60.0)
+    ]
+    marks.await_words(2)
+
+    assert worker.stop() == 0
+    assert run_of(db, quick).status is Status.SUCCESSFUL
+    given_back = run_of(db, long)
+    assert (given_back.status, given_back.charged, given_back.losses) == (Status.READY, 0, 0)
+    assert count(db, "byrote_workers") <= 1  # The service itself may be on the list.
+
+
+def test_a_killed_worker_loses_nothing(
+    service: Service, db: Db, start_sdk_worker: StartSdkWorker, marks: Marks
+) -> None:
+    first = start_sdk_worker(service.url, service.token, lease="1s")
+    run = service.client.enqueue("mark", [marks.path, "again", 2.0])
+    marks.await_words(1)
+    first.signal(signal.SIGKILL)
+    start_sdk_worker(service.url, service.token, lease="1s")
+    ended = service.client.wait(run.id, 30)
+
+    assert (ended.status, ended.attempts, ended.losses) == (Status.SUCCESSFUL, 2, 1)
+
+
+def test_tasks_nobody_here_knows_stay_for_others(
+    service: Service, db: Db, start_sdk_worker: StartSdkWorker
+) -> None:
+    start_sdk_worker(service.url, service.token)
+    unknown, newer = (
+        service.client.enqueue("strange", 1),
+        service.client.enqueue("echo", 1, version=2),
+    )
+    known = service.client.enqueue("echo", 1)
+    service.client.wait(known.id, 20)
+
+    assert service.client.get(unknown.id).status is Status.READY
+    assert service.client.get(newer.id).status is Status.READY
+
+
+def test_a_thousand_runs_are_executed_once_each_by_two_workers(
+    service: Service, db: Db, start_sdk_worker: StartSdkWorker
+) -> None:
+    accepted = service.client.enqueue_many(new_run("a_echo", n) for n in range(1_000))
+    for _ in range(2):
+        start_sdk_worker(service.url, service.token, drain=True, ready=False)
+    done = "select count(*) from byrote_runs where status = 'SUCCESSFUL' and attempts = 1"
+    until(lambda: db.execute(done).fetchone() == (1_000,), 60, every=0.1)
+
+    assert service.client.get(accepted[-1].id).result == 999
+
+
+def test_idle_workers_hear_of_work_at_once(
+    service: Service, db: Db, start_sdk_worker: StartSdkWorker
+) -> None:
+    start_sdk_worker(service.url, service.token, poll_interval="20s", lease="100s")
+    service.client.result(service.client.enqueue("echo", 0).id, 20)
+    idle = "select 1 from byrote_workers where idle"
+    until(lambda: db.execute(idle).fetchone(), 20)
+
+    run = service.client.enqueue("echo", 1)
+    assert service.client.result(run.id, 10) == 1
+
+
+@pytest.mark.parametrize("role", ["read", "enqueue"])
+def test_a_token_that_may_not_work_is_refused(
+    service: Service, db: Db, start_sdk_worker: StartSdkWorker, role: str
+) -> None:
+    worker = start_sdk_worker(service.url, new_service_token(db, role), ready=False)
+
+    assert (worker.wait(20), "needs `work`" in worker.text) == (2, True)
+
+
+def test_a_service_that_is_not_there_is_said(start_sdk_worker: StartSdkWorker) -> None:
+    worker = start_sdk_worker(f"http://127.0.0.1:{free_port()}", "byr_x", ready=False)
+
+    assert worker.wait(20) == 75
+    assert "did not answer" in worker.text
+
+
+# -- In this process -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def inline(service: Service) -> Iterator[Any]:
+    """Starts workers in this process, with handlers and hooks of the test's own."""
+    started: list[tuple[Worker, threading.Thread]] = []
+
+    def start(handlers: Handlers, **options: Any) -> Worker:
+        worker = Worker(
+            handlers, service.url, service.token, executor="inline", log_level="error", **options
+        )
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        started.append((worker, thread))
+        until(lambda: worker.ready)
+        return worker
+
+    yield start
+    for worker, thread in started:
+        worker.stop()
+        thread.join(15)
+        assert not thread.is_alive()
+
+
+def test_hooks_are_given_every_fact(service: Service, inline: Any) -> None:
+    facts: list[event.Event] = []
+
+    def hook(events: Sequence[event.Event]) -> None:
+        facts.extend(events)
+
+    inline(handling.handlers, hooks=[hook])
+    run = service.client.enqueue("echo", 1)
+    service.client.wait(run.id, 20)
+    kinds = (event.Claimed, event.Succeeded)
+    until(lambda: {type(fact) for fact in facts} >= {*kinds})
+
+    assert [type(fact) for fact in facts if isinstance(fact, kinds)] == [*kinds]
+
+
+def test_what_surrounds_a_handler_is_entered_and_left(service: Service, inline: Any) -> None:
+    told: list[str] = []
+
+    class Around:
+        def __init__(self, ctx: Context) -> None:
+            self._ctx = ctx
+
+        def __enter__(self) -> None:
+            told.append(f"enter {self._ctx.task}")
+
+        def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
+            told.append(f"leave {kind.__name__ if kind else 'well'}")
+
+    handlers = Handlers(around=[Around])
+    handlers.handle("good")(lambda _ctx, payload: payload)
+
+    @handlers.task(name="bad")
+    async def bad(n: int) -> None:
+        raise Fatal("no")
+
+    inline(handlers)
+    for run in (service.client.enqueue("good", 1), service.client.enqueue("bad", args=[1])):
+        service.client.wait(run.id, 20)
+
+    assert told == ["enter good", "leave well", "enter bad", "leave Fatal"]
+
+
+def test_payloads_are_found_however_they_were_sent() -> None:
+    assert payload_of([{"a": 1}], {}) == {"a": 1}
+    assert payload_of([], {"a": 1}) == {"a": 1}
+    assert payload_of([], {}) is None
+    with pytest.raises(Fatal, match="one payload"):
+        payload_of([1, 2], {})
+
+
+def test_handlers_are_found_again_by_child_processes(tmp_path: Path) -> None:
+    assert path_of(handling.handlers) == "tests.sdk.handling:handlers"
+    with pytest.raises(BadOption, match="not a variable"):
+        path_of(Handlers())
+
+
+def test_what_is_no_handler_is_refused() -> None:
+    with pytest.raises(BadOption, match="no `handle"):
+        Handlers().handle("t")(object())  # type: ignore[type-var]
+
+
+def test_a_released_run_is_executed_by_the_next_worker(
+    service: Service, db: Db, inline: Any
+) -> None:
+    run = service.client.enqueue("echo", 1, run_after=0.2)
+    inline(handling.handlers)
+
+    assert service.client.result(run.id, 20) == 1
+    assert fetch(db, queries.workers())
+    await_status(db, run.id, Status.SUCCESSFUL)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""How calls are tried again, with a clock that moves only when a script pauses."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from byrote.core.errors import BadOption, BadPayload, ServiceUnreachable, UnknownRun
+from byrote.core.policy import Retry
+from byrote.sdk import calls
+from byrote.sdk.call import Answer, Call, Lost, Pause, Program, Send, Terms
+from byrote.wire.problems import Forbidden, Refused
+
+OK = Answer(200, b"fine")
+CUT = Lost("the line went dead", sent=True)
+NOT_SENT = Lost("nobody listens", sent=False)
+BUSY = Answer(503, b"", 2.0)
+
+
+class Stage:
+    """Plays the service to a script, and keeps what was done."""
+
+    def __init__(self, *answers: Answer | Lost, timeout_s: float = 60.0) -> None:
+        self._answers = list(answers)
+        self._keys = iter(f"key-{n}" for n in range(100))
+        self._timeout_s = timeout_s
+        self.now = 0.0
+        self.sent: list[Send] = []
+        self.pauses: list[float] = []
+
+    def run[T](self, program: Program[T]) -> T:
+        terms = Terms(
+            "here", lambda: self.now, lambda: 1.0, lambda: next(self._keys), self._timeout_s
+        )
+        script = program(terms)
+        heard: Answer | Lost | None = None
+        while True:
+            try:
+                todo = script.send(heard)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+            heard = self._do(todo)
+
+    def _do(self, todo: Send | Pause) -> Answer | Lost | None:
+        if isinstance(todo, Pause):
+            self.pauses.append(todo.seconds)
+            self.now += todo.seconds
+            return None
+        self.sent.append(todo)
+        return self._answers.pop(0)
+
+
+def call(**options: Any) -> Call[bytes]:
+    return Call("POST", "/v1/x", bytes, **options)
+
+
+@pytest.mark.parametrize("trouble", [CUT, NOT_SENT, BUSY, Answer(429, b""), Answer(502, b"")])
+def test_a_call_that_is_safe_to_repeat_is_repeated(trouble: Answer | Lost) -> None:
+    assert Stage(trouble, trouble, OK).run(call()) == b"fine"
+
+
+def test_an_unsafe_call_is_not_sent_twice_when_it_may_have_arrived() -> None:
+    for trouble in (CUT, BUSY, Answer(500, b"")):
+        stage = Stage(trouble, OK)
+        with pytest.raises((ServiceUnreachable, Refused)):
+            stage.run(call(repeat=False))
+
+        assert len(stage.sent) == 1
+
+
+def test_an_unsafe_call_that_was_never_sent_or_turned_away_is_sent_again() -> None:
+    stage = Stage(NOT_SENT, Answer(429, b""), OK)
+
+    assert stage.run(call(repeat=False)) == b"fine"
+    assert len(stage.sent) == 3
+
+
+def test_every_try_of_a_call_has_the_same_key_and_every_call_its_own() -> None:
+    stage = Stage(CUT, CUT, OK, OK)
+    stage.run(call(keyed=True))
+    stage.run(call(keyed=True))
+    keys = [sent.headers["Idempotency-Key"] for sent in stage.sent]
+
+    assert keys == ["key-0", "key-0", "key-0", "key-1"]
+
+
+def test_a_key_of_the_callers_own_is_used() -> None:
+    stage = Stage(OK)
+    stage.run(call(keyed=True, key="order-42"))
+
+    assert stage.sent[0].headers == {"Idempotency-Key": "order-42"}
+
+
+def test_a_wait_that_the_service_asks_for_is_kept() -> None:
+    stage = Stage(Answer(503, b"", 7.0), OK)
+    stage.run(call())
+
+    assert stage.pauses[0] >= 7.0
+
+
+def test_pauses_grow_and_are_bounded() -> None:
+    stage = Stage(*[CUT] * 12, OK, timeout_s=600.0)
+    stage.run(call())
+
+    assert stage.pauses[:3] == [0.1, 0.2, 0.4]
+    assert max(stage.pauses) == stage.pauses[-1] == 5.0
+
+
+def test_tries_end_with_the_callers_patience() -> None:
+    stage = Stage(*[CUT] * 100, timeout_s=3.0)
+    with pytest.raises(ServiceUnreachable, match="here did not answer: the line went dead"):
+        stage.run(call())
+
+    assert stage.now <= 3.0
+    assert all(sent.within_s <= 3.0 for sent in stage.sent)
+
+
+def test_a_refusal_is_raised_as_what_it_is() -> None:
+    body = b'{"type":"urn:x","title":"","status":403,"detail":"no","code":"forbidden"}'
+    with pytest.raises(Forbidden, match="no"):
+        Stage(Answer(403, body)).run(call())
+
+
+def test_a_run_that_is_not_there_is_an_unknown_run() -> None:
+    body = b'{"type":"urn:x","title":"","status":404,"detail":"no","code":"not_found"}'
+    with pytest.raises(UnknownRun, match="abc"):
+        Stage(Answer(404, body)).run(calls.get("abc"))
+
+
+def test_many_runs_go_in_batches_that_the_service_takes() -> None:
+    def reply(count: int) -> Answer:
+        runs = [{"id": str(n), "spec_hash": ""} for n in range(count)]
+        return Answer(201, msgspec.json.encode({"runs": runs}))
+
+    stage = Stage(reply(1000), reply(500))
+    accepted = stage.run(calls.enqueue_many(calls.new_run("t", n) for n in range(1_500)))
+    sizes = [len(msgspec.json.decode(sent.call.body)) for sent in stage.sent]
+    keys = [sent.headers["Idempotency-Key"] for sent in stage.sent]
+
+    assert (len(accepted), sizes, len(set(keys))) == (1_500, [1_000, 500], 2)
+
+
+def test_large_runs_go_in_smaller_batches() -> None:
+    sizes = [
+        sum(map(len, batch))
+        for batch in calls._bodies(calls.new_run("t", "x" * 100_000) for _ in range(20))
+    ]
+
+    assert len(sizes) == 4
+    assert max(sizes) <= calls.BODY_MAX
+
+
+def described(**how: Any) -> dict[str, Any]:
+    return msgspec.json.decode(msgspec.json.encode(calls.new_run("t", **how)))  # type: ignore[no-any-return]
+
+
+def test_options_are_said_as_the_wire_has_them() -> None:
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    retry = Retry(attempts=3, delay_first=timedelta(seconds=7))
+    run = described(kwargs={"a": 1.0}, run_after=at, timeout="2m", retry=retry)
+
+    assert (run["kwargs"], run["timeout"]) == ({"a": 1.0}, 120.0)
+    assert run["run_after"] == "2030-01-01T00:00:00+00:00"
+    assert (run["retry"]["attempts"], run["retry"]["delay_first"]) == (3, 7.0)
+
+
+BAD: Sequence[tuple[type[Exception], dict[str, Any]]] = [
+    (BadOption, {"payload": 1, "args": [1]}),
+    (BadOption, {"run_after": datetime(2030, 1, 1)}),  # noqa: DTZ001 -- the point.
+    (ValueError, {"run_after": "soon"}),
+    (BadOption, {"colour": "red"}),
+    (BadPayload, {"payload": float("nan")}),
+    (BadPayload, {"payload": {1, 2}}),
+]
+
+
+@pytest.mark.parametrize(("error", "how"), BAD, ids=repr)
+def test_what_makes_no_sense_is_refused_before_it_is_sent(
+    error: type[Exception], how: dict[str, Any]
+) -> None:
+    with pytest.raises(error):
+        described(**how)
