@@ -38,6 +38,8 @@ class Proxy:
         self._fault: Fault | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._refusing = False
+        self.refused = 0
+        """Connections that were not let through."""
         self.delay_s = 0.0
         """How long every piece is on its way."""
         started = threading.Event()
@@ -99,6 +101,7 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._refusing:
+            self.refused += 1
             writer.transport.abort()
             return
         try:
