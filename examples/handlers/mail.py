@@ -24,7 +24,7 @@ def send_mail(ctx: Context, payload: Any) -> dict[str, Any]:
     """Payload: {"to": ["a@example.com"], "subject": "hi", "text": "…"}."""
     message = message_of(payload, sender=os.environ["MAIL_FROM"], run_id=ctx.run_id)
     refused = ctx.step("send", deliver, message)
-    return {"message_id": message["Message-ID"], "refused": refused}
+    return {"message_id": str(message["Message-ID"]), "refused": refused}
 
 
 def message_of(payload: Any, *, sender: str, run_id: str) -> EmailMessage:

@@ -110,6 +110,8 @@ def is_public(address: str) -> bool:
             inner = ipaddress.ip_address(int(ip) & 0xFFFFFFFF)
         if inner:
             return is_public(str(inner))
+        if ip.is_site_local:
+            return False  # Long deprecated, and global as far as Python knows.
     return bool(ip.is_global and not ip.is_multicast and not ip.is_reserved)
 
 
