@@ -25,6 +25,7 @@ from byrote.executors.inline import Inline
 from byrote.executors.loading import ignores, load_app, path_of
 from byrote.executors.surroundings import measure, memos_of
 from byrote.executors.switch import Switch
+from byrote.executors.tempo import BUFFER_S
 from byrote.observe.logs import Format
 
 
@@ -50,11 +51,13 @@ def build_executor(
     asks: Asks,
     replay: Replay | None = None,
     told: Settings | None = None,
+    buffer_s: float = BUFFER_S,
 ) -> Built:
     """The executor for the app at `module:name`, or for an app that is here already.
 
     `replay` says how steps are answered where every run is a replay, `told` which settings
-    provenance speaks of when these are not what somebody has set.
+    provenance speaks of when these are not what somebody has set, `buffer_s` how long the work
+    lasts that hands are given in advance.
     """
     said = about(told or settings)
     options = CommandOptions(
@@ -68,7 +71,7 @@ def build_executor(
     commands = Commands(options, worker=name, clock=monotonic, about=said, asks=heard)
     match settings.executor:
         case "hand":
-            wanted = _hand_options(app, settings, hands=hands, replay=replay)
+            wanted = _hand_options(app, settings, hands=hands, replay=replay, buffer_s=buffer_s)
             pool = Hands(wanted, worker=name, clock=monotonic, emit=emit, asks=asks, about=said)
             switch = Switch(pool, commands, lambda: pool.commands, lambda: pool.surroundings)
             return Built(switch, lambda: pool.url, lambda: pool.ignores, pool)
@@ -114,7 +117,7 @@ def _inline(
 
 
 def _hand_options(
-    app: str, settings: Settings, *, hands: int, replay: Replay | None
+    app: str, settings: Settings, *, hands: int, replay: Replay | None, buffer_s: float
 ) -> HandOptions:
     return HandOptions(
         app=app,
@@ -128,6 +131,7 @@ def _hand_options(
         log_level=settings.log_level,
         deterministic=settings.deterministic,
         replay=replay,
+        buffer_s=buffer_s,
     )
 
 

@@ -90,9 +90,9 @@ def enqueue_bulk(bench: Bench) -> Figure:
     count = bench.sizes.bulk
     bench.progress.say(f"bulk: {count:,} specs")
     with bench.database() as (_, tasks):
-        _send(tasks, "noop", WARM_UP)
+        send(tasks, "noop", WARM_UP)
         began = time.perf_counter()
-        handles = _send(tasks, "noop", count)
+        handles = send(tasks, "noop", count)
         seconds = time.perf_counter() - began
         if len(handles) != count:
             raise StageFailed(f"{count:,} specs were sent and {len(handles):,} accepted.")
@@ -120,7 +120,7 @@ def _drain(bench: Bench, name: str, task: str, **settings: str) -> Figure:
         bench.progress.say(f"{name}: start-up")
         idle_s = median(_drained(bench, url, settings).cpu_s for _ in range(_START_UPS))
         bench.progress.say(f"{name}: {count:,} runs")
-        _send(tasks, task, count)
+        send(tasks, task, count)
         database.tidy(url)
         before = cpu.seconds(bench.server.postmaster)
         crew = _drained(bench, url, settings)
@@ -135,15 +135,17 @@ def _drain(bench: Bench, name: str, task: str, **settings: str) -> Figure:
 
 def _drained(bench: Bench, url: str, settings: Mapping[str, str]) -> WorkerProcess:
     with worker(APP, url, folder=bench.folder, drain=True, **settings) as crew:
-        crew.finish(_patience_s(bench.sizes.drain))
+        crew.finish(patience_s(bench.sizes.drain))
     return crew
 
 
-def _patience_s(runs: int) -> float:
+def patience_s(runs: int) -> float:
+    """How long a drain of so many may take before it is given up."""
     return _START_S + runs / _SLOWEST_PER_S
 
 
-def _send(tasks: Tasks, task: str, count: int) -> list[RunHandle[Any]]:
+def send(tasks: Tasks, task: str, count: int) -> list[RunHandle[Any]]:
+    """Enqueue so many runs of a task."""
     handle = getattr(tasks, task)
     return tasks.app.enqueue_many(handle.spec(n) for n in range(count))
 
@@ -200,13 +202,13 @@ def growth(bench: Bench) -> Figure:
 def _first_runs(bench: Bench, url: str, tasks: Tasks) -> float:
     """Runs a second of the ones sent now, which rank before whatever else is there."""
     count = bench.sizes.growth
-    _send(tasks, "noop", count)
+    send(tasks, "noop", count)
     database.tidy(url)
     # Guarded like a worker's connection: looking on must not read the table it looks at.
     watching = Door(url).open("bench", *PLAN_GUARDS)
     with watching as connection, worker(APP, url, folder=bench.folder) as crew:
         _await(
-            crew, lambda: not database.left(connection), "the last run to end", _patience_s(count)
+            crew, lambda: not database.left(connection), "the last run to end", patience_s(count)
         )
     seconds = database.drained(url, count)
     database.clear(url)

@@ -19,8 +19,9 @@ from contextlib import contextmanager
 import msgspec
 
 from byrote.assembly.identity import new_id, new_secret
-from byrote.bench.figures import WARM_UP, Bench, Figure, percentiles
-from byrote.bench.stage import StageFailed, environment
+from byrote.bench import database
+from byrote.bench.figures import APP, WARM_UP, Bench, Figure, patience_s, percentiles, send
+from byrote.bench.stage import StageFailed, crew, environment
 from byrote.bench.tasks import Tasks
 from byrote.store import tokens
 
@@ -131,7 +132,7 @@ def http_bulk(bench: Bench) -> Figure:
     bench.progress.say(f"http-bulk: {batches:,} batches of {BATCH}")
     bodies = [_body(n * BATCH, BATCH) for n in range(10)]
 
-    def send(line: Line, count: int) -> int:
+    def send_some(line: Line, count: int) -> int:
         for n in range(count):
             line.send(bodies[n % len(bodies)])
         return count * BATCH
@@ -139,10 +140,10 @@ def http_bulk(bench: Bench) -> Figure:
     with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
         lines = [Line(port, secret) for _ in range(SENDERS)]
         for line in lines:
-            send(line, 2)
+            send_some(line, 2)
         began = time.perf_counter()
         with ThreadPoolExecutor(SENDERS) as pool:
-            sent = sum(pool.map(lambda line: send(line, batches // SENDERS), lines))
+            sent = sum(pool.map(lambda line: send_some(line, batches // SENDERS), lines))
         return {"per_s": sent / (time.perf_counter() - began)}
 
 
@@ -171,9 +172,29 @@ def http_rate(bench: Bench) -> Figure:
     return percentiles(waits)
 
 
+def http_drain(bench: Bench) -> Figure:
+    """A backlog of async no-ops, worked off by the SDK's worker: no database at hand."""
+    count = bench.sizes.drain
+    with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
+        settings = {"service_url": f"http://127.0.0.1:{port}", "service_token": secret}
+        environ = environment(url, {"log_format": "json", **settings})
+        command = [sys.executable, "-m", "byrote.sdk", APP, "--drain"]
+        log = bench.folder / "worker-http.log"
+        with crew(command, environ, bench.folder, log) as warm:
+            warm.finish(START_S)
+        bench.progress.say(f"http-drain: {count:,} runs")
+        send(tasks, "noop", count)
+        database.tidy(url)
+        with crew(command, environ, bench.folder, log) as running:
+            running.finish(patience_s(count))
+        worker_us = (running.cpu_s - warm.cpu_s) / count * 1e6
+        return {"per_s": count / database.drained(url, count), "worker_cpu_us": worker_us}
+
+
 HTTP_FIGURES: Mapping[str, tuple[str, Callable[[Bench], Figure]]] = {
     "http-one": ("http_one", http_one),
     "http-bulk": ("http_bulk", http_bulk),
     "http-rate": ("http_rate", http_rate),
+    "http-drain": ("http_drain", http_drain),
 }
 """As FIGURES, through a service."""

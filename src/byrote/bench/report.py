@@ -111,4 +111,5 @@ _LABELS = {
     "http_one": "enqueue one by one over HTTP",
     "http_bulk": "enqueue in batches of 100 over HTTP",
     "http_rate": "enqueue at 200 requests/s over HTTP",
+    "http_drain": "drain async no-ops over HTTP",
 }

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
@@ -103,10 +103,20 @@ def worker(
     """A worker with default settings but for these; its log is JSON, in the folder."""
     log = folder / f"worker-{app.partition(':')[0]}.log"
     command = [sys.executable, "-m", "byrote.cli.main", "worker", app]
+    environ = environment(url, {"log_format": "json", **settings})
+    with crew([*command, "--drain"] if drain else command, environ, folder, log) as running:
+        yield running
+
+
+@contextmanager
+def crew(
+    command: Sequence[str], environ: Mapping[str, str], folder: Path, log: Path
+) -> Iterator[WorkerProcess]:
+    """A worker started by this command, stopped afterwards if it still runs."""
     with log.open("ab") as out:
         process = subprocess.Popen(  # noqa: S603 -- our own module, our own arguments.
-            [*command, "--drain"] if drain else command,
-            env=environment(url, {"log_format": "json", **settings}),
+            command,
+            env=environ,
             # Not where a byrote.toml of the user's could change what is measured.
             cwd=folder,
             stdin=subprocess.DEVNULL,

@@ -7,8 +7,8 @@ from byrote.cli.options import json_option
 from byrote.cli.show import print_json, print_table
 
 NAMES = ("one", "bulk", "drain-async", "drain-sync", "drain-inline", "latency", "growth")
-HTTP = ("http-one", "http-bulk", "http-rate")
-BESIDE = ("one", "bulk", *HTTP)
+HTTP = ("http-one", "http-bulk", "http-rate", "http-drain")
+BESIDE = ("one", "bulk", "drain-async", *HTTP)
 """What `--http` measures: the service, and the same without it."""
 _ALL = ",".join((*NAMES, *HTTP))
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from byrote.executors.desk import Replay
+from byrote.executors.tempo import BUFFER_S
 
 
 class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +22,8 @@ class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_tasks: int | None = None
     max_rss: int | None = None
     python: str
+    buffer_s: float = BUFFER_S
+    """How long the work that is kept in hand lasts; longer where claims take longer."""
     log_format: str = "text"
     log_level: str = "info"
     deterministic: bool = True

@@ -73,7 +73,11 @@ class Hands:
         self._emit = emit
         self._settings = options.settings
         self._roster = Roster(
-            options.limits, max_tasks=options.max_tasks, worker=worker, clock=clock
+            options.limits,
+            max_tasks=options.max_tasks,
+            worker=worker,
+            clock=clock,
+            buffer_s=options.buffer_s,
         )
         self.learn = self._roster.learn
         self._selector = selectors.DefaultSelector()

@@ -37,13 +37,19 @@ class Roster:
     """The hands of a pool and the runs they were given."""
 
     def __init__(
-        self, limits: dict[bool, int], *, max_tasks: int | None, worker: str, clock: Clock
+        self,
+        limits: dict[bool, int],
+        *,
+        max_tasks: int | None,
+        worker: str,
+        clock: Clock,
+        buffer_s: float,
     ) -> None:
         self._max_tasks = max_tasks
         self._threads = limits[False]
         self._worker = worker
         self._clock = clock
-        self._tempos = Tempos(clock, limits)
+        self._tempos = Tempos(clock, limits, buffer_s)
         self._suspects = Suspects()
         self.lock = threading.RLock()
         self.children: list[Child] = []

@@ -36,17 +36,20 @@ class Tempo:
             self._rate = (self._rate + self._count / elapsed) / 2
             self._since, self._count = now, 0
 
-    def buffer(self, now: float) -> int:
+    def buffer(self, now: float, buffer_s: float = BUFFER_S) -> int:
         """How many runs beyond those executing are worth holding."""
         faded = min(STALE_S / max(now - self._since, STALE_S), 1.0)
-        return min(int(self._rate * faded * BUFFER_S), BUFFER_MAX)
+        return min(int(self._rate * faded * buffer_s), BUFFER_MAX)
 
 
 class Tempos:
     """The tempo of sync tasks and of async ones, and the room they leave."""
 
-    def __init__(self, clock: Clock, limits: Mapping[bool, int]) -> None:
+    def __init__(
+        self, clock: Clock, limits: Mapping[bool, int], buffer_s: float = BUFFER_S
+    ) -> None:
         self._clock = clock
+        self._buffer_s = buffer_s
         self._limits = limits
         self._of = {False: Tempo(clock()), True: Tempo(clock())}
         self._share = {False: 0.5, True: 0.5}
@@ -67,7 +70,7 @@ class Tempos:
     def room(self, kinds: Mapping[str, bool], running: Mapping[bool, int], hands: int) -> Room:
         """What may be claimed: of all tasks if both kinds have room, else of those that have."""
         now = self._clock()
-        buffer = {kind: self._of[kind].buffer(now) for kind in set(kinds.values())}
+        buffer = {kind: self._of[kind].buffer(now, self._buffer_s) for kind in set(kinds.values())}
         whole = {kind: self._limits[kind] * hands + buffer[kind] for kind in buffer}
         free = {kind: whole[kind] - running[kind] for kind in buffer if whole[kind] > running[kind]}
         if not free or hands < 1:

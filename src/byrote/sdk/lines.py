@@ -31,6 +31,8 @@ WAIT_SHARE = 0.25
 """The share of a lease that a claim may wait for."""
 DOUBT_S = 3.0
 """How long after its time a claim whose answer was lost may still be served."""
+PLAIN = {"Accept-Encoding": "identity"}
+"""Compressing a batch of leases takes the service longer than claiming it."""
 ROLES = frozenset({"work", "admin"})
 
 
@@ -86,7 +88,7 @@ class Wire:
     def _send(self, call: Call[Any]) -> Answer | Lost:
         if self._http is None:
             self._http = httpx2.Client(**self._door.options(self._verify))
-        request = self._door.request(self._http, Send(call, {}, ANSWER_S + call.wait_s))
+        request = self._door.request(self._http, Send(call, PLAIN, ANSWER_S + call.wait_s))
         try:
             return answer_of(self._http.send(request))
         except httpx2.TransportError as error:

@@ -31,6 +31,9 @@ from byrote.worker.worker import WorkerOptions
 
 type Length = timedelta | str | float
 
+BUFFER_S = 0.25
+"""How long the work kept in hand lasts: a claim over HTTP takes longer than one over a socket."""
+
 
 class Options(TypedDict, total=False):
     """How a worker works; what is not given comes from BYROTE_* and the settings files."""
@@ -118,7 +121,9 @@ def _supervisor(
     name = settings.worker_id or worker_id()
     hands = 0 if settings.executor == "inline" else settings.hands or os.cpu_count() or 1
     asks: Asks = SimpleQueue()
-    built = build_executor(app, settings, name, emit=emit, hands=hands, asks=asks)
+    built = build_executor(
+        app, settings, name, emit=emit, hands=hands, asks=asks, buffer_s=BUFFER_S
+    )
     options = WorkerOptions(
         worker=name,
         queues=settings.queues,

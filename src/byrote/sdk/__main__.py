@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""`python -m byrote.sdk module:handlers`: a worker of the service, set up by BYROTE_* alone.
+
+For machines that have `byrote[client]` and no database driver. `--drain` ends it when nothing is
+left to do.
+"""
+
+import sys
+
+from byrote.core.errors import BadOption, ByroteError, Unreachable
+from byrote.sdk.worker import Worker
+
+USAGE = "usage: python -m byrote.sdk module:handlers [--drain]\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Work until told to stop; gives the exit code."""
+    named = [word for word in arguments if word != "--drain"]
+    if len(named) != 1 or named[0].startswith("-"):
+        sys.stderr.write(USAGE)
+        return 2
+    try:
+        Worker(named[0], drain=len(named) < len(arguments)).run()
+    except ByroteError as error:
+        sys.stderr.write(f"byrote: {error}\n")
+        return 75 if isinstance(error, Unreachable) else 2 if isinstance(error, BadOption) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
