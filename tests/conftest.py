@@ -70,8 +70,11 @@ def database_url(server_url: str, worker_id: str) -> Iterator[str]:
 def url(database_url: str) -> str:
     """The database, empty."""
     with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(EMPTY)
-    return database_url
+        while True:
+            # A service that several tests share may be at its housekeeping just now.
+            with contextlib.suppress(psycopg.errors.DeadlockDetected):
+                connection.execute(EMPTY)
+                return database_url
 
 
 @pytest.fixture

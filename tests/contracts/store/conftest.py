@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""Each store in turn: PostgreSQL, and the service in front of it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from byrote.sdk.doorway import Doorway
+from byrote.sdk.lines import ServiceLines
+from byrote.store.connect import Door
+from byrote.store.lines import Lines
+from tests.contracts.store.desk import Db, Desk
+from tests.faults.proxy import HttpProxy, Proxy
+from tests.sdk import harness
+from tests.sdk.harness import ServiceProcess, new_service_token
+
+module_service = harness.module_service
+
+
+@pytest.fixture(params=["postgres", "http"])
+def desk(
+    request: pytest.FixtureRequest, url: str, db: Db, module_service: ServiceProcess
+) -> Iterator[Desk]:
+    """Each store in turn, behind a proxy that can break its exchanges."""
+    if request.param == "http":
+        proxy: Proxy = HttpProxy(module_service.port)
+        door = Doorway(proxy.url, new_service_token(db, "work"))
+        made = Desk(ServiceLines(door), "http", proxy)
+    else:
+        proxy = Proxy(url)
+        made = Desk(Lines(Door(proxy.url)), "postgres", proxy)
+    yield made
+    made.close()

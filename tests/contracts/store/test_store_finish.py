@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""What every store promises a recorder."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from byrote.core.codec import pack
+from byrote.core.errors import StoreRefused
+from byrote.core.outcome import (
+    Cancelled,
+    Disrupted,
+    Failed,
+    Fault,
+    Outcome,
+    Output,
+    Released,
+    Snoozed,
+    Succeeded,
+)
+from byrote.core.policy import Retry
+from byrote.core.provenance import provenance_of
+from byrote.core.state import Status
+from byrote.store import queries
+from byrote.store.sync import fetch
+from tests.contracts.store.desk import NO, Db, Desk, expire, judged, returned
+from tests.support import count, enqueue, history, run_of
+
+ENDS: dict[str, tuple[Callable[[], Outcome], Status, int, int]] = {
+    "S": (lambda: returned({"a": 1.0}), Status.SUCCESSFUL, 1, 0),
+    "R": (lambda: Failed(NO, after=timedelta(hours=1)), Status.WAITING, 1, 0),
+    "F": (lambda: Failed(NO, final=True), Status.FAILED, 1, 0),
+    "C": (Cancelled, Status.CANCELLED, 0, 0),
+    "Z": (lambda: Snoozed(timedelta(hours=1)), Status.WAITING, 0, 0),
+    "L": (Released, Status.READY, 0, 0),
+    "X": (lambda: Disrupted(NO), Status.READY, 0, 1),
+}
+
+
+@pytest.mark.parametrize("letter", ENDS)
+def test_every_way_to_end_leads_where_it_should(desk: Desk, db: Db, letter: str) -> None:
+    outcome, status, charged, losses = ENDS[letter]
+    [run_id] = enqueue(db, retry=Retry(attempts=2))
+    [lease] = desk.claim()
+
+    assert desk.finish(lease, outcome()) == letter
+    run = run_of(db, run_id)
+    assert (run.status, run.attempts, run.charged, run.losses) == (status, 1, charged, losses)
+
+
+def test_a_result_is_kept_to_the_letter(desk: Desk, db: Db) -> None:
+    [run_id] = enqueue(db)
+    [lease] = desk.claim()
+    value = {"b": [1.0, -0.0, 2**70], "a": "\x00ä", "n": None}
+    desk.finish(lease, returned(value))
+    run = run_of(db, run_id)
+
+    assert (run.result_json, run.result_hash) == (pack(value).text, pack(value).digest.hex())
+
+
+def test_an_error_is_kept_with_its_attempt_and_worker(desk: Desk, db: Db) -> None:
+    [run_id] = enqueue(db)
+    [lease] = desk.claim()
+    fault = Fault("raised", "shop.Broke", "nope", "Traceback …", attempt=1, worker="w", exit_code=3)
+    desk.finish(lease, Failed(fault))
+    [kept] = run_of(db, run_id).faults
+
+    assert (kept["type"], kept["traceback"], kept["exit_code"]) == ("shop.Broke", "Traceback …", 3)
+    assert (kept["attempt"], kept["worker"]) == (1, "w")
+    assert kept["message"] == "nope"
+
+
+def test_what_was_printed_used_and_executed_is_kept(desk: Desk, db: Db) -> None:
+    [run_id] = enqueue(db)
+    [lease] = desk.claim()
+    lease.provenance = provenance_of({"python": {"version": "3"}})
+    packed = pack(1)
+    output, usage = Output(stdout="hello"), {"wall_us": 5}
+    desk.finish(lease, Succeeded(packed.text, packed.digest.hex(), output, usage))
+    run = run_of(db, run_id)
+
+    assert [printed.stdout for printed in fetch(db, queries.outputs(run_id))] == ["hello"]
+    assert run.usage == [{"attempt": 1, "wall_us": 5}]
+    assert run.provenance == [lease.provenance.id]
+    assert count(db, "byrote_provenance") == 1
+
+
+def test_a_batch_settles_each_on_its_own(desk: Desk, db: Db) -> None:
+    enqueue(db, 3)
+    one, two, three = desk.claim(3)
+    expire(db, two.id)
+    batch = [judged(one, returned(1)), judged(two, returned(2)), judged(three, Failed(NO))]
+
+    assert desk.verdicts.finish(batch) == {one.id: "S", three.id: "F"}
+
+
+def test_a_worker_that_lost_its_lease_is_not_heard(desk: Desk, db: Db) -> None:
+    [run_id] = enqueue(db)
+    [late] = desk.claim()
+    expire(db, run_id)
+    [current] = desk.claim()
+
+    assert desk.finish(late, returned("late")) is None
+    assert desk.finish(late, Failed(NO)) is None
+    assert run_of(db, run_id).status is Status.RUNNING
+    assert desk.finish(current, returned("right")) == "S"
+    assert run_of(db, run_id).result == "right"
+
+
+def test_a_run_somebody_wants_cancelled_does_not_come_back(desk: Desk, db: Db) -> None:
+    [run_id] = enqueue(db)
+    [lease] = desk.claim()
+    fetch(db, queries.cancel([run_id]))
+
+    assert desk.finish(lease, Released()) == "C"
+    assert run_of(db, run_id).status is Status.CANCELLED
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_finish_whose_answer_is_lost_settles_once(desk: Desk, db: Db, moment: str) -> None:
+    warm, run_id = enqueue(db, 2)
+    first, second = desk.claim(2)
+    desk.finish(first, returned(0))
+    fault = desk.break_next("finish", moment)
+
+    assert (first.id, second.id) == (warm, run_id)
+    assert desk.finish(second, returned(1)) == "S"
+    assert fault.happened.is_set()
+    assert history(db, run_id) == ["Enqueued", "Claimed", "Succeeded"]
+    assert {what for what, _ in desk.heard} == {"finish"}
+    assert desk.heard[-1] == ("finish", None)
+
+
+def test_what_will_never_be_taken_is_refused(desk: Desk, db: Db) -> None:
+    enqueue(db)
+    [lease] = desk.claim()
+    lease.token = "no token"  # noqa: S105 -- that is the point.
+
+    with pytest.raises(StoreRefused):
+        desk.finish(lease, returned(1))

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""What every store promises a scribe."""
+
+from typing import Any
+
+import pytest
+
+from byrote.assembly.identity import new_id
+from byrote.core.codec import pack
+from byrote.core.run import Leased
+from byrote.store import queries
+from byrote.store.sync import fetch
+from tests.contracts.store.desk import Db, Desk, expire
+from tests.support import count, enqueue
+
+
+def step(lease: Leased, sequence: int, value: Any) -> dict[str, Any]:
+    packed = pack(value)
+    return {
+        "id": lease.id, "token": lease.token, "sequence": sequence, "kind": "step",
+        "name": f"s{sequence}", "result": packed.text, "hash": packed.digest.hex(),
+    }  # fmt: skip
+
+
+def test_a_step_is_written_once_and_read_by_the_next_attempt(desk: Desk, db: Db) -> None:
+    [run_id] = enqueue(db)
+    [lease] = desk.claim()
+    notes = desk.ledgers.note([step(lease, 1, {"a": 1.0}), step(lease, 2, None)])
+    assert [(note.sequence, note.open, note.result_json) for note in notes] == [
+        (1, False, '{"a":1.0}'),
+        (2, False, "null"),
+    ]
+    expire(db, run_id)
+    [again] = desk.claim()
+    lines = desk.ledgers.load([again])
+
+    assert [(line.sequence, line.kind, line.name, line.result_json) for line in lines] == [
+        (1, "step", "s1", '{"a":1.0}'),
+        (2, "step", "s2", "null"),
+    ]
+
+
+def test_a_step_under_a_lost_lease_is_not_written(desk: Desk, db: Db) -> None:
+    [run_id] = enqueue(db)
+    [late] = desk.claim()
+    expire(db, run_id)
+    desk.claim()
+
+    assert desk.ledgers.note([step(late, 1, "late")]) == []
+    assert count(db, "byrote_steps") == 0
+
+
+def test_a_wait_is_open_until_its_signal_comes(desk: Desk, db: Db) -> None:
+    enqueue(db)
+    [lease] = desk.claim()
+    wait = {"id": lease.id, "token": lease.token, "sequence": 1, "kind": "event", "name": "paid"}
+    [asked] = desk.ledgers.note([{**wait, "delay_us": None}])
+    fetch(db, queries.signal(lease.id, new_id(), "paid", pack(None)))
+    [told] = desk.ledgers.note([{**wait, "delay_us": None}])
+
+    assert (asked.open, asked.result_json) == (True, None)
+    assert (told.open, told.result_json) == (False, "null")
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_step_whose_answer_is_lost_is_written_once(desk: Desk, db: Db, moment: str) -> None:
+    enqueue(db)
+    [lease] = desk.claim()
+    desk.ledgers.note([step(lease, 1, 1)])
+    fault = desk.break_next("note", moment)
+    [note] = desk.ledgers.note([step(lease, 2, 2)])
+
+    assert fault.happened.is_set()
+    assert note.result_json == "2"
+    assert count(db, "byrote_steps") == 2
