@@ -127,13 +127,10 @@ def current_traceparent() -> str | None:
 
 
 def enqueue(
-    task: str, payload: Any = ABSENT, *, key: str | None = None, **more: Any
+    task: str, payload: Any = ABSENT, *, key: str | None = None, **how: Unpack[How]
 ) -> Call[Accepted]:
-    """Have a worker execute a task; with a `key` of yours, once for all calls with that key.
-
-    Further options are those of `new_run`.
-    """
-    body = _encode(new_run(task, payload, **more))
+    """Have a worker execute a task; with a `key` of yours, once for all calls with that key."""
+    body = _encode(new_run(task, payload, **how))
     return Call("POST", "/v1/runs", _reader(Accepted), body=body, keyed=True, key=key)
 
 
