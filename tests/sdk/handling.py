@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Handlers that tests of the SDK let workers execute."""
 
+import asyncio
 import os
 import time
 from pathlib import Path
@@ -74,3 +75,10 @@ def sleeper(ctx: Context, payload: Any) -> int:
 @handlers.handle("whoami")
 def whoami(ctx: Context, _payload: Any) -> dict[str, Any]:
     return {"pid": os.getpid(), "trace": ctx.traceparent, "labels": dict(ctx.labels)}
+
+
+@handlers.handle("bulky")
+async def bulky(_ctx: Context, payload: Any) -> str:
+    """Return much, at the same time as others that were begun with it."""
+    await asyncio.sleep(0.5)
+    return "x" * payload

@@ -58,7 +58,7 @@ class ServiceProcess:
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = log
         self._argv = [sys.executable, "-m", "byrote.cli.main", "serve", "--url", url]
-        self._argv += ["--port", str(self.port), "--log-level", "warning"]
+        self._argv += ["--port", str(self.port), "--log-format", "json"]
         self.start()
 
     def start(self) -> None:

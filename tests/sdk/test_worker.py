@@ -148,6 +148,17 @@ def test_a_thousand_runs_are_executed_once_each_by_two_workers(
     assert service.client.get(accepted[-1].id).result == 999
 
 
+def test_results_too_large_for_one_request_are_sent_apart(
+    service: Service, start_sdk_worker: StartSdkWorker
+) -> None:
+    runs = service.client.enqueue_many([new_run("bulky", 3_000_000) for _ in range(4)])
+    start_sdk_worker(service.url, service.token)
+    ended = [service.client.wait(run.id, 60) for run in runs]
+
+    assert [(run.status, run.attempts) for run in ended] == [(Status.SUCCESSFUL, 1)] * 4
+    assert '"status":413' in service.process.text
+
+
 def test_idle_workers_hear_of_work_at_once(
     service: Service, db: Db, start_sdk_worker: StartSdkWorker
 ) -> None:
