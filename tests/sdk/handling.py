@@ -82,3 +82,8 @@ async def bulky(_ctx: Context, payload: Any) -> str:
     """Return much, at the same time as others that were begun with it."""
     await asyncio.sleep(0.5)
     return "x" * payload
+
+
+@handlers.handle("filing")
+def filing(ctx: Context, payload: Any) -> str:
+    return ctx.artifact("report/a.txt", b"x" * payload, "text/plain").hash

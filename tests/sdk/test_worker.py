@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The SDK's worker: the whole life of a run over HTTP."""
 
+import hashlib
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from byrote.core.state import Status
 from byrote.sdk import Context, Fatal, Handlers, Retry, Worker, new_run
 from byrote.sdk.handlers import payload_of
 from byrote.sdk.worker import path_of
-from byrote.store import queries
+from byrote.store import artifacts, queries
 from byrote.store.sync import fetch
 from tests.sdk import handling
 from tests.sdk.harness import Db, Service, StartSdkWorker, free_port, new_service_token
@@ -146,6 +147,21 @@ def test_a_thousand_runs_are_executed_once_each_by_two_workers(
     until(lambda: db.execute(done).fetchone() == (1_000,), 60, every=0.1)
 
     assert service.client.get(accepted[-1].id).result == 999
+
+
+def test_a_small_artifact_is_kept_with_its_run(
+    service: Service, db: Db, start_sdk_worker: StartSdkWorker
+) -> None:
+    start_sdk_worker(service.url, service.token)
+    small, large = [service.client.enqueue("filing", size).id for size in (1_000, 1 << 21)]
+    digest = service.client.result(small, 30)
+    [entry] = fetch(db, artifacts.artifacts(small))
+    ended = service.client.wait(large, 30)
+
+    assert digest == entry.hash == hashlib.sha256(b"x" * 1_000).hexdigest()
+    assert (entry.name, entry.media_type, entry.size) == ("report/a.txt", "text/plain", 1_000)
+    assert fetch(db, artifacts.blob(entry.hash)) == [b"x" * 1_000]
+    assert "more than 1,048,576 bytes" in ended.faults[-1]["message"]
 
 
 def test_results_too_large_for_one_request_are_sent_apart(

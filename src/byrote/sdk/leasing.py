@@ -2,13 +2,14 @@
 """What a worker says to the service, as calls; all of it is safe to say twice."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from byrote.core.answer import Noted, Recorded
+from byrote.core.answer import Keeping, Noted, Recorded
+from byrote.core.artifact import POSTGRES
 from byrote.core.judged import LETTERS, Judged
 from byrote.core.outcome import Disrupted, Failed, Outcome, Succeeded
 from byrote.core.policy import (
@@ -27,6 +28,7 @@ from byrote.sdk.call import Call
 from byrote.sdk.reading import LeaseRead, LeasesRead, given, text_of
 from byrote.wire.leases import (
     FinishReply,
+    Kept,
     Known,
     LedgersReply,
     ProvenanceReply,
@@ -62,6 +64,8 @@ _renewed = msgspec.json.Decoder(RenewReply).decode
 _finished = msgspec.json.Decoder(FinishReply).decode
 _noted = msgspec.json.Decoder(StepsReply).decode
 _lines = msgspec.json.Decoder(LedgersReply).decode
+_kept = msgspec.json.Decoder(Kept).decode
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _known = msgspec.json.Decoder(Known).decode
 _number = msgspec.json.Decoder(ProvenanceReply).decode
 _unfinished = msgspec.json.Decoder(UnfinishedReply).decode
@@ -243,6 +247,18 @@ def note(steps: Sequence[Mapping[str, Any]]) -> Call[list[Noted]]:
 
     body = _encode({"steps": [_step(step) for step in steps]})
     return Call("POST", "/v1/leases/steps", read, body=body)
+
+
+def keep(lease: Leased, artifact: Mapping[str, Any]) -> Call[Keeping]:
+    """Store a small artifact under a lease."""
+    body = {name: artifact[name] for name in ("name", "media_type", "data")}
+
+    def read(said: bytes) -> Keeping:
+        kept = _kept(said)
+        return Keeping(kept.verdict, kept.media_type or "", POSTGRES, kept.at or _NEVER)
+
+    sent = _encode({"run": lease.id, "token": lease.token, **body})
+    return Call("POST", "/v1/leases/artifacts", read, body=sent)
 
 
 def _step(step: Mapping[str, Any]) -> dict[str, Any]:

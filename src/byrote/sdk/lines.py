@@ -291,23 +291,20 @@ class LedgerWire(_OnWire):
 
 
 class ShelfWire(_OnWire):
-    """There are no artifacts over HTTP; whoever tries is told what to do instead."""
+    """Keeps small artifacts; large ones have no place that the service knows of."""
 
     def home(self) -> str:
-        """Refused."""
-        raise _no_artifacts()
+        """Refused: there is nothing to share."""
+        raise _no_place()
 
-    def keep(self, lease: Leased, artifact: Mapping[str, Any]) -> Keeping:  # noqa: ARG002 -- refused.
-        """Refused."""
-        raise _no_artifacts()
+    def keep(self, lease: Leased, artifact: Mapping[str, Any]) -> Keeping:
+        """Store an artifact under a lease."""
+        return self._wire.run(leasing.keep(lease, artifact))
 
     def referred(self, hashes: Sequence[str]) -> list[str]:  # noqa: ARG002 -- refused.
-        """Refused."""
-        raise _no_artifacts()
+        """Refused: whoever keeps the contents tidies them up."""
+        raise _no_place()
 
 
-def _no_artifacts() -> StoreRefused:
-    return StoreRefused(
-        "A worker of the HTTP service cannot store artifacts; return a reference to a file that "
-        "you stored elsewhere, or run the worker on the database."
-    )
+def _no_place() -> StoreRefused:
+    return StoreRefused("The service keeps artifacts itself; a worker of it has no place for them.")

@@ -136,7 +136,7 @@ def _supervisor(
         version=version("byrote"),
     )
     means = Means(name, monotonic, chance, new_token, emit)
-    answers = artifact_answers("", settings.artifact_max)
+    answers = artifact_answers(None, settings.artifact_max)
     return Supervisor(
         store,
         built.executor,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Routes of workers: claim, renew, finish, release, and the ledgers of runs under way."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from byrote.core.artifact import POSTGRES, check_artifact
 from byrote.core.codec import digest_of
 from byrote.core.errors import BadPayload
 from byrote.core.outcome import safe_text
@@ -16,7 +18,7 @@ from byrote.service.bell import Line
 from byrote.service.call import Call
 from byrote.service.reading import prefixed
 from byrote.service.verdicts import Row, row_of, with_common
-from byrote.store import looking, queries
+from byrote.store import artifacts, looking, queries
 from byrote.store.sync import Interrupted
 from byrote.wire import leases as wire
 from byrote.wire.problems import Forbidden, Invalid, Unavailable
@@ -156,7 +158,9 @@ class _Pair(msgspec.Struct, frozen=True):
     attempt: int | None = None
 
 
-async def _held[T: (wire.Held, wire.Finish, wire.Step)](call: Call, sent: Sequence[T]) -> list[T]:
+async def _held[T: (wire.Held, wire.Finish, wire.Step, wire.Keep)](
+    call: Call, sent: Sequence[T]
+) -> list[T]:
     """Those that speak of runs which are any business of the token."""
     mine = set(await call.mine(list({item.run for item in sent})))
     return [item for item in sent if item.run in mine]
@@ -311,6 +315,28 @@ async def ledgers(call: Call) -> wire.LedgersReply:
             for row in found
         ]
     )
+
+
+async def keep(call: Call) -> wire.Kept:
+    """Keep a small file with a run under way; only its holder is heard."""
+    asked: wire.Keep = call.body
+    check_artifact(asked.name, asked.media_type)
+    if not await _held(call, [asked]):
+        return wire.Kept(verdict="lost")
+    pair: Any = _Pair(asked.run.lower(), asked.token)
+    query = artifacts.artifact(
+        pair,
+        name=asked.name,
+        digest=hashlib.sha256(asked.data).digest(),
+        size=len(asked.data),
+        media_type=asked.media_type,
+        place=POSTGRES,
+        data=asked.data,
+    )
+    audit = call.audit("artifact", [pair.id])
+    [keeping] = await call.service.work.all(query, also=[audit])
+    verdict: Any = keeping.verdict
+    return wire.Kept(verdict=verdict, media_type=keeping.media_type, at=keeping.at)
 
 
 # -- Workers ---------------------------------------------------------------------------------------

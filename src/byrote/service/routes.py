@@ -163,6 +163,14 @@ LEASES: Final[Sequence[Endpoint]] = (
     ),
     Endpoint(
         method="POST",
+        path="/v1/leases/artifacts",
+        handler=leases.keep,
+        body=worker.Keep,
+        reply=worker.Kept,
+        roles=WORK,
+    ),
+    Endpoint(
+        method="POST",
         path="/v1/leases/unfinished",
         handler=leases.unfinished,
         body=worker.Unfinished,

@@ -6,11 +6,13 @@ sends `{"run", "token", "result"}` or `{"run", "token", "error"}` and the servic
 follows; Byrote's own worker decides by the same function and sends its `verdict` along.
 """
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from byrote.core.artifact import INLINE_MAX
 from byrote.wire.terms import (
     BATCH_MAX,
     JSON_OBJECT,
@@ -277,6 +279,25 @@ class LedgersReply(Reply, frozen=True, kw_only=True):
     """All lines of these runs, in order."""
 
     lines: list[LedgerLine]
+
+
+class Keep(Request, frozen=True, kw_only=True):
+    """A small file to be kept with a run under way; its SHA-256 is what it is stored by."""
+
+    run: Id
+    token: Id
+    name: Word
+    media_type: Word = "application/octet-stream"
+    data: Annotated[bytes, msgspec.Meta(max_length=INLINE_MAX)]
+    """In base64; up to 1 MiB."""
+
+
+class Kept(Reply, frozen=True, kw_only=True):
+    """What became of it: `same` when an earlier copy was stored, `taken` when another was."""
+
+    verdict: Literal["stored", "same", "taken", "full", "lost"]
+    media_type: str | None = None
+    at: datetime | None = None
 
 
 class Provenance(Request, frozen=True, kw_only=True):

@@ -21,11 +21,15 @@ SWEEP_EVERY_S = 60.0
 SWEEP_PAGE = 1_000
 
 
-def artifact_answers(where: str, size_max: int) -> Mapping[str, Answer]:
-    """The verbs of artifacts, for a desk."""
+def artifact_answers(where: str | None, size_max: int) -> Mapping[str, Answer]:
+    """The verbs of artifacts, for a desk; without a place there are small ones only."""
+    if where is None:
+        size_max = min(size_max, INLINE_MAX)
     homes: dict[str, str] = {}
 
     def terms(shelf: Shelf, _run: Leased, _asked: Mapping[str, Any]) -> dict[str, Any]:
+        if where is None:
+            return {"max": size_max, "place": ""}
         if not homes:
             homes["place"] = place_for(where, shelf.home()).url
         return {"max": size_max, "place": homes["place"]}

@@ -18,7 +18,7 @@ from byrote.core.outcome import (
     Succeeded,
 )
 from byrote.core.policy import judge
-from byrote.core.ports import Leases, Ledgers, Line, Roll, Store, Verdicts, Wanted
+from byrote.core.ports import Leases, Ledgers, Line, Roll, Shelf, Store, Verdicts, Wanted
 from byrote.core.run import Leased
 from byrote.store import queries
 from byrote.store.sync import fetch
@@ -56,6 +56,7 @@ class Desk:
         self.verdicts: Verdicts = store.verdicts(self._line("finish"))
         self.roll: Roll = store.roll(self._line("renew"))
         self.ledgers: Ledgers = store.ledgers(self._line("steps"))
+        self.shelf: Shelf = store.shelf(self._line("ask"))
 
     def _line(self, purpose: str) -> Line:
         stopped = threading.Event().wait
@@ -86,7 +87,7 @@ class Desk:
 
     def close(self) -> None:
         """Leave."""
-        for line in (self.leases, self.verdicts, self.roll, self.ledgers):
+        for line in (self.leases, self.verdicts, self.roll, self.ledgers, self.shelf):
             line.close()
         self.proxy.close()
 

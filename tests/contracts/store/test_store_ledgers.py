@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What every store promises a scribe."""
 
+import hashlib
 from typing import Any
 
 import pytest
@@ -73,3 +74,24 @@ def test_a_step_whose_answer_is_lost_is_written_once(desk: Desk, db: Db, moment:
     assert fault.happened.is_set()
     assert note.result_json == "2"
     assert count(db, "byrote_steps") == 2
+
+
+def artifact(data: bytes, name: str = "a.txt") -> dict[str, Any]:
+    digest, size = hashlib.sha256(data).digest(), len(data)
+    return {
+        "name": name, "media_type": "text/plain", "data": data, "digest": digest, "size": size,
+        "place": "postgres",
+    }  # fmt: skip
+
+
+def test_an_artifact_is_kept_once_and_only_for_the_holder(desk: Desk, db: Db) -> None:
+    [run_id] = enqueue(db)
+    [lease] = desk.claim()
+    kept = [desk.shelf.keep(lease, artifact(data)) for data in (b"one", b"one", b"two")]
+    expire(db, run_id)
+    late = desk.shelf.keep(lease, artifact(b"late", "b.txt"))
+
+    assert [keeping.verdict for keeping in kept] == ["stored", "same", "taken"]
+    assert (kept[0].media_type, kept[0].place, kept[0].at) == ("text/plain", "postgres", kept[1].at)
+    assert late.verdict not in {"stored", "same"}
+    assert count(db, "byrote_artifacts") == 1
