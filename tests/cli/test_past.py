@@ -24,6 +24,7 @@ def test_a_run_is_shown_as_it_was(url: str, db: Db, clock: FakeClock) -> None:
     assert status(then) == ("SUCCESSFUL", 42, 1)
     before = byrote("runs", "show", run_id, "--at", "2026-11-15 11:00", url=url)
     assert before.code == 4
+    assert "it was not accepted yet" in before.err
 
 
 def test_a_history_tells_step_by_step_what_a_run_became(url: str, db: Db, clock: FakeClock) -> None:

@@ -13,7 +13,7 @@ from byrote.cli.database import open_store, whole_id
 from byrote.cli.options import RunId, database_options
 from byrote.cli.show import moment, print_json, print_table
 from byrote.core.duration import duration, spoken
-from byrote.core.errors import UnknownRun
+from byrote.core.errors import NotThereThen, UnknownRun
 from byrote.core.fold import BLANK, Picture, fold, fold_all
 from byrote.core.run import Run
 from byrote.core.told import Told
@@ -55,10 +55,10 @@ at_option = click.option("--at", type=Past(), help="As it was then; in UTC, or `
 
 
 def run_then(store: Store, run: Run, at: datetime) -> Run:
-    """The run as it was; UnknownRun when it was not there yet, or the log has forgotten."""
+    """The run as it was; NotThereThen when it was not there yet, or the log has forgotten."""
     told = store.all(proof.history(run.id, at=at))
     if not told:
-        raise UnknownRun(run.id)
+        raise NotThereThen(run.id, at)
     return as_it_was(run, fold_all(told), at)
 
 

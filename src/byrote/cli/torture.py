@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from byrote.torture.run import Ended, Wish
 
 RUNS_PER_S = 55
-PEACE = "(nothing)"
 
 
 @click.command(epilog="Example: byrote torture --minutes 5 --seed 1")
@@ -28,6 +27,7 @@ PEACE = "(nothing)"
 @click.option(
     "--url", help="A PostgreSQL of yours, by its socket; kinds that harm it are left out."
 )
+@click.option("--calm", is_flag=True, help="No faults at all: then nothing may run twice.")
 @click.option("--plan", "only_plan", is_flag=True, help="Print the schedule and do nothing.")
 @click.option("--keep", is_flag=True, help="Keep diaries and logs, and say where they are.")
 def torture(*, as_json: bool, only_plan: bool, **wanted: Any) -> None:
@@ -69,6 +69,7 @@ def _wish(
     kinds: str | None,
     url: str | None,
     keep: bool,
+    calm: bool,
 ) -> Wish:
     from byrote.torture.plan import GAP_S, KINDS  # noqa: PLC0415 -- `--help` stays fast.
     from byrote.torture.run import Wish  # noqa: PLC0415 -- the same.
@@ -86,6 +87,7 @@ def _wish(
         kinds=chosen,
         url=url,
         keep=keep,
+        calm=calm,
     )
 
 
@@ -139,7 +141,7 @@ def _figures(ended: Ended) -> list[tuple[str, object]]:
         ("late words of workers refused", ended.late_words),
         ("enqueues nobody answered", ended.unknown),
         ("executions", f"{judged.executions:,}"),
-        ("runs executed again through faults", judged.again),
+        ("runs executed more often than charged", judged.again),
         ("lost in the tail of asynchronous failovers", judged.lost_in_tail),
     ]
 

@@ -2,7 +2,7 @@
 """Byrote's own errors: one base, few children, each with a stable `code` and a way out."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from byrote.core.duration import duration
 
@@ -110,6 +110,20 @@ class AlteredSpec(ByroteError):
 
     def __reduce__(self) -> tuple[type["AlteredSpec"], tuple[str]]:
         return type(self), (self.run_id,)
+
+
+class NotThereThen(UnknownRun):
+    """The event log does not know the run at the moment that was asked about."""
+
+    def __init__(self, run_id: str, at: datetime) -> None:
+        super().__init__(run_id)
+        said = f"The log tells nothing of run {run_id!r} up to {at:%Y-%m-%d %H:%M:%S %Z}"
+        why = "it was not accepted yet, or what was told then has been pruned"
+        self.args = (f"{said}: {why}. `byrote runs history` shows what there is.",)
+        self.at = at
+
+    def __reduce__(self) -> tuple[type["NotThereThen"], tuple[str, datetime]]:
+        return type(self), (self.which, self.at)
 
 
 class RunFailed(ByroteError):

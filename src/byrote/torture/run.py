@@ -30,6 +30,8 @@ WORKERS = 3
 PRODUCERS = 2
 PEACE_S = 120.0
 """How long the runs may take to end once the faults have."""
+TRIES = 3
+"""How often a fault is tried that found nobody to strike."""
 _pause = threading.Event().wait
 
 type Fault = Callable[[Stage, Random], Shown]
@@ -48,6 +50,8 @@ class Wish(msgspec.Struct, frozen=True):
     durable: bool = True
     workers: int = WORKERS
     keep: bool = False
+    calm: bool = False
+    """No fault and no zombie: then nothing may be executed twice."""
 
     @property
     def possible(self) -> tuple[str, ...]:
@@ -78,6 +82,7 @@ class Ended(msgspec.Struct, frozen=True):
     """Words of workers that came too late, besides those forced."""
     unknown: int
     """Enqueues that nobody answered."""
+    calm: bool
     folder: str | None
 
     @property
@@ -99,6 +104,8 @@ def fault_of(kind: str) -> Fault:
 
 def plan_of(wish: Wish) -> list[Planned]:
     """The schedule of a torture; the same wish, the same schedule."""
+    if wish.calm:
+        return []
     return schedule(wish.seed, seconds=wish.seconds, faults=wish.faults, kinds=wish.possible)
 
 
@@ -131,7 +138,8 @@ def _strike_all(
     stage: Stage, wish: Wish, say: Say, began: float
 ) -> tuple[Zombies, list[dict[str, Any]]]:
     zombies = Zombies(stage, dice(wish.seed, "zombies"))
-    zombies.start()
+    if not wish.calm:
+        zombies.start()
     faults = []
     for planned in plan_of(wish):
         while monotonic() - began < planned.at_s:
@@ -150,12 +158,17 @@ def _strike_all(
 
 def _strike(stage: Stage, planned: Planned, say: Say) -> dict[str, Any]:
     before = monotonic()
-    error = None
-    try:
-        shown = fault_of(planned.kind)(stage, planned.dice)
-    except (psycopg.Error, OSError, ByroteError) as failure:
-        # Two faults may get in each other's way; one that could not be done is not counted.
-        shown, error = None, f"{type(failure).__name__}: {failure}"[:300]
+    shown: Shown = None
+    error, chosen = None, planned.dice
+    for _ in range(TRIES):
+        try:
+            shown = fault_of(planned.kind)(stage, chosen)
+        except (psycopg.Error, OSError, ByroteError) as failure:
+            # Two faults may get in each other's way; one that could not be done is not counted.
+            error = f"{type(failure).__name__}: {failure}"[:300]
+        if shown or error:
+            break
+        _pause(1.0)
     line = {"kind": planned.kind, "number": planned.number, "shown": shown, "error": error}
     stage.note("fault", **line, took_s=round(monotonic() - before, 3))
     said = "happened" if shown else f"did not happen{f': {error}' if error else ''}"
@@ -209,6 +222,7 @@ def _judge(
         zombies_accepted=zombies.accepted,
         late_words=seen.lost,
         unknown=len(seen.unknown),
+        calm=wish.calm,
         folder=str(stage.folder) if wish.keep else None,
     )
 

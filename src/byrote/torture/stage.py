@@ -17,7 +17,7 @@ import psycopg
 
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import chance, new_id
-from byrote.bench.stage import environment
+from byrote.bench.stage import StageFailed, environment
 from byrote.core.spec import Delivery, Spec
 from byrote.executors.chance import Random
 from byrote.store import queries
@@ -31,6 +31,7 @@ from byrote.torture.proxy import Proxy
 
 LEASE_S = 2.0
 GRACE_S = 3.0
+BUSY_S = 3.0
 APP = "byrote.torture.tasks:app"
 _pause = threading.Event().wait
 
@@ -174,13 +175,20 @@ class Stage:
                 self.start_worker(place)
 
     def busy_worker(self, chosen: Random) -> Process:
-        """Some worker, one that has runs under way if there is any."""
-        with self.connect() as connection:
-            text = """select leased_by from byrote_task_runs where status = 'RUNNING'
-                      and leased_until > clock_timestamp()"""
-            holders = {row[0] for row in connection.execute(text)}
-        alive = sorted((w for w in self.workers if w.alive), key=lambda worker: worker.name)
-        return chosen.choice([w for w in alive if w.name in holders] or alive)
+        """Some worker that has runs under way, if there is one within a few seconds."""
+        text = """select leased_by from byrote_task_runs where status = 'RUNNING'
+                  and leased_until > clock_timestamp()"""
+        deadline = monotonic() + BUSY_S
+        while True:
+            with self.connect() as connection:
+                holders = {row[0] for row in connection.execute(text)}
+            alive = sorted((w for w in self.workers if w.alive), key=lambda worker: worker.name)
+            busy = [worker for worker in alive if worker.name in holders]
+            if busy or (alive and monotonic() > deadline):
+                return chosen.choice(busy or alive)
+            if monotonic() > deadline:
+                raise StageFailed("No worker is alive to do anything to.")
+            _pause(0.1)
 
     def held_by(self, worker: str) -> list[str]:
         """The runs a worker holds now, longest first."""

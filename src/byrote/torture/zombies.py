@@ -43,7 +43,8 @@ class Zombies:
     def stop(self) -> None:
         """End, once what was claimed has been spoken for."""
         self._stopped.set()
-        self._thread.join(60.0)
+        if self._thread.is_alive():
+            self._thread.join(60.0)
 
     def _run(self) -> None:
         while not self._stopped.is_set():
