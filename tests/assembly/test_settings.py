@@ -183,3 +183,13 @@ def test_a_queue_may_have_a_payload_limit_of_its_own(tmp_path: Path) -> None:
 
     assert settings.payload_limit("media") == 16 * 1024 * 1024
     assert settings.payload_limit("default") == 1024 * 1024
+
+
+def test_the_log_has_a_table_of_its_own_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "byrote.toml").write_text('[events]\nchain = true\nkeep = "7d"\n')
+    settings = resolve(environ={}, folder=tmp_path).settings
+
+    assert (settings.chain_events, settings.keep_events) == (True, timedelta(days=7))
+    (tmp_path / "byrote.toml").write_text("events.chian = true\n")
+    with pytest.raises(BadOption, match="chian_events"):
+        resolve(environ={}, folder=tmp_path)

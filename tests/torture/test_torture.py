@@ -11,6 +11,7 @@ from byrote.torture.run import Wish, torture
 from tests.cli.console import Process
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.timeout(400)
 
 
 def test_a_minute_of_torture_breaks_no_promise() -> None:
@@ -38,13 +39,12 @@ def test_without_faults_no_run_of_ten_thousand_is_executed_twice() -> None:
     assert ended.violations == 0, (ended.judged.violations, ended.verified.findings)
 
 
-@pytest.mark.timeout(120)
 def test_without_the_fence_the_same_command_fails_loudly(tmp_path: Path) -> None:
     """The switch is a folder on PYTHONPATH; it is not part of the package."""
     path = os.pathsep.join([str(ROOT / "tests" / "mutants" / "switch"), str(ROOT)])
     words = ("torture", "--minutes", "0.2", "--runs", "60", "--faults", "0", "--json")
     with Process(*words, folder=tmp_path, PYTHONPATH=path) as unfenced:
-        ended = unfenced.ended(100.0)
+        ended = unfenced.ended(300.0)
 
     assert ended.code == 3
     told = ended.object

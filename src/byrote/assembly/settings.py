@@ -133,11 +133,20 @@ def _files(folder: Path) -> list[tuple[str, Mapping[str, Any]]]:
     for place in (folder, *folder.parents):
         own, project = place / "byrote.toml", place / "pyproject.toml"
         if own.is_file():
-            return [("byrote.toml", _toml(own))]
+            return [("byrote.toml", _flat(_toml(own)))]
         if project.is_file():
             found = _toml(project).get("tool", {}).get("byrote")
-            return [] if found is None else [("pyproject.toml", found)]
+            return [] if found is None else [("pyproject.toml", _flat(found))]
     return []
+
+
+def _flat(found: Mapping[str, Any]) -> dict[str, Any]:
+    """`events.chain` and `events.keep` in a file are chain_events and keep_events elsewhere."""
+    rest = dict(found)
+    events = rest.pop("events", None)
+    if not isinstance(events, Mapping):
+        return dict(found)
+    return {**rest, **{f"{name}_events": value for name, value in events.items()}}
 
 
 def _toml(path: Path) -> dict[str, Any]:

@@ -99,6 +99,12 @@ class Node:
             for statement in statements:
                 connection.execute(statement)
 
+    def dump(self, path: Path) -> None:
+        """Write the whole database down as SQL."""
+        program = str(self.runner.binaries.path / "pg_dump")
+        words = [program, "--dbname", self.url, "--file", str(path)]
+        subprocess.run(words, check=False, capture_output=True)  # noqa: S603 -- our own words.
+
     def promote(self) -> None:
         """Let a replica become the primary, and wait until it takes writes."""
         # Not by pg_promote(): what the replica replays may cancel any query on it.

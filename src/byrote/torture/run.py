@@ -206,6 +206,8 @@ def _judge(
     _stop_workers(stage)
     seen = gather(stage.history, sorted(stage.folder.glob("worker-*.log")))
     verified = verify(Door(stage.url))
+    if wish.keep and stage.cluster is not None:
+        stage.cluster.primary.dump(stage.folder / "final.sql")
     with stage.connect() as connection:
         judged = judge(connection, seen)
         recovery = recoveries(connection, faults)
