@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from django.db import OperationalError, transaction
 
+from byrote.core.answer import StepRow
 from byrote.core.artifact import POSTGRES, Entry
 from byrote.core.diff import Change, diff
 from byrote.core.provenance import brief
@@ -17,7 +18,7 @@ from byrote.django.admin.listing import CANCELED, PATIENCE
 from byrote.django.database import fetch
 from byrote.django.models import Run as RunRow
 from byrote.store import artifacts, oversight, queries
-from byrote.store.rows import Environment, Printed, StepRow
+from byrote.store.rows import Environment, Printed
 
 ATTEMPTS_SHOWN = 50
 REPLAYS_SHOWN = 20
