@@ -11,6 +11,9 @@ from typing import ClassVar
 from django.db import models
 
 from byrote.django.fields import ArrayOf
+from byrote.django.service_models import AuditEntry, ChainLink, KeyedReply, Stat, Token
+
+__all__ = ["AuditEntry", "ChainLink", "KeyedReply", "Stat", "Token"]
 
 STATUSES = [
     (name, name.capitalize())
@@ -147,6 +150,7 @@ class RunEvent(models.Model):
     lease_token = models.UUIDField(null=True)
     leased_until = models.DateTimeField(null=True)
     data = models.JSONField(null=True)
+    schema = models.SmallIntegerField()
 
     class Meta:
         managed = False
@@ -367,6 +371,8 @@ class Queue(models.Model):
     archive_after = models.DurationField()
     keep_done = models.DurationField()
     keep_dead = models.DurationField()
+    events = models.TextField(default="all")
+    quiet_since = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "byrote_queues"

@@ -6,6 +6,7 @@ from django.db import migrations, models
 from byrote.django.fields import ArrayOf
 from byrote.django.run_fields import run_fields
 from byrote.django.schema import Schema
+from byrote.django.service_state import SERVICE_MODELS
 
 MODELS = [
     migrations.CreateModel(
@@ -45,6 +46,7 @@ MODELS = [
             ("lease_token", models.UUIDField(null=True)),
             ("leased_until", models.DateTimeField(null=True)),
             ("data", models.JSONField(null=True)),
+            ("schema", models.SmallIntegerField()),
         ],
         options={
             "db_table": "byrote_event_log",
@@ -202,6 +204,8 @@ MODELS = [
             ("archive_after", models.DurationField()),
             ("keep_done", models.DurationField()),
             ("keep_dead", models.DurationField()),
+            ("events", models.TextField(default="all")),
+            ("quiet_since", models.DateTimeField(null=True)),
         ],
         options={
             "db_table": "byrote_queues",
@@ -355,6 +359,6 @@ class Migration(migrations.Migration):
     dependencies: ClassVar[list[Any]] = []
     operations: ClassVar[list[Any]] = [
         migrations.SeparateDatabaseAndState(
-            database_operations=[Schema(1, 7)], state_operations=MODELS
+            database_operations=[Schema(1, 9)], state_operations=[*MODELS, *SERVICE_MODELS]
         )
     ]

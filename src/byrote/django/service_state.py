@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""The state of what the HTTP service and the proof keep, for the first migration."""
+
+from typing import Any
+
+from django.db import migrations, models
+
+from byrote.django.fields import ArrayOf
+
+SERVICE_MODELS: list[Any] = [
+    migrations.CreateModel(
+        name="AuditEntry",
+        fields=[
+            ("audit_id", models.BigAutoField(primary_key=True, serialize=False)),
+            ("at", models.DateTimeField()),
+            ("token_id", models.UUIDField(null=True)),
+            ("items", models.IntegerField()),
+            ("action", models.TextField()),
+            ("request_id", models.TextField()),
+            ("address", models.TextField(null=True)),
+            ("subject", models.TextField(null=True)),
+            ("runs", ArrayOf("uuid", null=True)),
+        ],
+        options={
+            "db_table": "byrote_audit",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="ChainLink",
+        fields=[
+            ("link", models.BigIntegerField(primary_key=True, serialize=False)),
+            ("seq", models.BigIntegerField()),
+            ("events", models.IntegerField()),
+            ("first_at", models.DateTimeField()),
+            ("linked_at", models.DateTimeField()),
+            ("hash", models.BinaryField()),
+        ],
+        options={
+            "db_table": "byrote_chain",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="KeyedReply",
+        fields=[
+            (
+                "pk",
+                models.CompositePrimaryKey(
+                    "holder", "key", blank=True, editable=False, primary_key=True, serialize=False
+                ),
+            ),
+            ("holder", models.UUIDField()),
+            ("at", models.DateTimeField()),
+            ("key", models.TextField()),
+            ("request_hash", models.BinaryField()),
+            ("reply", models.TextField()),
+        ],
+        options={
+            "db_table": "byrote_keys",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="Stat",
+        fields=[
+            (
+                "pk",
+                models.CompositePrimaryKey(
+                    "minute",
+                    "queue_name",
+                    "task_path",
+                    "task_version",
+                    "measure",
+                    "bucket",
+                    blank=True,
+                    editable=False,
+                    primary_key=True,
+                    serialize=False,
+                ),
+            ),
+            ("minute", models.DateTimeField()),
+            ("n", models.BigIntegerField()),
+            ("task_version", models.IntegerField()),
+            ("bucket", models.SmallIntegerField()),
+            ("queue_name", models.TextField()),
+            ("task_path", models.TextField()),
+            ("measure", models.TextField()),
+        ],
+        options={
+            "db_table": "byrote_stats",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="Token",
+        fields=[
+            ("token_id", models.UUIDField(primary_key=True, serialize=False)),
+            ("holder", models.UUIDField()),
+            ("created_at", models.DateTimeField()),
+            ("expires_at", models.DateTimeField(null=True)),
+            ("revoked_at", models.DateTimeField(null=True)),
+            ("used_at", models.DateTimeField(null=True)),
+            ("rate", models.IntegerField(null=True)),
+            ("hash", models.BinaryField()),
+            ("name", models.TextField()),
+            ("role", models.TextField()),
+            ("queues", ArrayOf("text")),
+            ("tasks", ArrayOf("text")),
+        ],
+        options={
+            "db_table": "byrote_tokens",
+            "default_permissions": (),
+        },
+    ),
+]
