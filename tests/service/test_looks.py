@@ -55,6 +55,21 @@ def test_events_tell_the_whole_story_of_a_run(admin: httpx2.Client) -> None:
     assert events[2]["data"]["type"] == "Oops"
 
 
+def test_a_run_is_shown_as_it_was(admin: httpx2.Client) -> None:
+    run = enqueue_one(admin)
+    finish_one(admin, claim_one(admin), result=1)
+    events = admin.get(f"/v1/runs/{run}/events").json()["events"]
+    seen = [
+        admin.get(f"/v1/runs/{run}", params={"at": event["at"]}).json()["status"]
+        for event in events
+    ]
+
+    assert seen == ["READY", "RUNNING", "SUCCESSFUL"]
+    early = admin.get(f"/v1/runs/{run}", params={"at": "2020-01-01T00:00Z"})
+    problem(early, 404, "not_found")
+    problem(admin.get(f"/v1/runs/{run}", params={"at": "noon"}), 422, "invalid")
+
+
 def told(lines: Iterator[str], count: int) -> list[dict[str, Any]]:
     found = []
     for line in lines:

@@ -3,7 +3,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import msgspec
@@ -13,12 +13,14 @@ from msgspec import UNSET, Raw
 from byrote.core.codec import check_text, digest_of
 from byrote.core.duration import duration
 from byrote.core.errors import BadOption, BadPayload, PayloadTooLarge
+from byrote.core.fold import fold_all
 from byrote.core.run import Run
 from byrote.core.spec import Delivery, Spec
 from byrote.core.state import Status
+from byrote.core.travel import as_it_was
 from byrote.service.call import Call, not_here
 from byrote.service.reading import delivery_of, prefixed
-from byrote.store import looking, queries, tokens
+from byrote.store import looking, proof, queries, tokens
 from byrote.store.looking import Brief
 from byrote.store.query import Query
 from byrote.wire import messages
@@ -130,21 +132,43 @@ def _part(raw: Raw | Any, absent: bytes) -> bytes:
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """How long to wait."""
+    """How long to wait for the end; or the moment of the past that is asked about."""
 
     wait: Annotated[
         str, msgspec.Meta(max_length=40, description="How long to wait for its end, as in `10s`.")
     ] = "0s"
+    at: (
+        Annotated[
+            str, msgspec.Meta(max_length=40, description="As it was then: RFC 3339 with time zone.")
+        ]
+        | None
+    ) = None
 
 
 async def show(call: Call) -> messages.RunView:
-    """One run and everything that is known of it; with `wait`, once it has ended."""
+    """One run and everything that is known of it; with `wait`, once it has ended; or as it was."""
     run = await _run(call)
+    if call.query.at is not None:
+        return view_of(await _then(call, run, call.query.at))
     seconds = min(wait_of(call.query.wait), call.service.options.wait_max_s)
     if seconds and not run.finished and not call.service.stopping:
         await call.service.watch.until_ended(run.id, seconds, call.gone)
         run = await _run(call)
     return view_of(run)
+
+
+async def _then(call: Call, run: Run, text: str) -> Run:
+    """The run as the log tells it was at a moment; not found before it was there."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None or not 1970 <= at.year <= 9000:
+        raise Invalid("at: write a moment with its time zone, as in 2030-01-31T09:00Z.")
+    told = await call.service.desk.all(proof.history(run.id, at=at))
+    if not told:
+        raise not_here(run.id)
+    return as_it_was(run, fold_all(told), at)
 
 
 def wait_of(text: str) -> float:
