@@ -113,6 +113,7 @@ BAD = {
     "log_format": "xml",
     "log_level": "loud",
     "payload_max": "0",
+    "payload_mode": "pigeon",
     "artifact_max": "lots",
     "keep_events": "1h",
     "chain_events": "maybe",
