@@ -182,6 +182,7 @@ class Model:
         for row in late:
             hopeless = row.losses + 1 >= LOSSES_MAX
             changes: dict[str, Any] = {"losses": row.losses + 1, "leased_until": None}
+            changes["lease_token"] = None
             if row.cancel_requested_at is not None:
                 changes |= {"status": "CANCELLED", "finished_at": self.now}
             elif hopeless:

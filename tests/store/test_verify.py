@@ -9,7 +9,7 @@ import pytest
 from byrote.assembly.identity import new_id
 from byrote.core.finding import CHECKS
 from byrote.core.state import Status
-from byrote.store import proof, queries, query, replay
+from byrote.store import looking, proof, queries, query, replay
 from byrote.store.connect import Door
 from byrote.store.sync import fetch
 from byrote.store.verify import Report, expected_indexes, verify, verify_on
@@ -17,7 +17,17 @@ from byrote.testing import FakeClock
 from tests.mutants.fence import unfenced
 from tests.store.test_memo import ask, compute, spec
 from tests.store.walker import Walker
-from tests.support import LEASE, Db, claim, enqueue, finish, register, success, verdict
+from tests.support import (
+    LEASE,
+    Db,
+    claim,
+    enqueue,
+    finish,
+    history,
+    register,
+    success,
+    verdict,
+)
 
 
 def found(report: Report) -> set[str]:
@@ -317,3 +327,14 @@ def test_remembered_and_shadow_runs_are_sound_even_when_these_are_forgotten(
     db.execute("delete from byrote_task_runs where shadow")
 
     assert verify(door).findings == []
+
+
+def test_a_dead_letter_that_somebody_deleted_is_not_missed(db: Db, door: Door) -> None:
+    [kept, gone] = enqueue(db, 2)
+    finish(db, [verdict(lease, "F") for lease in claim(db, 2)])
+    assert fetch(db, looking.delete_dead([gone])) == [gone]
+    assert verify(door).findings == []
+    assert history(db, gone) == ["Enqueued", "Claimed", "Failed", "Deleted"]
+    db.execute("delete from byrote_dead")
+
+    assert [(found.check, found.run) for found in verify(door).findings] == [("kept", kept)]

@@ -40,6 +40,7 @@ _FROM: Final = {
     "Lost": {"RUNNING"},
     "Remembered": {"READY"},
     "Revived": {"WAITING", "FAILED"},
+    "Deleted": {"FAILED"},
     "Signalled": {"WAITING", "READY", "RUNNING"},
 }
 
@@ -170,7 +171,7 @@ class Examiner:
 
     def _miss(self) -> None:
         last = self._last
-        if last is None or self._fleeting:
+        if last is None or last.kind == "Deleted" or self._fleeting:
             return
         limit = self._scene.kept_until.get(last.kind)
         if limit is None:

@@ -113,7 +113,7 @@ def _remembered(_before: Picture, told: Told) -> Changes:
 def _failed(before: Picture, told: Told) -> Changes:
     # A verdict has data; without any it was the sweep, which found the run lost once too often.
     if told.data is None:
-        return {**_ended(told, "FAILED"), "losses": before.losses + 1}
+        return {**_ended(told, "FAILED"), **_taken(before)}
     return {**_ended(told, "FAILED"), "charged": before.charged + 1}
 
 
@@ -122,7 +122,7 @@ def _cancelled(before: Picture, told: Told) -> Changes:
     if told.data is not None:
         return {**ended, **_counted(before, _said(told, "said"))}
     if told.worker is not None:
-        return {**ended, "losses": before.losses + 1}
+        return {**ended, **_taken(before)}
     return {**ended, "cancel_requested_at": told.at}
 
 
@@ -139,8 +139,21 @@ def _released(_before: Picture, _told: Told) -> Changes:
     return {"status": "READY", "leased_until": None}
 
 
-def _lost(before: Picture, _told: Told) -> Changes:
+def _crashed(before: Picture, _told: Told) -> Changes:
     return {"status": "READY", "leased_until": None, "losses": before.losses + 1}
+
+
+def _lost(before: Picture, _told: Told) -> Changes:
+    return {"status": "READY", "leased_until": None, **_taken(before)}
+
+
+def _taken(before: Picture) -> Changes:
+    """What a sweep does: nobody's word was heard, so the token is worth nothing any more."""
+    return {"losses": before.losses + 1, "lease_token": None}
+
+
+def _deleted(_before: Picture, _told: Told) -> Changes:
+    return {"status": None}
 
 
 def _revived(before: Picture, told: Told) -> Changes:
@@ -195,10 +208,11 @@ RULES: Final[Mapping[str, Rule]] = {
     "Retried": _again,
     "Snoozed": _again,
     "Released": _released,
-    "Crashed": _lost,
+    "Crashed": _crashed,
     "Lost": _lost,
     "Revived": _revived,
     "Signalled": _signalled,
+    "Deleted": _deleted,
 }
 """What each kind of event does to a row."""
 
