@@ -79,7 +79,7 @@ FAILED = {
     "exit": (SystemExit, "3"),
     "base": (BaseException, "no Exception at all"),
     "crash": (TaskCrashed, "7"),
-    "generator": (TypeError, "generator"),
+    "generator": (TypeError, "returned a value that cannot be stored. A value of type generator"),
     "large": (BadPayload, "the limit is"),
     "kill": (None, "terminating connection"),
     "bad call": (TypeError, "positional"),

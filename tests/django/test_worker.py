@@ -216,6 +216,8 @@ def test_plain_commands_work_on_the_database_of_the_alias(shop: Shop) -> None:
     listed = manage(shop, "byrote", "--backend", "apart", "runs", "list", "--json")
     assert [json.loads(line)["id"] for line in listed.stdout.splitlines()] == [there.id]
     assert manage(shop, "byrote", "migrate", "--check").returncode == 0
+    checked = manage(shop, "byrote", "verify")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
     assert manage(shop, "byrote", "runs", "cancel", here.id).returncode == 0
     here.refresh()
     assert here.status == compat.TaskResultStatus.FAILED

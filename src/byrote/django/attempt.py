@@ -78,7 +78,7 @@ class Attempts:
                 if not ctx.replaying:
                     self.herald.started(result)
                 try:
-                    value = plain(definition.func(*_with_context(result, args), **kwargs))
+                    value = storable(definition.func(*_with_context(result, args), **kwargs))
                 except BaseException as error:  # noqa: BLE001 -- sys.exit is an outcome, too.
                     raise_as(error, self.decide(error, result, ctx.labels))
                 self.herald.returned(result)
@@ -96,7 +96,7 @@ class Attempts:
             if not ctx.replaying:
                 await self.herald.astarted(result)
             try:
-                value = plain(await definition.func(*_with_context(result, args), **kwargs))
+                value = storable(await definition.func(*_with_context(result, args), **kwargs))
             except Exception as error:  # noqa: BLE001 -- raised again, or as Decided.
                 raise_as(error, self.decide(error, result, ctx.labels))
             self.herald.returned(result)
@@ -148,6 +148,15 @@ def next_of(error: BaseException, result: TaskResult, wait: Any) -> BaseExceptio
         broken.__cause__ = error
         return Decided(broken, None, final=True)
     return Decided(error, delay, final=delay is None)
+
+
+def storable(value: Any) -> Any:
+    """A task's value as it will be read; TypeError or ValueError says what it should return."""
+    try:
+        return plain(value)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"The task returned a value that cannot be stored. {error}") from None
 
 
 def raise_as(error: BaseException, decided: BaseException) -> Never:

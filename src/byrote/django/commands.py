@@ -12,8 +12,11 @@ from byrote.django.app import backend_of
 from byrote.django.connecting import conninfo_of
 from byrote.django.worker import worker
 
-ELSEWHERE = frozenset({"demo", "pg", "bench", "config", "enqueue"})
-"""Commands that need no Django database, or an app of their own."""
+OFFERED = (
+    "worker", "runs", "dead", "queues", "workers", "schedules", "events", "top", "replay",
+    "verify", "prune", "migrate", "doctor",
+)  # fmt: skip
+"""Commands that make sense on a Django database, as far as they exist."""
 URL, APP = "BYROTE_DATABASE_URL", "BYROTE_APP"
 
 
@@ -27,7 +30,7 @@ class DjangoRoot(Root):
 
 @click.group(
     cls=DjangoRoot,
-    lazy={name: line for name, line in COMMANDS.items() if name not in ELSEWHERE},
+    lazy={name: COMMANDS[name] for name in OFFERED if name in COMMANDS},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Example: python manage.py byrote worker --drain",
 )

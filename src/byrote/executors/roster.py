@@ -120,7 +120,8 @@ class Roster:
                     child.free.append(slot)
                     child.finished += 1
                     run.provenance = provenance
-                    run.hand = child.pid
+                    if self.hears:
+                        run.hand = child.pid
                     fate = _fated(child, slot, outcome) if child.fates else outcome
                     if fate is not None:
                         reports.append((run, fate))
