@@ -75,6 +75,12 @@ def test_a_refused_run_that_is_there_is_noticed(peace: Peace) -> None:
     assert peace.kinds == ["ghost"]
 
 
+def test_a_second_run_of_one_key_is_noticed(peace: Peace) -> None:
+    note(peace.folder, "nemesis", "keyed", twice=peace.ids[:1])
+
+    assert peace.kinds == ["keyed"]
+
+
 def test_a_run_that_never_ended_is_noticed(peace: Peace) -> None:
     enqueue(peace.db, task="torture.quick")
 

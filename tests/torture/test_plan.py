@@ -2,8 +2,8 @@
 import inspect
 from collections import Counter
 
-from byrote.torture import networks, processes, servers
-from byrote.torture.plan import KINDS, OWN_SERVER, SHORT, schedule
+from byrote.torture import networks, processes, servers, services
+from byrote.torture.plan import GAP_S, KINDS, OWN_SERVER, SHORT, schedule
 from byrote.torture.run import Wish, fault_of, plan_of
 from tests.cli.console import byrote
 
@@ -28,7 +28,7 @@ def test_every_kind_comes_up_before_any_comes_up_twice() -> None:
 def test_every_kind_can_be_done_and_everything_that_can_be_done_is_a_kind() -> None:
     faults = {
         name
-        for module in (processes, servers, networks)
+        for module in (processes, servers, networks, services)
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__ == module.__name__ and not name.startswith("_")
     }
@@ -49,7 +49,7 @@ def test_the_plan_is_printed_and_an_unknown_kind_refused() -> None:
     planned = byrote("torture", "--plan", "--minutes", "5", "--seed", "3", "--json").objects
     refused = byrote("torture", "--kinds", "kill_wroker")
 
-    assert len(planned) == 33
+    assert len(planned) == round(300 / GAP_S)
     assert planned == byrote("torture", "--plan", "--minutes", "5", "--seed", "3", "--json").objects
     assert refused.code == 2
     assert "kill_worker" in refused.err

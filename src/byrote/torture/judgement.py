@@ -40,6 +40,8 @@ class Seen(msgspec.Struct):
     starts: Counter[tuple[str, int]] = msgspec.field(default_factory=Counter)
     reported: dict[str, int] = {}
     """Runs that a worker was told had succeeded, and with which attempt."""
+    keyed_twice: list[str] = []
+    """Runs beyond the first of an Idempotency-Key."""
     lost: int = 0
     """Words that came too late and were not heard."""
     lost_at: list[float] = []
@@ -69,6 +71,8 @@ def _take(seen: Seen, line: Mapping[str, Any]) -> None:
             seen.refused.update(line["ids"])
         case "unknown":
             seen.unknown.update(line["ids"])
+        case "keyed":
+            seen.keyed_twice += line["twice"]
         case "start":
             seen.starts[line["run"], line["attempt"]] += 1
         case "fault" if line.get("kind") == "failover_async" and line.get("shown"):
@@ -120,6 +124,8 @@ def _compare(rows: Mapping[str, tuple[Any, ...]], seen: Seen) -> Iterator[Violat
     for run_id, t in seen.ok.items():
         if run_id not in rows and not _in_tail(seen, t):
             yield Violation("lost", run_id, "was acknowledged and is not in the database")
+    for run_id in seen.keyed_twice:
+        yield Violation("keyed", run_id, "is a second run of one Idempotency-Key")
     for run_id in seen.refused & rows.keys():
         yield Violation("ghost", run_id, "was refused and is in the database")
     for run_id, (status, attempts, _, writer, zombie) in rows.items():

@@ -22,6 +22,7 @@ KINDS = {
     "term_then_kill": "SIGTERM, and SIGKILL somewhere in the middle of the shutdown",
     "rolling": "every worker replaced in turn by one that knows another set of tasks",
     "kill_producer": "SIGKILL to a producer in the middle of its enqueues",
+    "kill_service": "SIGKILL to the HTTP service under requests; the same key is sent again",
     "clock_skew": "a worker whose wall clock is an hour or a day off, by preload",
     "poison": "tasks that take their process down each time",
     "gil": "tasks that hold the GIL for two leases",

@@ -18,7 +18,7 @@ from byrote.core.errors import ByroteError
 from byrote.executors.chance import Random
 from byrote.store.connect import Door
 from byrote.store.verify import Report, verify
-from byrote.torture import networks, processes, servers
+from byrote.torture import networks, processes, servers, services
 from byrote.torture.figures import Recovery, recoveries
 from byrote.torture.judgement import Judged, gather, judge
 from byrote.torture.plan import OWN_SERVER, Planned, dice, schedule
@@ -95,7 +95,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 def fault_of(kind: str) -> Fault:
     """The function that does a kind of fault; it has the kind's name."""
-    for module in (processes, servers, networks):
+    for module in (processes, servers, networks, services):
         found = getattr(module, kind, None)
         if found is not None:
             return found  # type: ignore[no-any-return]

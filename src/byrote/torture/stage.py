@@ -136,7 +136,7 @@ class Stage:
         settings |= {"hands": "2", "concurrency": "20", "worker_id": name, "poll_interval": "500ms"}
         proxy = self.proxies[place % len(self.proxies)]
         env = environment(proxy.url(self.url), settings) | more
-        process = self._spawn(name, ["byrote.cli.main", "worker", APP], log, env)
+        process = self.spawn(name, ["byrote.cli.main", "worker", APP], log, env)
         self.workers.append(process)
         self.note("worker", name=name, pid=process.pid, **more)
         return process
@@ -149,11 +149,12 @@ class Stage:
         url = proxy.url(self.url)
         order = Order(url, str(self.history), name, self.seed + self._started, per_s, runs)
         words = ["byrote.torture.producer", msgspec.json.encode(order).decode()]
-        process = self._spawn(name, words, self.folder / f"{name}.log", dict(os.environ))
+        process = self.spawn(name, words, self.folder / f"{name}.log", dict(os.environ))
         self.producers.append(process)
         return process
 
-    def _spawn(self, name: str, words: list[str], log: Path, env: dict[str, str]) -> Process:
+    def spawn(self, name: str, words: list[str], log: Path, env: dict[str, str]) -> Process:
+        """Start a module of ours as a process."""
         with log.open("ab") as out:
             popen = subprocess.Popen(  # noqa: S603 -- our own modules, our own arguments.
                 [sys.executable, "-m", *words],
