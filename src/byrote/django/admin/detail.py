@@ -16,9 +16,8 @@ from byrote.core.run import Run
 from byrote.django.admin import show
 from byrote.django.admin.listing import CANCELED, PATIENCE
 from byrote.django.database import fetch
-from byrote.django.models import Run as RunRow
-from byrote.store import artifacts, oversight, queries
-from byrote.store.rows import Environment, Printed
+from byrote.store import artifacts, oversight, queries, replay
+from byrote.store.rows import Environment, Printed, ReplayRow
 
 ATTEMPTS_SHOWN = 50
 REPLAYS_SHOWN = 20
@@ -138,9 +137,8 @@ def _history(database: str, run: Run) -> list[oversight.Moment] | None:
         return None
 
 
-def _replays(database: str, run: Run) -> list[Any]:
-    rows = RunRow.objects.using(database).filter(replay_of=run.id).order_by("result_id")
-    return list(rows.only("result_id", "status", "enqueued_at", "result_hash")[:REPLAYS_SHOWN])
+def _replays(database: str, run: Run) -> list[ReplayRow]:
+    return fetch(database, replay.replays(run.id, limit=REPLAYS_SHOWN))
 
 
 def _original(database: str, run: Run) -> dict[str, Any] | None:
@@ -153,12 +151,12 @@ def _original(database: str, run: Run) -> dict[str, Any] | None:
     return {"id": run.replay_of, **_compared(found[0], run)}
 
 
-def _compared(original: Run, replay: Run) -> dict[str, Any]:
-    if original.result_hash is None or replay.result_hash is None:
+def _compared(original: Run, again: Run) -> dict[str, Any]:
+    if original.result_hash is None or again.result_hash is None:
         return {"verdict": "open"}
-    if original.result_hash == replay.result_hash:
+    if original.result_hash == again.result_hash:
         return {"verdict": "same"}
-    changes = diff(original.result, replay.result, limit=CHANGES_SHOWN).changes
+    changes = diff(original.result, again.result, limit=CHANGES_SHOWN).changes
     return {"verdict": "differs", "changes": [_change(change) for change in changes]}
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Queues in the admin: what waits where, for how long; pause and resume."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -38,7 +39,10 @@ class QueueAdmin(ByroteAdmin):
         del extra_context
         if not self.has_view_permission(request):
             raise PermissionDenied
-        found = [_shown(row) for row in self.ask(looking.depths(most=oversight.CAP))]
+        rows = self.ask(looking.depths(most=oversight.CAP))
+        # These two are counted over all queues together.
+        capped = {part: sum(getattr(row, part) for row in rows) for part in ("waiting", "running")}
+        found = [_shown(row, capped) for row in rows]
         may = self.may(request, "pause_queue")
         return self.page(request, "queues.html", title="Queues", queues=found, may_pause=may)
 
@@ -58,7 +62,7 @@ class QueueAdmin(ByroteAdmin):
         return HttpResponseRedirect(where)
 
 
-def _shown(row: QueueRow) -> dict[str, Any]:
+def _shown(row: QueueRow, capped: Mapping[str, int]) -> dict[str, Any]:
     counted = {name: getattr(row, name) for name in ("ready", "waiting", "running", "dead")}
     oldest = row.oldest_ready_s
     return {
@@ -66,5 +70,8 @@ def _shown(row: QueueRow) -> dict[str, Any]:
         "state": show.badge("open" if row.paused_at is None else "paused"),
         "paused": show.moment(row.paused_at),
         "oldest": "" if oldest is None else show.rough(timedelta(seconds=max(round(oldest), 0))),
-        **{name: show.count(number, oversight.CAP) for name, number in counted.items()},
+        **{
+            name: show.count(number, whole=capped.get(name, number) < oversight.CAP)
+            for name, number in counted.items()
+        },
     }

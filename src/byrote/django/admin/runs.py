@@ -65,7 +65,8 @@ class RunAdmin(ByroteAdmin):
     def rows(self, table: Any) -> Any:
         """The rows of a table of runs as the list reads them: of large texts, only the head."""
         rows = table.objects.using(self.home()).only(*COLUMNS)
-        return rows.annotate(
+        # Shadow runs only check others; their originals lead to them.
+        return rows.exclude(shadow=True).annotate(
             head=Left("spec_json", HEAD),
             size=Length("spec_json"),
             error=KT("errors_json__-1__type"),
@@ -279,7 +280,7 @@ class RunAdmin(ByroteAdmin):
 
 def _requeue(request: Any, some: list[Any]) -> dict[str, Any]:
     return {
-        "number": show.count(len(some), verbs.BATCH_MAX + 1),
+        "number": show.count(len(some[: verbs.BATCH_MAX]), whole=len(some) <= verbs.BATCH_MAX),
         "runs": some[:20],
         "limit": verbs.BATCH_MAX,
         "back": f"../?{request.GET.urlencode()}",

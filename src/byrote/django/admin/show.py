@@ -108,9 +108,9 @@ def badge(word: str) -> SafeString:
     return format_html('<span class="byrote-state byrote-{}">{}</span>', word.lower(), word.lower())
 
 
-def count(number: int, cap: int) -> str:
-    """A number that was counted up to a cap."""
-    return f"{number:,}+" if number >= cap else f"{number:,}"
+def count(number: int, *, whole: bool) -> str:
+    """A number, and whether there may be more that were not counted."""
+    return f"{number:,}" if whole else f"{number:,}+"
 
 
 def titled(head: str, below: str) -> SafeString | str:
