@@ -26,7 +26,8 @@ def text_of(name: str) -> str:
 
 def ini(name: str) -> configparser.ConfigParser:
     """The unit in django-deploy.md whose first line names this file."""
-    [unit] = [block for block in blocks(page("django-deploy"), "ini") if block.startswith(f"# {name}")]
+    found = blocks(page("django-deploy"), "ini")
+    [unit] = [block for block in found if block.startswith(f"# {name}")]
     parser = configparser.ConfigParser(interpolation=None, strict=True)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read_string(unit)
