@@ -52,5 +52,5 @@ def test_a_context_outside_a_worker_has_no_ledger_and_says_so(
 ) -> None:
     ctx = Context(run_id="r", task="t", queue="q", attempt=1, labels={})
 
-    with pytest.raises(ByroteError, match="`hand` or `inline`"):
+    with pytest.raises(ByroteError, match="need a worker that can be asked"):
         ctx.step("a", int) if use == "step" else ctx.once("a", db)

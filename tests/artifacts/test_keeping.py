@@ -100,7 +100,7 @@ def test_a_lost_lease_and_a_reason_reach_the_task(tmp_path: Path) -> None:
 
 
 def test_where_there_is_no_supervisor_a_task_is_told() -> None:
-    with pytest.raises(ByroteError, match="command executor"):
+    with pytest.raises(ByroteError, match="need a worker that can be asked"):
         context(None).artifact("a", b"x")
 
 

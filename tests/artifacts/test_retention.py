@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,12 @@ def link(door: Door, clock: FakeClock) -> Iterator[Link]:
     link.drop()
 
 
+def duties(link: Link) -> DutyLine:
+    return DutyLine(link, threading.Event(), keep_events=timedelta(days=30))
+
+
 def prune_all(link: Link) -> None:
-    assert prune(DutyLine(link, threading.Event()), None, going_on=lambda: True) == f"{START_RUN} "
+    assert prune(duties(link), None, going_on=lambda: True) == f"{START_RUN} "
 
 
 def dead_run_with(db: Db, *names: str, data: bytes = b"x", **more: object) -> str:
@@ -96,10 +101,8 @@ def test_a_walk_goes_on_where_it_stopped(db: Db, clock: FakeClock, link: Link) -
 
     assert (seen, count(db, "byrote_artifacts")) == (6, 0)
     clock.advance(hours=2)
-    cursor = prune(DutyLine(link, threading.Event()), None, going_on=lambda: False)
-    assert (
-        prune(DutyLine(link, threading.Event()), cursor, going_on=lambda: True) == f"{START_RUN} "
-    )
+    cursor = prune(duties(link), None, going_on=lambda: False)
+    assert prune(duties(link), cursor, going_on=lambda: True) == f"{START_RUN} "
     assert count(db, "byrote_artifact_blobs") == 0
 
 
