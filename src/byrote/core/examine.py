@@ -40,7 +40,7 @@ _FROM: Final = {
     "Lost": {"RUNNING"},
     "Remembered": {"READY"},
     "Revived": {"WAITING", "FAILED"},
-    "Deleted": {"FAILED"},
+    "Deleted": FINISHED,
     "Signalled": {"WAITING", "READY", "RUNNING"},
 }
 
