@@ -49,8 +49,15 @@ _LIMITS = {
     # Last: from here on nothing large may be allocated before the program takes over.
     "memory": resource.RLIMIT_AS,
 }
-_RESET = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
-"""Signals that we, or Python, ignore; a command does not."""
+_RESET = (
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+)
+"""Signals that we, Python, or a shell that put us in the background ignore; a command does not."""
 _prctl = ctypes.CDLL(None).prctl
 
 

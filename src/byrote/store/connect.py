@@ -63,7 +63,9 @@ class Door:
         options = str(self._given.get("options") or "")
         if not self.pooled:
             # A transaction pooler has no session to set anything in.
-            options = " ".join([options, *(f"-c {setting}" for setting in settings)]).strip()
+            # UTC, whatever the server says: elsewhere the last day of the year 9999 cannot be read.
+            wanted = ("timezone=UTC", *settings)
+            options = " ".join([options, *(f"-c {setting}" for setting in wanted)]).strip()
         name = str(self._given.get("application_name") or f"{self._name} {purpose}")
         fields: dict[str, Any] = {**self._given, "application_name": name}
         if options:

@@ -21,7 +21,8 @@ from byrote.store.sync import fetch
 from byrote.torture.stage import Stage
 
 LEASE = timedelta(seconds=1)
-OVERSLEPT_S = 2.6
+OVERSLEPT_S = (1.02, 1.5, 2.6)
+"""Just past the lease, when nobody has noticed yet; about when it is swept; when others have it."""
 RESULT = '{"attempt":0,"zombie":true}'
 
 
@@ -70,7 +71,7 @@ class Zombies:
             leases = fetch(connection, claim)
         if not leases:
             return
-        threading.Event().wait(OVERSLEPT_S)
+        threading.Event().wait(self._dice.choice(OVERSLEPT_S))
         with self._stage.connect() as connection:
             heard = fetch(connection, queries.finish([_verdict(lease) for lease in leases]))
             fetch(connection, queries.renew(leases, lease_for=timedelta(hours=1)))
