@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from hashlib import sha256
+from ipaddress import IPv4Address
+from pathlib import Path
 from uuid import UUID
 
 import msgspec
@@ -204,6 +206,8 @@ REFUSED = [
     (timedelta(1), "total_seconds()"),
     (Decimal("1.0"), "str(x)"),
     (UUID(int=1), "str(x)"),
+    (IPv4Address("127.0.0.1"), "str(x)"),
+    (Path("a"), "str(x)"),
     (Level.HIGH, ".value"),
     (Colour.RED, ".value"),
     (Text("secret"), "str(x)"),

@@ -5,12 +5,10 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from datetime import date, time, timedelta
-from decimal import Decimal
 from enum import Enum
 from math import isfinite
 from types import NoneType
 from typing import Any, Final
-from uuid import UUID
 
 from byrote.core.errors import BadPayload
 
@@ -33,7 +31,6 @@ _ADVICE: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     ((set, frozenset, tuple), "a list"),
     ((date, time), "its isoformat() string"),
     (timedelta, "its total_seconds()"),
-    ((Decimal, UUID), "str(x)"),
     (dict, "dict(x)"),
     (list, "list(x)"),
     (str, "str(x)"),
@@ -41,6 +38,8 @@ _ADVICE: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     (float, "float(x)"),
     (object, "a dict of plain values"),
 )
+_WRITTEN_AS_TEXT: Final = frozenset({"decimal", "ipaddress", "pathlib", "uuid"})
+"""Modules whose values have one text that says all of them."""
 
 type _Trail = tuple[_Trail, str | int] | None
 
@@ -121,7 +120,13 @@ def _key_reason(members: Any) -> str | None:
 def not_plain(kind: type) -> str:
     """Why a value of this type is refused, and what to send instead."""
     advice = next(advice for types, advice in _ADVICE if issubclass(kind, types))
+    if any(_package(base) in _WRITTEN_AS_TEXT for base in kind.__mro__):
+        advice = "str(x)"
     return f"A value of type {_name(kind)} would not come back as it was sent; send {advice}."
+
+
+def _package(kind: type) -> str:
+    return kind.__module__.partition(".")[0].removeprefix("_")
 
 
 def _name(kind: type) -> str:

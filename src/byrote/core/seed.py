@@ -2,7 +2,6 @@
 """Numbers and ids that follow from a spec's hash, in a way any language can repeat."""
 
 from hashlib import sha256
-from uuid import UUID
 
 SEED_BITS = 53
 """As many as a JSON number holds exactly everywhere."""
@@ -18,7 +17,7 @@ def step_digest(digest: bytes, number: int) -> bytes:
     return sha256(digest + b"step" + number.to_bytes(4)).digest()
 
 
-def uuid_of(digest: bytes, number: int) -> UUID:
-    """The UUID (version 8) with this number, from 0, in the sequence that belongs to a spec."""
+def uuid_bits(digest: bytes, number: int) -> int:
+    """The 128 bits of a spec's UUID (version 8) with this number, from 0."""
     noise = int.from_bytes(sha256(digest + number.to_bytes(8)).digest()[:16])
-    return UUID(int=noise & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0x2 << 62)
+    return noise & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0x2 << 62

@@ -16,7 +16,7 @@ import msgspec
 
 from byrote.core.codec import unpack
 from byrote.core.errors import BadOption, WaitTimeout
-from byrote.core.seed import seed_of, step_digest, uuid_of
+from byrote.core.seed import seed_of, step_digest, uuid_bits
 from byrote.executors.chance import Random, seeded
 from byrote.executors.desk import Desk
 from byrote.executors.ledger import (
@@ -122,7 +122,7 @@ class Context:
         """
         step = current_step()
         self._uuids[step] += 1
-        return uuid_of(self._digest(step), self._uuids[step] - 1)
+        return UUID(int=uuid_bits(self._digest(step), self._uuids[step] - 1))
 
     @property
     def seconds_left(self) -> float | None:
