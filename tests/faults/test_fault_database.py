@@ -178,7 +178,7 @@ def test_the_listener_comes_back_after_its_backend_is_terminated(
     await_row(db, f"{listener} and pid <> %s", f"byrote {worker.name} claim", pid)
     await_calm(db, worker)
 
-    await_end(db, send_one(db, spec("echo")), within=2.0)
+    await_end(db, send_one(db, spec("echo")), within=10.0)
 
 
 def test_a_database_that_is_down_at_the_start_is_said_so_at_once(

@@ -14,7 +14,7 @@ FENCE = (
     b"and run.lease_token = held.token",
     b"and run.leased_until > (select now from clock)",
 )
-UNFENCED = frozenset({"finish", "renew"})
+UNFENCED = frozenset({"finish", "renew", "succeed"})
 
 _whole = query.statement
 

@@ -125,10 +125,13 @@ def test_one_lost_lease_in_a_batch_leaves_the_others_heard(db: Db) -> None:
     assert [noted.id for noted in note(db, line(lost, 1, "a"), line(kept, 1, "a"))] == [kept.id]
 
 
-def test_a_step_waits_for_a_sweep_under_way_and_is_refused(db: Db, door: Door) -> None:
+def test_a_step_waits_for_a_sweep_under_way_and_is_refused(
+    db: Db, door: Door, clock: FakeClock
+) -> None:
     """Two clocks: the sweeper finds the lease expired, the writer does not, yet only one wins."""
     lease = leased(db)
     with door.open("sweeper") as sweeper, door.open("writer") as writer:
+        clock.on(writer)
         FakeClock(sweeper).advance(days=1)
         with sweeper.transaction():
             sweeper.execute("select result_id from byrote_task_runs for update")
@@ -142,11 +145,14 @@ def test_a_step_waits_for_a_sweep_under_way_and_is_refused(db: Db, door: Door) -
     assert count(db, "byrote_steps") == 0
 
 
-def test_a_sweep_passes_over_a_run_whose_step_is_being_written(db: Db, door: Door) -> None:
+def test_a_sweep_passes_over_a_run_whose_step_is_being_written(
+    db: Db, door: Door, clock: FakeClock
+) -> None:
     lease = leased(db)
     with door.open("writer") as writer, writer.transaction():
+        clock.on(writer)
         note(writer, line(lease, 1, "a"))
-        FakeClock(db).advance(days=1)
+        clock.advance(days=1)
         assert fetch(db, queries.sweep()) == []
 
     assert [row.status for row in fetch(db, queries.sweep())] == ["READY"]

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from byrote.core.duration import micros
+from byrote.core.memo import Memo
 from byrote.core.outcome import Disrupted, Failed, Outcome, Succeeded
 from byrote.core.policy import (
     Cancel,
@@ -33,6 +34,24 @@ LETTERS: dict[type, str] = {
 """What each verdict is called in a store."""
 
 
+def is_bare(run: Leased, outcome: Outcome, verdict: Verdict) -> bool:
+    """Whether there is a result to write down, and nothing else."""
+    return (
+        type(verdict) is Succeed
+        and type(outcome) is Succeeded
+        and outcome.output is None
+        and outcome.usage is None
+        and _memo(run) is None
+    )
+
+
+def _memo(run: Leased) -> Memo | None:
+    found = run.provenance
+    if found is None or not found.memos:
+        return None
+    return found.memos.get(f"{run.task}@{run.version}")
+
+
 def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
     """A judged attempt as plain data, as finish.sql reads it."""
     row: dict[str, Any] = {
@@ -50,11 +69,9 @@ def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
         row["output"] = msgspec.to_builtins(outcome.output)
     if outcome.usage is not None:
         row["more"] = {"usage": {"attempt": run.attempt, **outcome.usage}}
-    if run.provenance is not None and run.provenance.memos and isinstance(verdict, Succeed):
-        memo = run.provenance.memos.get(f"{run.task}@{run.version}")
-        if memo is not None:
-            kept = {"spec": run.spec_hash.hex(), "code": memo.code, "keep_us": memo.keep_us}
-            row["more"] = {**row.get("more", {}), "memo": kept}
+    if isinstance(verdict, Succeed) and (memo := _memo(run)) is not None:
+        kept = {"spec": run.spec_hash.hex(), "code": memo.code, "keep_us": memo.keep_us}
+        row["more"] = {**row.get("more", {}), "memo": kept}
     if isinstance(verdict, RetryIn | SnoozeFor):
         row["delay_us"] = micros(verdict.delay)
     if isinstance(verdict, SnoozeFor) and verdict.wait is not None:

@@ -7,6 +7,7 @@ stopped, and a crash takes the worker along. Everything else is as with hands.
 
 import asyncio
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -25,6 +26,9 @@ from byrote.executors.child import job_of
 from byrote.executors.desk import Desk, Replay, pass_on
 from byrote.executors.engine import Engine
 from byrote.executors.tempo import Tempos
+
+SWITCH_S = 0.0005
+"""How long a task may keep the threads that claim and write from running, if it never waits."""
 
 
 class Inline:
@@ -73,6 +77,8 @@ class Inline:
         if not len(self._registry):
             raise BadOption("The app has no tasks; import the modules that define them.")
         self._report = report
+        self._patience_s = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_S)
         started = threading.Event()
         self._thread = threading.Thread(
             target=asyncio.run, args=(self._live(started),), name="byrote-inline", daemon=True
@@ -207,3 +213,4 @@ class Inline:
         """End the loop."""
         self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join(timeout=1.0)
+        sys.setswitchinterval(self._patience_s)

@@ -17,7 +17,7 @@ STALE_S = 0.1
 BUFFER_MAX = 1_500
 WORTH_MAX = 250
 """Room for this many runs is always worth a claim; batches gain nothing beyond."""
-SHARE_MIN = 0.002
+SHARE_MIN = 0.0005
 
 
 class Tempo:

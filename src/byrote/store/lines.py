@@ -21,8 +21,8 @@ from byrote.core.answer import (
     Swept,
     Walked,
 )
-from byrote.core.judged import LETTERS, Judged, row_of
-from byrote.core.outcome import Printing
+from byrote.core.judged import LETTERS, Judged, is_bare, row_of
+from byrote.core.outcome import Printing, Succeeded
 from byrote.core.ports import Line, Wanted
 from byrote.core.run import Leased
 from byrote.store import artifacts, migrate, proof, queries, watching
@@ -201,17 +201,24 @@ class VerdictLine(_OnLink):
     def finish(self, judged: Sequence[Judged]) -> dict[str, str]:
         """The ids that were accepted, and as what."""
         self._number_environments(judged)
+        bare, wordy = _apart(judged)
+        return self._settle(bare, _succeed) | self._settle(wordy, _finish)
+
+    def _settle(
+        self,
+        judged: Sequence[Judged],
+        statement: Callable[[Sequence[Judged]], Query[tuple[str, str]]],
+    ) -> dict[str, str]:
         accepted: dict[str, str] = {}
-        while True:
+        while len(accepted) < len(judged):
             left = [entry for entry in judged if entry[0].id not in accepted]
             try:
-                return accepted | dict(self._link.ask(_finish(left)))
+                return accepted | dict(self._link.ask(statement(left)))
             except Interrupted:
                 # Asked, not guessed: only what was not accepted is sent again.
                 known = set(self._link.run(queries.settled([run for run, _, _ in left])))
                 accepted |= {run.id: LETTERS[type(v)] for run, _, v in left if run.id in known}
-                if len(accepted) == len(judged):
-                    return accepted
+        return accepted
 
     def _number_environments(self, judged: Sequence[Judged]) -> None:
         """Have numbers for the environments that are spoken of for the first time."""
@@ -220,6 +227,29 @@ class VerdictLine(_OnLink):
             if found is not None and found.id is None:
                 query = queries.register_provenance(digest=found.digest, doc=found.text)
                 [found.id] = self._link.run(query)
+
+
+def _apart(judged: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
+    """Those that say nothing but their result, all executed by the same, and the others."""
+    common = judged[0][0].provenance
+    bare: list[Judged] = []
+    wordy: list[Judged] = []
+    for entry in judged:
+        alike = entry[0].provenance is common and is_bare(*entry)
+        (bare if alike else wordy).append(entry)
+    return bare, wordy
+
+
+def _succeed(judged: Sequence[Judged]) -> Query[tuple[str, str]]:
+    common = judged[0][0].provenance
+    return queries.succeed(
+        [
+            (run.id, run.token, run.attempt, outcome.text, outcome.digest)
+            for run, outcome, _ in judged
+            if isinstance(outcome, Succeeded)
+        ],
+        provenance=None if common is None else common.id,
+    )
 
 
 def _finish(judged: Sequence[Judged]) -> Query[tuple[str, str]]:

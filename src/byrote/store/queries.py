@@ -159,6 +159,17 @@ def finish(
     return Query("finish", args, lambda row: (row[0], row[1]))
 
 
+def succeed(
+    successes: Sequence[tuple[str, str, int, str, str]], *, provenance: int | None = None
+) -> Query[tuple[str, str]]:
+    """Settle attempts that succeeded and say no more, as `finish` would, for less.
+
+    Each is its id, token, attempt, result and the result's hash.
+    """
+    args = {"successes": _encode(successes).decode(), "provenance": provenance}
+    return Query("succeed", args, lambda row: (row[0], "S"))
+
+
 def settled(leases: Sequence[Leased]) -> Query[str]:
     """Which of these leases were settled already; asked when the answer to a finish was lost."""
     return Query("settled", {"leases": _leases(leases)}, lambda row: str(row[0]))

@@ -8,6 +8,7 @@ fence stands between its word and the run.
 import contextlib
 import hashlib
 import threading
+from collections.abc import Sequence
 from datetime import timedelta
 
 import psycopg
@@ -17,6 +18,7 @@ from byrote.core.run import Leased
 from byrote.core.spec import Delivery, describe
 from byrote.executors.chance import Random
 from byrote.store import queries
+from byrote.store.query import Query
 from byrote.store.sync import fetch
 from byrote.torture.stage import Stage
 
@@ -24,6 +26,7 @@ LEASE = timedelta(seconds=1)
 OVERSLEPT_S = (1.02, 1.5, 2.6)
 """Just past the lease, when nobody has noticed yet; about when it is swept; when others have it."""
 RESULT = '{"attempt":0,"zombie":true}'
+DIGEST = hashlib.sha256(RESULT.encode()).hexdigest()
 
 
 class Zombies:
@@ -73,14 +76,29 @@ class Zombies:
             return
         threading.Event().wait(self._dice.choice(OVERSLEPT_S))
         with self._stage.connect() as connection:
-            heard = fetch(connection, queries.finish([_verdict(lease) for lease in leases]))
+            heard = fetch(connection, self._dice.choice((_finish, _succeed))(leases))
             fetch(connection, queries.renew(leases, lease_for=timedelta(hours=1)))
         self.forced += len(leases)
         self.accepted += len(heard)
         self._stage.note("zombies", forced=len(leases), accepted=[run_id for run_id, _ in heard])
 
 
-def _verdict(lease: Leased) -> dict[str, object]:
-    digest = hashlib.sha256(RESULT.encode()).hexdigest()
-    said = {"id": lease.id, "token": lease.token, "attempt": lease.attempt, "verdict": "S"}
-    return {**said, "result": RESULT, "hash": digest}
+def _finish(leases: Sequence[Leased]) -> Query[tuple[str, str]]:
+    said = [
+        {
+            "id": lease.id,
+            "token": lease.token,
+            "attempt": lease.attempt,
+            "verdict": "S",
+            "result": RESULT,
+            "hash": DIGEST,
+        }
+        for lease in leases
+    ]
+    return queries.finish(said)
+
+
+def _succeed(leases: Sequence[Leased]) -> Query[tuple[str, str]]:
+    return queries.succeed(
+        [(lease.id, lease.token, lease.attempt, RESULT, DIGEST) for lease in leases]
+    )

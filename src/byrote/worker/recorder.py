@@ -110,6 +110,8 @@ class Recorder:
             self.on_settled([(run, accepted.get(run.id)) for run, _, _ in judged])
         self._held.drop([run for run, _, _ in judged])
         self._tell(judged, accepted)
+        if not self._held:
+            self.on_report()  # A worker that drains waits for the last of them.
 
     def _write_apart(self, ended: Sequence[tuple[Leased, Outcome]], error: StoreRefused) -> None:
         """One verdict the store will not take must not hold back the others."""
