@@ -8,6 +8,7 @@ from byrote.assembly.environments import environments, last_doc
 from byrote.cli.database import open_store, whole_id
 from byrote.cli.options import RunId, database_options, is_hash
 from byrote.cli.show import coloured, print_json, printable
+from byrote.core.answer import StepRow
 from byrote.core.compare import Comparison, compare
 from byrote.core.diff import Change, Changes
 from byrote.core.errors import UnknownRun
@@ -26,17 +27,19 @@ COLOURS = {"added": "green", "removed": "red", "changed": "yellow"}
 @click.argument("second", metavar="ID", type=RunId())
 @database_options
 def diff(first: str, second: str, *, url: str | None, as_json: bool) -> None:
-    """Show what differs between two runs: spec, delivery, provenance, result, execution.
+    """Show what differs between two runs: spec, delivery, provenance, steps, result, execution.
 
     Places are JSON Pointers; + is only in the second run, - only in the first. Of the provenance,
-    the last attempts are compared. At most 100 differences of each part are shown. Exits with 0
-    whether the runs differ or not, with 4 if there is no such run.
+    the last attempts are compared. A replay that was given recorded steps has those. At most 100
+    differences of each part are shown. Exits with 0 whether the runs differ or not, with 4 if there
+    is no such run.
     """
     with open_store(url) as store:
         runs = _run(store, first), _run(store, second)
         found = environments(store, *runs)
+        steps = _steps(store, runs[0]), _steps(store, runs[1])
     docs = last_doc(runs[0], found), last_doc(runs[1], found)
-    compared = compare(*runs, provenances=docs)
+    compared = compare(*runs, provenances=docs, steps=steps)
     if as_json:
         parts = {name: msgspec.to_builtins(part) for name, part in compared.parts.items()}
         print_json({"first": runs[0].id, "second": runs[1].id, "known": _known(docs), **parts})
@@ -53,6 +56,13 @@ def _run(store: Store, begun: str) -> Run:
     if run is None:
         raise UnknownRun(begun)
     return run
+
+
+def _steps(store: Store, run: Run) -> list[StepRow]:
+    found = store.all(queries.steps([run.id]))
+    if run.shadow and run.replay_of is not None and not found:
+        return store.all(queries.steps([run.replay_of]))
+    return found
 
 
 def _show(compared: Comparison, *, known: bool) -> None:

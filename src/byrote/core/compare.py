@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What differs between two runs, part by part."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from byrote.core.answer import StepRow
 from byrote.core.codec import unpack
 from byrote.core.diff import Changes, diff
 from byrote.core.provenance import provenance_diff
@@ -21,6 +22,8 @@ class Comparison(msgspec.Struct, frozen=True):
     spec: Changes
     delivery: Changes
     provenance: Changes
+    steps: Changes
+    """What was done step by step, and what came of each."""
     result: Changes
     execution: Changes
     """Who executed it, how often and how long it took; seldom the same."""
@@ -31,15 +34,34 @@ class Comparison(msgspec.Struct, frozen=True):
         return msgspec.structs.asdict(self)
 
 
-def compare(old: Run, new: Run, *, provenances: tuple[Doc, Doc] = (None, None)) -> Comparison:
-    """Compare two runs; `provenances` are the documents of their last attempts."""
+def compare(
+    old: Run,
+    new: Run,
+    *,
+    provenances: tuple[Doc, Doc] = (None, None),
+    steps: tuple[Sequence[StepRow], Sequence[StepRow]] = ((), ()),
+) -> Comparison:
+    """Compare two runs; `provenances` are of their last attempts, `steps` their ledgers."""
     return Comparison(
         spec=diff(unpack(old.spec_json), unpack(new.spec_json)),
         delivery=diff(_delivery(old), _delivery(new)),
         provenance=provenance_diff(*provenances, task=f"{new.task}@{new.version}"),
+        steps=diff(_ledger(steps[0]), _ledger(steps[1])),
         result=result_diff(old, new),
         execution=diff(_execution(old), _execution(new)),
     )
+
+
+def _ledger(steps: Sequence[StepRow]) -> dict[str, Any]:
+    """Steps by their numbers, as errors and `runs show` name them."""
+    return {str(step.sequence): _step(step) for step in steps}
+
+
+def _step(step: StepRow) -> dict[str, Any]:
+    told: dict[str, Any] = {"kind": step.kind, "name": step.name}
+    if step.open:
+        return {**told, "open": True}
+    return {**told, "result": None if step.result_json is None else unpack(step.result_json)}
 
 
 def result_diff(old: Run, new: Run) -> Changes:
