@@ -105,6 +105,16 @@ def test_the_runs_of_a_task_are_replayed_together(
     assert len(here.replay(task="price", since="1h")) == 10
 
 
+def test_a_hash_means_the_newest_run_that_has_ended(execute: Execute, here: App) -> None:
+    [run] = execute(("price", [99]))
+    [waiting] = execute(("price", [99]), run_after="1h")
+    verdict = here.replay(run.spec_hash)
+
+    assert waiting.spec_hash == run.spec_hash
+    assert isinstance(verdict, Same)
+    assert verdict.original == run.id
+
+
 def test_unknown_code_is_named(execute: Execute, changed: App) -> None:
     [old] = execute(("versioned", [1]), version=2)
     [gone] = execute(("retired", [1]))

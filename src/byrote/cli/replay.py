@@ -54,8 +54,8 @@ def replay(
 ) -> None:
     """Enqueue the spec of an earlier run again as a new run, and print the new id.
 
-    HASH is the hash of a spec: its newest run is taken. The new run remembers which run it
-    repeats; the earlier one stays as it is.
+    HASH is the hash of a spec: its newest run is taken, with --verify the newest that has ended.
+    The new run remembers which run it repeats; the earlier one stays as it is.
 
     With --verify nothing is enqueued for others: the code of --app executes the spec here, in a
     shadow run, and what comes out is compared with what came out then. Steps, sleeps and signals

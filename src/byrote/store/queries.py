@@ -236,9 +236,9 @@ def replay(*, original: str, id: str) -> Query[str]:  # noqa: A002 -- the column
     return Query("replay", {"original": original, "id": id}, lambda row: str(row[0]))
 
 
-def latest_by_hash(spec_hash: str) -> Query[str]:
-    """The newest run with this spec hash."""
-    return Query("latest_by_hash", {"hash": spec_hash}, lambda row: str(row[0]))
+def latest_by_hash(spec_hash: str, *, ended: bool = False) -> Query[str]:
+    """The newest run with this spec hash, or the newest of those that ended by themselves."""
+    return Query("latest_by_hash", {"hash": spec_hash, "ended": ended}, lambda row: str(row[0]))
 
 
 def pause(queue: str) -> Query[str]:
