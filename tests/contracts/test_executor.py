@@ -11,7 +11,7 @@ import pytest
 from byrote.core.codec import unpack
 from byrote.core.outcome import Cancelled, Failed, Released, Snoozed, Succeeded
 from byrote.executors.command import Commands
-from tests.executors.commands import make_commands
+from tests.executors.commands import make_commands, make_containers, why_no_bubbles
 from tests.worker.bench import Bench, make_hands, make_inline
 from tests.worker.harness import until
 
@@ -21,13 +21,25 @@ VALUES = [
 ]  # fmt: skip
 KINDS = pytest.mark.parametrize("kind", ["", "a_"], ids=["sync", "async"])
 pytestmark = pytest.mark.xdist_group("executors")
-EXECUTORS = {"hands": make_hands, "inline": make_inline, "commands": make_commands}
+EXECUTORS = {
+    "hands": make_hands,
+    "inline": make_inline,
+    "commands": make_commands,
+    "containers": make_containers,
+}
+
+
+def bench_of(executor: str) -> Bench:
+    """A bench for one of them, where it can be had."""
+    if executor == "containers" and (why := why_no_bubbles()) is not None:
+        pytest.skip(why)
+    return Bench(EXECUTORS[executor]())
 
 
 @pytest.fixture(scope="module", params=EXECUTORS)
 def shared(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Each executor in turn, for all tests of a module."""
-    made = Bench(EXECUTORS[request.param]())
+    made = bench_of(request.param)
     yield made
     made.close()
 
@@ -42,7 +54,7 @@ def bench(shared: Bench, tmp_path: Path) -> Bench:
 @pytest.fixture(params=EXECUTORS)
 def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     """Each executor in turn, for this test alone: it may be broken or closed."""
-    made = Bench(EXECUTORS[request.param]())
+    made = bench_of(request.param)
     made.folder = tmp_path
     yield made
     made.close()
