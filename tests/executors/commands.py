@@ -2,13 +2,18 @@
 """Commands on the bench: shell scripts of any manners, and our own executor."""
 
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from byrote.assembly.clock import monotonic
-from byrote.core.command import Command, Payload
+from byrote.core.command import Command, Container, Payload
 from byrote.executors.command import CommandOptions, Commands
+from tests.tasks import fates
 from tests.worker.harness import ROOT
 
 OK = """echo '{"ok": true, "result": 1}' >&3"""
@@ -39,3 +44,21 @@ def make_commands(
     )
     made.learn({"echo@1": Command()} | {f"{name}@1": plan for name, plan in (plans or {}).items()})
     return made
+
+
+def make_containers() -> Commands:
+    """Every task of `fates` in a bubble; the folder for temporary files is shared with it."""
+    shared = tempfile.gettempdir()
+    bubble = Command(container=Container(mounts=(f"{shared}:{shared}:rw",)))
+    return make_commands({task.name: bubble for task in fates.app.registry})
+
+
+@cache
+def why_no_bubbles() -> str | None:
+    """What keeps bubblewrap from working here; None where nothing does."""
+    if shutil.which("bwrap") is None:
+        return "bubblewrap is not installed"
+    words = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
+    tried = subprocess.run(words, capture_output=True, check=False)
+    said = tried.stderr.decode().strip()
+    return f"namespaces are refused: {said}" if tried.returncode != 0 else None

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Launchers in front of commands: the command lines of all, and bubblewrap for real."""
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +10,10 @@ import pytest
 from byrote.core.command import Command, Container, Limits
 from byrote.core.errors import BadOption
 from byrote.core.outcome import Succeeded
-from byrote.executors.container import Launch, farewell_argv, launcher_argv
-from tests.executors.commands import OK, make_commands, shell
+from byrote.executors.container import Launch, farewell_argv, launcher_argv, name_of
+from byrote.executors.rehearsal import Guise, Part
+from tests.executors.commands import OK, make_commands, shell, why_no_bubbles
+from tests.core.leases import leased
 from tests.worker.bench import Bench
 
 LAUNCH = Launch(["prog", "arg"], {"PATH": "/bin", "TZ": "UTC"}, "/srv", "byrote-1-1")
@@ -48,6 +49,18 @@ def test_a_container_whose_client_was_killed_is_removed() -> None:
     assert farewell_argv(Container(), "n") is None
 
 
+def test_no_two_attempts_at_once_share_a_containers_name() -> None:
+    """Not even replays of one run, which both go by its id and the number of its last attempt."""
+    part = Part(leased().id, "default", 2_147_483_647)
+    shadows = [Guise(leased(id=f"{n}" * 36), part) for n in range(3)]
+    runs = [leased(), leased(attempt=2), leased(token="other"), *shadows]  # noqa: S106 -- no secret.
+    names = [name_of(run) for run in runs]  # type: ignore[arg-type]
+
+    assert len(set(names)) == len(names)
+    assert max(map(len, names)) <= 63
+    assert all(leased().id in name for name in names)
+
+
 def test_systemd_gets_properties() -> None:
     argv = line(Container(launcher="systemd-run", mounts=("/a:/b",)), LIMITED)
 
@@ -80,13 +93,8 @@ def wrapped(script: str, **options: object) -> Command:
 @pytest.fixture
 def bubble(tmp_path: Path) -> Iterator[Bench]:
     """Commands in bubblewrap, which must be there and allowed to make namespaces."""
-    if shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap is not installed")
-    tried = subprocess.run(
-        ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"], capture_output=True, check=False
-    )
-    if tried.returncode != 0:
-        pytest.skip(f"namespaces are refused: {tried.stderr.decode().strip()}")
+    if (why := why_no_bubbles()) is not None:
+        pytest.skip(why)
     mount = str(tmp_path)
     plans = {
         "ok": wrapped(OK),

@@ -45,6 +45,11 @@ class Leased(msgspec.Struct, gc=False):
     """Whose attempt it was, where it wants to hear how it was settled: a process id."""
 
     @property
+    def key(self) -> str:
+        """What no other attempt has, not even the one that a replay repeats."""
+        return f"{self.id}/{self.attempt}/{self.token}"
+
+    @property
     def age(self) -> timedelta:
         """How old the run was when it was claimed."""
         return timedelta(microseconds=self.age_us)

@@ -2,9 +2,11 @@
 """Puts a launcher in front of a command: an isolated place to run it in, closed unless opened."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import NamedTuple
 
 from byrote.core.command import IMAGES, Container, Limits
+from byrote.core.run import Leased
 
 
 class Launch(NamedTuple):
@@ -22,6 +24,14 @@ class _Mount(NamedTuple):
     host: str
     inside: str
     writable: bool
+
+
+def name_of(run: Leased) -> str:
+    """What an attempt's container is called, in at most 63 characters, so that no other has it.
+
+    People look for the run and the attempt, but two replays at once repeat the same ones.
+    """
+    return f"byrote-{run.id[:36]}-{run.attempt}-{sha256(run.key.encode()).hexdigest()[:8]}"
 
 
 def passes_descriptors(container: Container | None) -> bool:
