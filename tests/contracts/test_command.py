@@ -222,6 +222,15 @@ def test_too_much_processor_time_ends_a_command(start: Start) -> None:
     assert (fault.kind, fault.signal) == ("killed", "SIGXCPU")
 
 
+@pytest.mark.parametrize("limits", [Limits(), Limits(files=100)], ids=["spawned", "forked"])
+def test_a_command_says_what_it_used(start: Start, limits: Limits) -> None:
+    busy = "n=0; while [ $n -lt 20000 ]; do n=$((n + 1)); done"
+    usage = start(x=shell(f"{busy}; sh -c '{busy}'; {OK}", limits=limits)).run("x").usage
+
+    assert 1_000 < usage["cpu_us"] <= usage["wall_us"]
+    assert usage["rss_max"] > 500_000
+
+
 def test_it_starts_where_it_is_told(start: Start, tmp_path: Path) -> None:
     bench = start(x=shell(f"pwd; {OK}", cwd=str(tmp_path)), y=shell(OK, cwd="/no/such/folder"))
 

@@ -24,7 +24,7 @@ from byrote.executors.envelope import (
     start_fault,
     stderr_tail,
 )
-from byrote.executors.hotline import VARIABLE, Hotline
+from byrote.executors.hotline import Hotline
 from byrote.executors.output import Tail, output_of
 from byrote.executors.spawn import Nest, Pipes
 
@@ -58,7 +58,7 @@ class Attempt:
         self.pid: int | None = None
         self.warden: socket.socket | None = None
         self._worker = worker
-        self._name = f"byrote-{run.id}-{run.attempt}"
+        self._name = "" if plan.container is None else container.name_of(run)
         self._stdout, self._stderr = Tail(ENVELOPE_MAX), Tail()
         self._mutex = threading.Lock()
         """Guards the tails, which others may look at meanwhile."""
@@ -77,7 +77,7 @@ class Attempt:
         env = environment(self.run, plan, environ)
         fds = list(self.pipes.theirs)
         if self.hotline is not None:
-            env[VARIABLE] = str(len(fds))
+            env |= self.hotline.variables(len(fds))
             fds.append(self.hotline.theirs)
         argv, cwd = [*plan.argv, *_arguments(self.run, plan)], plan.cwd
         if plan.container is not None:
@@ -167,20 +167,24 @@ class Attempt:
 
     # -- End -------------------------------------------------------------------------------------
 
-    def settle(self, code: int) -> Outcome | None:
+    def settle(self, code: int, usage: dict[str, int]) -> Outcome | None:
         """The outcome, now that the command has ended and nothing of it is left."""
         for fd in (self.pipes.stdout, self.pipes.stderr, self.pipes.said):
             for _ in range(DRAIN_MAX):
                 if not self.read(fd):
                     break
         end = self._end(code)
+        # An engine runs the program elsewhere: what its client used says nothing.
+        used = usage if container.passes_descriptors(self.plan.container) else None
         if self.ending is None:
             reading = read_end(end)
-            return self._with_output(reading.outcome, reading.stdout)
+            outcome = msgspec.structs.replace(reading.outcome, usage=used)
+            return self._with_output(outcome, reading.stdout)
         fate = self.ending.fate
         if self.ending.timeout:
             limit_ms = self.run.timeout_ms or 0
-            fate = Failed(late_fault(end, limit_ms=limit_ms, killed=self.killed))
+            fault = late_fault(end, limit_ms=limit_ms, killed=self.killed)
+            fate = Failed(fault, usage=used)
         return None if fate is None else self._with_output(fate, end.stdout)
 
     def _end(self, code: int) -> End:

@@ -28,6 +28,7 @@ from byrote.core.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
 from byrote.executors.attempt import FIXED, Attempt, Ending
 from byrote.executors.container import passes_descriptors
+from byrote.executors.desk import Replay
 from byrote.executors.hotline import Hotline
 from byrote.executors.spawn import Nest
 
@@ -51,6 +52,8 @@ class CommandOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`module:name` of the app that `python -m byrote.executor` imports."""
     payload: Payload = "stdin"
     """How commands are fed that do not say so themselves."""
+    replay: Replay | None = None
+    """How steps are answered where every run is a replay."""
 
 
 class Commands:
@@ -249,7 +252,7 @@ class Commands:
         run.provenance = self._provenance("command" if plan.container is None else "container")
         try:
             if self._asks is not None and _asks(plan):
-                attempt.hotline = Hotline(run, self._asks, self._nudge)
+                attempt.hotline = Hotline(run, self._asks, self._nudge, self._options.replay)
             attempt.start(self._nest, self._environment)
         except OSError:
             attempt.pipes.close()
@@ -319,18 +322,21 @@ class Commands:
     def _hear(self, attempt: Attempt, word: bytes | None) -> Reports:
         if word is None:
             return []
-        kind, number = word[:1], _number(word)
-        if kind == b"P" and number is not None:
-            attempt.started(number)
-            return []
-        if kind == b"X" and number is not None:
-            outcome = attempt.settle(number)
-        elif kind == b"E" and number is not None:
-            outcome = attempt.refused(number)
-        else:
-            # It has gone, or says what nobody understands.
-            number, outcome = None, attempt.lost()
-        self._drop(attempt, well=number is not None)
+        well = True
+        match word[:1], _numbers(word):
+            case b"P", [pid]:
+                attempt.started(pid)
+                return []
+            case b"X", [code, cpu_us, rss_max]:
+                wall_us = int((self._clock() - attempt.begun) * 1e6)
+                usage = {"wall_us": wall_us, "cpu_us": cpu_us, "rss_max": rss_max}
+                outcome = attempt.settle(code, usage)
+            case b"E", [number]:
+                outcome = attempt.refused(number)
+            case _:
+                # It has gone, or says what nobody understands.
+                well, outcome = False, attempt.lost()
+        self._drop(attempt, well=well)
         return [] if outcome is None else [(attempt.run, outcome)]
 
     def _drop(self, attempt: Attempt, *, well: bool = False) -> None:
@@ -379,8 +385,8 @@ def _asks(plan: Command) -> bool:
     return plan.argv[1:3] == ("-m", "byrote.executor") and passes_descriptors(plan.container)
 
 
-def _number(word: bytes) -> int | None:
+def _numbers(word: bytes) -> list[int]:
     try:
-        return int(word[1:])
+        return [int(number) for number in word[1:].split()]
     except ValueError:
-        return None
+        return []

@@ -18,7 +18,8 @@ From the supervisor, over the socket named on the command line: one byte and one
 warden's own socket, a sequence of packets. To a warden: `R` and a request as JSON with descriptors
 (stdin, stdout, stderr, result, and perhaps one more, which become 0 to 4; before them a file that
 holds the request, if it is long), `T` for SIGTERM, `K` for SIGKILL. From it: `P<pid>` when the
-command has started, `E<errno>` when it could not be, `X<code>` when it has ended.
+command has started, `E<errno>` when it could not be, `X<code> <cpu> <memory>` when it has ended: its
+exit code, and the microseconds and bytes that it and those it waited for have used.
 
 Only the standard library, and no import of Byrote: it must start fast and stay small.
 """
@@ -161,9 +162,11 @@ def ward(control: socket.socket, request: dict[str, Any], fds: list[int], *, for
             os.close(fd)
     _say(control, b"P%d" % pid)
     watch(pid, control)
-    _, status = os.waitpid(pid, 0)
+    _, status, used = os.wait4(pid, 0)
     clear(pid)
-    _say(control, b"X%d" % os.waitstatus_to_exitcode(status))
+    cpu_us = int((used.ru_utime + used.ru_stime) * 1e6)
+    code = os.waitstatus_to_exitcode(status)
+    _say(control, b"X%d %d %d" % (code, cpu_us, used.ru_maxrss * 1024))
 
 
 def _spawn_or_fork(request: dict[str, Any], fds: list[int]) -> int:
