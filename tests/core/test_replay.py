@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from byrote.core.answer import StepRow
 from byrote.core.codec import pack
 from byrote.core.diff import Change
 from byrote.core.ignore import read_path
@@ -124,6 +125,7 @@ def test_the_environments_are_compared_where_both_are_known() -> None:
         (run(status=Status.CANCELLED), "cancelled"),
         (run(spec_json=SPEC.text.replace("5", "6")), "altered"),
         (run(spec_json="{"), "altered"),
+        (run(spec_json="[]", spec_hash=pack([]).digest.hex()), "altered"),
         (run(task="shop.refund"), "altered"),
         (run(1, result_json="2"), "altered"),
         (run(result_json=None), "expired"),
@@ -154,3 +156,54 @@ def test_code_that_is_not_there_is_named(known: list[str], why: str) -> None:
 def test_what_ended_by_itself_can_be_replayed() -> None:
     assert obstacle(run(1), ["shop.charge@1"]) is None
     assert obstacle(failed(), ["shop.charge@1"]) is None
+
+
+def step(sequence: int, *, attempt: int = 1) -> StepRow:
+    return StepRow(
+        run_id="original",
+        sequence=sequence,
+        kind="step",
+        name=f"s{sequence}",
+        open=False,
+        result_json="1",
+        result_hash=None,
+        attempt=attempt,
+        at=NOW,
+        wake_at=None,
+    )
+
+
+def met(count: int, of: Run) -> Run:
+    """A shadow that failed after so many steps."""
+    return msgspec.structs.replace(shadow(of), faults=[{**of.faults[-1], "met": count}])
+
+
+def test_an_error_after_fewer_steps_than_were_recorded_says_which_are_missing() -> None:
+    steps = [step(1), step(2), step(3)]
+    broken = judge_replay(run(1), met(1, failed()), steps=steps)
+    whole = judge_replay(run(1), met(3, failed()), steps=steps)
+
+    assert isinstance(broken, Differs)
+    assert [(c.path, c.kind, c.old) for c in broken.steps.changes] == [
+        ("/2", "removed", "step 's2'"),
+        ("/3", "removed", "step 's3'"),
+    ]
+    assert isinstance(whole, Differs)
+    assert not whole.steps
+
+
+def test_of_a_failure_only_steps_of_its_last_attempt_are_missing() -> None:
+    original = msgspec.structs.replace(failed(), attempts=2)
+    steps = [step(1, attempt=1), step(2, attempt=1)]
+    fewer = judge_replay(original, met(1, failed()), steps=[*steps, step(3, attempt=2)])
+
+    assert isinstance(judge_replay(original, met(1, failed()), steps=steps), Same)
+    assert isinstance(fewer, Differs)
+    assert [change.path for change in fewer.steps.changes] == ["/3"]
+
+
+def test_of_a_replay_that_went_down_nobody_knows_how_far_it_came() -> None:
+    verdict = judge_replay(run(1), shadow(failed("crashed")), steps=[step(1)])
+
+    assert isinstance(verdict, Differs)
+    assert not verdict.steps

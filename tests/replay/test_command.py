@@ -131,6 +131,21 @@ def test_in_hands_steps_are_recited_and_live_ones_executed(
     assert count(db, "byrote_steps") == 4
 
 
+def test_steps_that_were_not_come_to_are_told_to_people_and_programs(
+    url: str, execute: Execute, marks: Marks, tmp_path: Path
+) -> None:
+    [run] = execute(("refuses", [marks.path]))
+    xml = tmp_path / "replay.xml"
+    words = ("replay", run.id, "--verify", "--app", CHANGED, "--junit", str(xml))
+    said = byrote(*words, url=url)
+    [failure] = ET.parse(xml).getroot().iter("failure")  # noqa: S314 -- our own.
+
+    assert (said.code, said.out.split()[0]) == (3, "differs"), said.err
+    assert "steps       1 different\n  - /2  \"step 'two'\"" in said.out
+    assert str(failure.get("message")).startswith("steps 1 different; ")
+    assert "- /2" in str(failure.text)
+
+
 def test_no_other_worker_gets_to_see_a_shadow(
     url: str, db: Db, execute: Execute, start_worker: StartWorker
 ) -> None:
@@ -141,6 +156,19 @@ def test_no_other_worker_gets_to_see_a_shadow(
 
     assert said.object["verdict"] == "differs"
     assert run_of(db, said.object["replay"]).worker_ids != [other.name]
+
+
+def test_runs_are_told_apart_by_their_steps_and_a_replay_has_those_it_was_given(
+    url: str, db: Db, execute: Execute, marks: Marks
+) -> None:
+    one, two = execute(("more_steps", [marks.path]), ("fewer_steps", [marks.path]))
+    said = byrote("runs", "diff", one.id, two.id, url=url)
+    byrote("replay", two.id, "--verify", "--app", APP, url=url)
+    [shadow] = fetch(db, replay.replays(two.id))
+    alike = byrote("runs", "diff", two.id, shadow.id, "--json", url=url).object
+
+    assert '  + /2  {"kind":"step","name":"two","result":2}' in said.out.splitlines()
+    assert alike["steps"]["changes"] == alike["result"]["changes"] == []
 
 
 def test_two_gates_at_once_do_not_get_in_each_others_way(

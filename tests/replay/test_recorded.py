@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from byrote import App, Differs, NotReplayable, Same
+from byrote import App, Differs, NotReplayable, Same, Status
+from byrote.core.diff import Change
 from byrote.core.spec import describe
 from byrote.store import queries
 from byrote.store.sync import fetch
@@ -89,6 +90,77 @@ def test_another_way_through_the_steps_is_named_and_nothing_is_called(
     assert verdict.why == "steps"
     assert said in verdict.reason
     assert marks.words == before
+
+
+@pytest.mark.parametrize("task", ["breaks", "a_breaks"])
+def test_an_error_does_not_hide_which_recorded_steps_were_not_come_to(
+    execute: Execute, changed: App, marks: Marks, task: str
+) -> None:
+    [run] = execute((task, [marks.path]))
+    verdict = changed.replay(run.id)
+
+    assert isinstance(verdict, Differs)
+    assert verdict.status == (Status.SUCCESSFUL, Status.FAILED)
+    assert verdict.steps.changes == [Change("/2", "removed", "step 'two'")]
+    assert marks.words == ["one", "two"]
+
+
+def test_the_same_error_after_fewer_steps_differs(
+    execute: Execute, here: App, changed: App, marks: Marks
+) -> None:
+    [run] = execute(("refuses", [marks.path]))
+    verdict = changed.replay(run.id)
+
+    assert isinstance(here.replay(run.id), Same)
+    assert isinstance(verdict, Differs)
+    assert not verdict.result
+    assert [change.path for change in verdict.steps.changes] == ["/2"]
+
+
+def test_steps_that_only_an_earlier_attempt_came_to_are_not_missed(
+    execute: Execute, here: App, marks: Marks
+) -> None:
+    [run] = execute(("uneven", [marks.path]), retry=NOW)
+
+    assert (run.attempts, marks.words) == (2, ["one", "two"])
+    assert isinstance(here.replay(run.id), Same)
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("covers", "Step 1 was step 'one'"),
+        ("swallows", "Step 1 was step 'one'"),
+        ("plain", "Step 1 was step 'one' in an earlier attempt and is the end of the task now"),
+    ],
+)
+def test_another_way_is_named_even_if_the_task_covers_it_up(
+    execute: Execute, changed: App, marks: Marks, *, task: str, said: str
+) -> None:
+    """By an error of its own, by going on, or by having no context any more."""
+    [run] = execute((task, [marks.path]))
+    verdict = changed.replay(run.id)
+
+    assert isinstance(verdict, NotReplayable)
+    assert (verdict.why, said in verdict.reason) == ("steps", True)
+    assert marks.words == ["one"]
+
+
+def test_a_command_is_answered_from_the_record_like_a_hand(
+    db: Db, execute: Execute, *, here: App, changed: App, marks: Marks
+) -> None:
+    [run] = execute(("commanded", [marks.path]))
+    verdict = here.replay(run.id)
+    other = changed.replay(run.id)
+
+    assert run.faults == []
+    assert isinstance(verdict, Same)
+    assert isinstance(other, NotReplayable)
+    assert "is step 'pay' now" in other.reason
+    assert marks.words == ["charge"]
+    assert isinstance(here.replay(run.id, live_steps=True), Same)
+    assert marks.words == ["charge", "charge"]
+    assert count(db, "byrote_artifacts") == 1
 
 
 def test_a_step_that_failed_is_not_tried_again_unless_steps_are_live(

@@ -175,3 +175,59 @@ def report(ctx: Context, size: int) -> str:
     small = ctx.artifact("small.txt", b"some text", "text/plain")
     large = ctx.artifact("large.bin", b"x" * size)
     return f"{small.hash} {large.hash} {small.at}"
+
+
+def two_steps(ctx: Context, path: str) -> int:
+    ctx.step("one", marked, path, "one", 1)
+    ctx.step("two", marked, path, "two", 2)
+    return 1
+
+
+@app.task
+def breaks(ctx: Context, path: str) -> int:
+    return two_steps(ctx, path)
+
+
+@app.task
+async def a_breaks(ctx: Context, path: str) -> int:
+    await ctx.astep("one", marked, path, "one", 1)
+    await ctx.astep("two", marked, path, "two", 2)
+    return 1
+
+
+@app.task
+def refuses(ctx: Context, path: str) -> None:
+    two_steps(ctx, path)
+    raise Fatal("There is no customer.")
+
+
+@app.task(retry=NOW)
+def uneven(ctx: Context, path: str) -> None:
+    """Its first attempt comes further than its last."""
+    ctx.step("one", marked, path, "one")
+    if ctx.attempt == 1:
+        ctx.step("two", marked, path, "two")
+        raise ConnectionError("again")
+    raise Fatal("There is no customer.")
+
+
+@app.task
+def covers(ctx: Context, path: str) -> int:
+    return ctx.step("one", marked, path, "one", 1)  # type: ignore[no-any-return]
+
+
+@app.task
+def swallows(ctx: Context, path: str) -> int:
+    return ctx.step("one", marked, path, "one", 1)  # type: ignore[no-any-return]
+
+
+@app.task
+def plain(ctx: Context, path: str) -> int:
+    return ctx.step("one", marked, path, "one", 1)  # type: ignore[no-any-return]
+
+
+@app.task(executor="command")
+def commanded(ctx: Context, path: str) -> list[Any]:
+    """In a process of its own, which asks its worker for steps and artifacts."""
+    ctx.artifact("note.txt", b"once")
+    return [ctx.step("charge", marked, path, "charge", {"id": 7}), ctx.random.random()]

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The tasks of `replayed.py` after a change of the code."""
 
+from contextlib import suppress
 from typing import Any
 
 import psycopg
 
 from byrote import App, Context, Fatal, Snooze
+from byrote.core.errors import ByroteError
 from tests.tasks.replayed import marked
 
 app = App()
@@ -68,3 +70,46 @@ def effect(ctx: Context, url: str) -> int:
 def report(ctx: Context, size: int) -> str:
     small = ctx.artifact("small.txt", b"other text", "text/plain")
     return f"{small.hash}"
+
+
+@app.task
+def breaks(ctx: Context, path: str) -> int:
+    ctx.step("one", marked, path, "one", 1)
+    raise ValueError("broken")
+
+
+@app.task
+async def a_breaks(ctx: Context, path: str) -> int:
+    await ctx.astep("one", marked, path, "one", 1)
+    raise ValueError("broken")
+
+
+@app.task
+def refuses(ctx: Context, path: str) -> None:
+    ctx.step("one", marked, path, "one", 1)
+    raise Fatal("There is no customer.")
+
+
+@app.task
+def covers(ctx: Context, path: str) -> int:
+    try:
+        return ctx.step("audit", marked, path, "audit", 1)  # type: ignore[no-any-return]
+    except ByroteError:
+        raise ValueError("something else") from None
+
+
+@app.task
+def swallows(ctx: Context, path: str) -> int:
+    with suppress(ByroteError):
+        ctx.step("audit", marked, path, "audit", 1)
+    return 1
+
+
+@app.task
+def plain(path: str) -> int:
+    return len(path) // len(path)
+
+
+@app.task(executor="command")
+def commanded(ctx: Context, path: str) -> list[Any]:
+    return [ctx.step("pay", marked, path, "pay", {"id": 7}), ctx.random.random()]

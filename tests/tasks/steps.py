@@ -78,6 +78,20 @@ def changed_quietly(ctx: Context) -> str:
 
 
 @app.task(retry=NOW)
+def changed_silently(ctx: Context, how: str) -> str:
+    """Catches what it is told, and ends with an error of its own, or as if nothing were wrong."""
+    if ctx.attempt == 1:
+        ctx.step("one", int)
+        raise ConnectionError("again")
+    try:
+        ctx.sleep("1h")
+    except NonDeterminism:
+        if how == "raise":
+            raise ValueError("something else") from None
+    return "went on"
+
+
+@app.task(retry=NOW)
 def fewer(ctx: Context, path: str, count: int) -> str:
     """Two steps in the first attempt, as many as it is told in the next."""
     for number in range(2 if ctx.attempt == 1 else count):

@@ -118,6 +118,16 @@ def test_a_task_that_catches_its_nondeterminism_gets_no_further(
     assert "was step 'one' in an earlier attempt and is a sleep now" in run.faults[-1]["message"]
 
 
+@pytest.mark.parametrize("how", ["raise", "return"])
+def test_a_task_cannot_cover_up_that_it_took_another_way(
+    db: Database, worker: WorkerProcess, how: str
+) -> None:
+    [run] = await_end(db, send_one(db, spec("changed_silently", how, retry=NOW)))
+
+    assert (run.status, run.attempts) == (Status.FAILED, 2)
+    assert run.faults[-1]["kind"] == "nondeterminism"
+
+
 @pytest.mark.parametrize(
     ("task", "args", "said"),
     [

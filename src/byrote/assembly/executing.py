@@ -65,10 +65,9 @@ def build_executor(
         python=settings.python_path or sys.executable,
         app=app if isinstance(app, str) else path_of(app),
         payload=settings.payload_mode,
+        replay=replay,
     )
-    # A replay's commands do without: they would add to the ledger they are to be compared with.
-    heard = asks if replay is None else None
-    commands = Commands(options, worker=name, clock=monotonic, about=said, asks=heard)
+    commands = Commands(options, worker=name, clock=monotonic, about=said, asks=asks)
     match settings.executor:
         case "hand":
             wanted = _hand_options(app, settings, hands=hands, replay=replay, buffer_s=buffer_s)

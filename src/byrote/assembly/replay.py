@@ -70,9 +70,12 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find(store: Store, which: str) -> str:
-    """The id of the run meant by an id or the hash of a spec; UnknownRun if nobody knows it."""
+    """The id of the run meant by an id or the hash of a spec; UnknownRun if nobody knows it.
+
+    Of the runs of a spec it is the newest that has ended, if one has.
+    """
     if _HASH.fullmatch(which):
-        found = store.first(queries.latest_by_hash(which.lower()))
+        found = store.first(queries.latest_by_hash(which.lower(), ended=True))
     elif _ID.fullmatch(which):
         known = store.all(queries.known(which))[0] or store.all(replay.remembered(which))[0]
         found = which.lower() if known else None
@@ -242,6 +245,7 @@ class Stage:
             shadow,
             ignore=read_paths(ignored),
             artifacts=self._prompter.artifacts(shadow.id, original.id),
+            steps=self._store.all(queries.steps([original.id])) if shadow.faults else (),
             provenances=(last_doc(original, found), last_doc(shadow, found)),
         )
 

@@ -6,6 +6,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from byrote.cli.diff import change_line, summary
 from byrote.cli.show import printable
+from byrote.core.diff import Changes
 from byrote.core.replay import Differs, NotReplayable, Replayed
 
 CHANGES_MAX = 20
@@ -29,7 +30,8 @@ def case_of(verdict: Replayed) -> str:
         case NotReplayable(why=why, reason=reason):
             inside = f"<error type={_quoted(why)} message={_quoted(reason)}/>"
         case Differs():
-            message = f"{summary(verdict.result)}; replayed as {verdict.replay}"
+            told = [f"{name} {summary(part)}" for name, part in _parts(verdict).items() if part]
+            message = f"{', '.join(told)}; replayed as {verdict.replay}"
             inside = (
                 f'<failure type="differs" message={_quoted(message)}>'
                 f"{escape(_text(verdict))}</failure>"
@@ -39,14 +41,13 @@ def case_of(verdict: Replayed) -> str:
     return f"{head}>{inside}</testcase>"
 
 
+def _parts(verdict: Differs) -> dict[str, Changes]:
+    return {"result": verdict.result, "artifacts": verdict.artifacts, "steps": verdict.steps}
+
+
 def _text(verdict: Differs) -> str:
-    parts = {
-        "result": verdict.result,
-        "artifacts": verdict.artifacts,
-        "provenance": verdict.provenance,
-    }
     lines = [f"status: {verdict.status[0]} -> {verdict.status[1]}"]
-    for name, part in parts.items():
+    for name, part in {**_parts(verdict), "provenance": verdict.provenance}.items():
         if part:
             lines += [name, *map(change_line, part.changes[:CHANGES_MAX])]
     return _clean("\n".join(lines))

@@ -158,6 +158,7 @@ def show_verdict(verdict: Replayed) -> None:
                 "result" if old == "SUCCESSFUL" or new is not old else "error", verdict.result
             )
             _show_part("artifacts", verdict.artifacts)
+            _show_part("steps", verdict.steps)
             _show_part("provenance", verdict.provenance)
 
 

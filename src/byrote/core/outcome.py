@@ -29,6 +29,8 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     worker: str = ""
     stderr: str | None = None
     """The end of what a command wrote there."""
+    met: int | None = None
+    """Of a replay: how many of the recorded steps, sleeps and waits it had come to."""
 
 
 class Output(msgspec.Struct, frozen=True):

@@ -11,8 +11,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from byrote.core.answer import StepRow
 from byrote.core.codec import digest_of, pack, unpack
-from byrote.core.diff import Changes, diff
+from byrote.core.diff import CHANGES_MAX, Change, Changes, diff
 from byrote.core.errors import BadPayload
 from byrote.core.ignore import Path, without
 from byrote.core.provenance import provenance_diff
@@ -59,6 +60,8 @@ class Differs(msgspec.Struct, frozen=True, kw_only=True, tag="differs", tag_fiel
     where only one failed, /result and /error."""
     artifacts: Changes = NOTHING
     """Artifacts by name whose contents, by their hashes, are not the recorded ones."""
+    steps: Changes = NOTHING
+    """Recorded steps, by number, that the replay had not come to when it failed."""
     provenance: Changes = NOTHING
     """What is different about who executed it."""
 
@@ -123,8 +126,11 @@ def is_sound(run: Run) -> bool:
     """Whether the stored spec is the one that was accepted: it has its hash, and names its task."""
     if _hash(run.spec_json) != run.spec_hash:
         return False
-    spec = unpack(run.spec_json)
-    return bool((spec["task"], spec["version"]) == (run.task, run.version))
+    match unpack(run.spec_json):
+        case {"task": run.task, "version": run.version}:
+            return True
+        case _:
+            return False
 
 
 def _hash(text: str) -> str | None:
@@ -152,9 +158,13 @@ def judge_replay(
     *,
     ignore: Sequence[Path] = (),
     artifacts: Changes = NOTHING,
+    steps: Sequence[StepRow] = (),
     provenances: tuple[Doc, Doc] = (None, None),
 ) -> Replayed:
-    """Compare a run with its shadow, which has ended; the same two always get the same verdict."""
+    """Compare a run with its shadow, which has ended; the same two always get the same verdict.
+
+    `steps` is the original's ledger; it is asked for only where the shadow failed.
+    """
     who = {"original": original.id, "replay": shadow.id, "task": key_of(original)}
     if shadow.status is Status.CANCELLED:
         return NotReplayable(**who, why="cancelled", reason="The replay was cancelled.")
@@ -166,15 +176,36 @@ def judge_replay(
     views = _view(original, ignore), _view(shadow, ignore)
     hashes = [pack(view).digest.hex() for view in views]
     docs = provenance_diff(*provenances, task=key_of(original)) if all(provenances) else NOTHING
-    if hashes[0] == hashes[1] and original.status is shadow.status and not artifacts:
+    missed = _missed(original, fault.get("met"), steps)
+    alike = hashes[0] == hashes[1] and original.status is shadow.status
+    if alike and not artifacts and not missed:
         return Same(**who, hash=hashes[0], provenance=docs)
     return Differs(
         **who,
         status=(original.status, shadow.status),
         result=_changes(original, shadow, views),
         artifacts=artifacts,
+        steps=missed,
         provenance=docs,
     )
+
+
+def _missed(original: Run, met: int | None, steps: Sequence[StepRow]) -> Changes:
+    """Finished steps of the original after those the replay came to; of crashes nobody knows."""
+    # An earlier attempt of a run that failed may have come further than its last.
+    failed = original.status is Status.FAILED
+    left = [
+        step
+        for step in steps
+        if met is not None and step.sequence > met and not step.open
+        if not failed or step.attempt == original.attempts
+    ]
+    found = [Change(f"/{step.sequence}", "removed", _spoken(step)) for step in left]
+    return Changes(found[:CHANGES_MAX], cut=len(found) > CHANGES_MAX)
+
+
+def _spoken(step: StepRow) -> str:
+    return step.kind if step.kind == step.name else f"{step.kind} {step.name!r}"
 
 
 def _kind(run: Run) -> str | None:

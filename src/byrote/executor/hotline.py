@@ -8,10 +8,12 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from byrote.assembly.once import once
-from byrote.executors.desk import Desk
+from byrote.executors.desk import Desk, Replay
 from byrote.executors.frames import Frames, frame
-from byrote.executors.hotline import PIECE, VARIABLE
+from byrote.executors.hotline import PIECE, REPLAY, VARIABLE
 
 
 def open_desk() -> Desk | None:
@@ -22,6 +24,7 @@ def open_desk() -> Desk | None:
     offered = os.environ.pop(VARIABLE, "")
     if not offered.isdigit():
         return None
+    replay = msgspec.convert(os.environ.pop(REPLAY, None), Replay | None)
     link = socket.socket(fileno=int(offered))
     link.set_inheritable(False)
     turn = threading.Lock()
@@ -31,11 +34,11 @@ def open_desk() -> Desk | None:
             link.sendall(frame(["ask", [slot, number, verb, payload]]))
 
     async def make() -> Desk:
-        return Desk(send, once)
+        return Desk(send, once, replay)
 
     try:
         asyncio.get_running_loop()
-        desk = Desk(send, once)
+        desk = Desk(send, once, replay)
     except RuntimeError:
         desk = asyncio.run(make())
     threading.Thread(target=_hear, args=(link, desk), name="byrote-answers", daemon=True).start()

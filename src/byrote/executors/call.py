@@ -39,7 +39,7 @@ from byrote.core.outcome import (
 from byrote.core.task import Registry, Task
 from byrote.executors.context import Context
 from byrote.executors.desk import Desk
-from byrote.executors.ledger import Async, Suspended, Sync
+from byrote.executors.ledger import Async, Steps, Suspended, Sync
 from byrote.executors.meter import Measured, call_measured
 
 
@@ -67,46 +67,62 @@ _NOTHING = [_NONE.text, _NONE.digest.hex()]
 
 def prepare(
     registry: Registry, job: Job, desk: Desk | None = None
-) -> tuple[Task, list[Any], dict[str, Any]]:
-    """The task a job names, and what to call it with."""
+) -> tuple[Task, list[Any], dict[str, Any], Steps | None]:
+    """The task a job names, what to call it with, and the record it must come to the end of."""
     task = registry.find(job[2], job[3])
     spec = unpack(job[4])
     args = spec["args"]
+    steps = None
     if task.takes_context:
-        args.insert(0, Context.of(job, desk))
-    return task, args, spec["kwargs"]
+        context = Context.of(job, desk)
+        args.insert(0, context)
+        steps = context.unsettled
+    elif desk is not None and desk.replay is not None:
+        # It has no steps; the run it repeats may have had some.
+        steps = Context.of(job, desk).unsettled
+    return task, args, spec["kwargs"], steps
 
 
 def call_sync(registry: Registry, job: Job, desk: Desk | None = None) -> Result:
     """Run one attempt of a sync task in this thread."""
+    steps = None
     try:
-        task, args, kwargs = prepare(registry, job, desk)
+        task, args, kwargs, steps = prepare(registry, job, desk)
         if task.measure:
             value = call_measured(task.function, args, kwargs)
         else:
             value = task.function(*args, **kwargs)
-        if task.takes_context and (steps := args[0].unsettled) is not None:
+        if steps is not None:
             Sync(steps).close()
         return returned(job[0], value)
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
-        return raised(job[0], error)
+        return raised(job[0], error) if steps is None else _broken_off(job[0], error, steps)
 
 
 async def call_async(registry: Registry, job: Job, desk: Desk | None = None) -> Result:
     """Run one attempt of an async task on this loop."""
+    steps = None
     try:
-        task, args, kwargs = prepare(registry, job, desk)
+        task, args, kwargs, steps = prepare(registry, job, desk)
         if task.measure:
             value = await Measured(task.function(*args, **kwargs))
         else:
             value = await task.function(*args, **kwargs)
-        if task.takes_context and (steps := args[0].unsettled) is not None:
+        if steps is not None:
             await Async(steps).close()
         return returned(job[0], value)
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
-        return raised(job[0], error)
+        return raised(job[0], error) if steps is None else _broken_off(job[0], error, steps)
+
+
+def _broken_off(slot: int, error: BaseException, steps: Steps) -> Result:
+    """A task with a record raised: whether it took another way, or how far a replay came."""
+    result = raised(slot, steps.strayed or error)
+    if result[1] == RAISED and steps.met is not None:
+        result[2]["met"] = steps.met
+    return result
 
 
 def returned(slot: int, value: object) -> Result:

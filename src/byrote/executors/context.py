@@ -185,7 +185,7 @@ class Context:
         if self._desk is None:
             raise BadOption(
                 "Durable steps need a worker that can be asked; this attempt is a command in a "
-                "container without descriptors or in a replay, or no attempt at all."
+                "container without descriptors, or no attempt at all."
             )
         return self._desk
 
@@ -242,7 +242,9 @@ class Context:
         desk = self._open_desk()
         if desk.replay is not None:
             who = {"run": self.run_id, "attempt": self.attempt, "key": key}
-            return recite_once(lambda: desk.ask(self._slot, MARKED, who), key, connection)
+            return recite_once(
+                lambda: desk.ask(self._slot, MARKED, who), self._ledger, key, connection
+            )
         return do_once(desk.once, self.run_id, key, connection)
 
     def aonce(self, key: str, connection: Any) -> AbstractAsyncContextManager[bool]:
@@ -251,7 +253,9 @@ class Context:
         desk = self._open_desk()
         if desk.replay is not None:
             who = {"run": self.run_id, "attempt": self.attempt, "key": key}
-            return arecite_once(lambda: desk.aask(self._slot, MARKED, who), key, connection)
+            return arecite_once(
+                lambda: desk.aask(self._slot, MARKED, who), self._ledger, key, connection
+            )
         return ado_once(desk.once, self.run_id, key, connection)
 
 

@@ -42,7 +42,9 @@ from byrote.executors.output import readable
 ENVELOPE_MAX = PAYLOAD_MAX + 64 * 1024
 """Bytes an envelope may have: a result of the greatest size, and the words around it."""
 STDERR_TAIL = 2_000
-SAID = frozenset({"raised", "bad_result", "bad_arguments", "unknown_task", "nondeterminism"})
+SAID = frozenset(
+    {"raised", "bad_result", "bad_arguments", "unknown_task", "nondeterminism", "not_recorded"}
+)
 """Kinds that an envelope may give to its error."""
 _NOTHING = msgspec.Raw(b"null")
 
@@ -52,6 +54,7 @@ class _Error(msgspec.Struct, frozen=True):
     message: str = ""
     traceback: str | None = None
     kind: str = "raised"
+    met: int | None = None
 
 
 class _Envelope(msgspec.Struct, frozen=True):
@@ -222,6 +225,7 @@ def _said_fault(end: End, error: _Error) -> Fault:
         attempt=end.attempt,
         worker=end.worker,
         stderr=stderr_tail(end.stderr),
+        met=error.met,
     )
 
 

@@ -15,11 +15,13 @@ from typing import Any
 
 from byrote.core.ports import Asks
 from byrote.core.run import Leased
-from byrote.executors.desk import pass_on
+from byrote.executors.desk import Replay, pass_on
 from byrote.executors.frames import Frames, frame
 from byrote.executors.words import Garbled, question_from
 
 VARIABLE = "BYROTE_ASK_FD"
+REPLAY = "BYROTE_REPLAY"
+"""How steps are answered where the attempt is a replay, see `desk.Replay`."""
 PIECE = 1 << 16
 UNSENT_MAX = 128 * 1024 * 1024
 """Bytes of answers that wait for a program to take them."""
@@ -28,7 +30,13 @@ UNSENT_MAX = 128 * 1024 * 1024
 class Hotline:
     """The worker's end."""
 
-    def __init__(self, run: Leased, asks: Asks | None, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        run: Leased,
+        asks: Asks | None,
+        wake: Callable[[], None],
+        replay: Replay | None = None,
+    ) -> None:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         self.theirs = theirs.detach()
@@ -36,6 +44,7 @@ class Hotline:
         self._run = run
         self._asks = asks
         self._wake = wake
+        self._replay = replay
         self._frames = Frames()
         self._lock = threading.Lock()
         self._unsent = bytearray()
@@ -49,6 +58,11 @@ class Hotline:
     def backed_up(self) -> bool:
         """Whether an answer waits for room."""
         return bool(self._unsent)
+
+    def variables(self, place: int) -> dict[str, str]:
+        """What tells the program of it: under which number it has its end, and if it replays."""
+        told = {VARIABLE: str(place)}
+        return told if self._replay is None else told | {REPLAY: self._replay}
 
     def hear(self) -> bool:
         """Take what has come; False when the line is of no use any more."""

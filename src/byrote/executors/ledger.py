@@ -20,7 +20,14 @@ from typing import Any, NamedTuple, Protocol
 
 from byrote.core.codec import pack, unpack
 from byrote.core.duration import DURATION_MAX, duration, micros
-from byrote.core.errors import BadOption, BadPayload, ByroteError, LeaseGone, NonDeterminism
+from byrote.core.errors import (
+    BadOption,
+    BadPayload,
+    ByroteError,
+    LeaseGone,
+    NonDeterminism,
+    NotRecorded,
+)
 from byrote.executors.desk import Answer, Desk
 from byrote.executors.output import current_tray, open_tray, shut_tray
 
@@ -78,6 +85,17 @@ class Steps(Protocol):
     def wait(self, kind: str, name: str, length: timedelta | None) -> Asking[str | None]:
         """What a wait ended with."""
 
+    def end(self, error: BaseException) -> BaseException:
+        """The attempt ends with this, whatever its task makes of it."""
+
+    @property
+    def strayed(self) -> BaseException | None:
+        """That the task took another way than its record, if it did."""
+
+    @property
+    def met(self) -> int | None:
+        """How many lines a replay has come to; None where that is nobody's concern."""
+
     def close(self) -> Asking[None]:
         """The task returns; NonDeterminism when it has not come to every line."""
 
@@ -93,7 +111,7 @@ class Ledger:
         self._who = {"run": run_id, "attempt": attempt}
         fresh = attempt == 1 if fresh is None else fresh
         self._known: dict[int, Line] | None = {} if fresh else None
-        self._count = 0
+        self.count = 0
         self._size = 0
         self._over: BaseException | None = None
 
@@ -105,10 +123,10 @@ class Ledger:
         if _inside.get():
             raise BadOption(f"{spoken(kind, name)} is inside another step; only tasks have steps.")
         check_name(name)
-        self._count += 1
-        if self._count > STEPS_MAX:
+        self.count += 1
+        if self.count > STEPS_MAX:
             raise BadOption(f"A run has at most {STEPS_MAX:,} steps; split it into several runs.")
-        return self._count
+        return self.count
 
     def find(self, number: int, kind: str, name: str) -> Asking[Line | None]:
         """The line written under this number, if there is one; NonDeterminism if it is another."""
@@ -132,14 +150,26 @@ class Ledger:
         self._over = error
         return error
 
+    @property
+    def strayed(self) -> BaseException | None:
+        """That the task took another way, if it did; what it made of that error hides nothing."""
+        return self._over if isinstance(self._over, NonDeterminism | NotRecorded) else None
+
+    @property
+    def met(self) -> int | None:
+        """Nobody's concern: the next attempt goes on from what is stored."""
+        return None
+
     def close(self) -> Asking[None]:
         """The task returns; NonDeterminism when earlier attempts did more than it came to."""
+        if self.strayed is not None:
+            raise self.strayed
         if self._known is None:
             answer = yield "load", self._who
             if not answer.ok and answer.payload is not None:
                 return  # Nobody can say; that must not cost a task that never used a step.
             self._learn(self._heard(answer))
-        left = [number for number in self._known or {} if number > self._count]
+        left = [number for number in self._known or {} if number > self.count]
         if left:
             line = (self._known or {})[min(left)]
             raise self.end(NonDeterminism(min(left), spoken(line.kind, line.name), END))

@@ -11,6 +11,7 @@ from typing import Any
 from byrote.core.errors import NotRecorded
 from byrote.core.ports import Once
 from byrote.executors.desk import Answer
+from byrote.executors.ledger import Steps
 
 MARKED = "replay.marked"
 """Asks whether the run that is repeated has marked an effect as done."""
@@ -33,25 +34,26 @@ async def ado_once(statement: Once, run_id: str, key: str, connection: Any) -> A
 
 
 @contextlib.contextmanager
-def recite_once(ask: Callable[[], Answer], key: str, connection: Any) -> Iterator[bool]:
+def recite_once(
+    ask: Callable[[], Answer], steps: Steps, key: str, connection: Any
+) -> Iterator[bool]:
     """In a replay the effect has been done, by the original; one it never did is not done now."""
-    _check(ask(), key)
+    _check(ask(), steps, key)
     with connection.transaction():
         yield False
 
 
 @contextlib.asynccontextmanager
 async def arecite_once(
-    ask: Callable[[], Awaitable[Answer]], key: str, connection: Any
+    ask: Callable[[], Awaitable[Answer]], steps: Steps, key: str, connection: Any
 ) -> AsyncIterator[bool]:
     """In a replay the effect has been done, by the original; one it never did is not done now."""
-    _check(await ask(), key)
+    _check(await ask(), steps, key)
     async with connection.transaction():
         yield False
 
 
-def _check(answer: Answer, key: str) -> None:
+def _check(answer: Answer, steps: Steps, key: str) -> None:
     if not (answer.ok and answer.payload):
-        raise NotRecorded(
-            f"The effect {key!r} has no mark in the original, and a replay does not do it."
-        )
+        reason = f"The effect {key!r} has no mark in the original, and a replay does not do it."
+        raise steps.end(NotRecorded(reason))

@@ -27,6 +27,20 @@ class Recital:
         self._ledger = Ledger(desk, slot, run_id, attempt, fresh=False)
         self._waits: Counter[str] = Counter()
 
+    def end(self, error: BaseException) -> BaseException:
+        """The replay ends with this, whatever its task makes of it."""
+        return self._ledger.end(error)
+
+    @property
+    def strayed(self) -> BaseException | None:
+        """That the task took another way than the original, if it did."""
+        return self._ledger.strayed
+
+    @property
+    def met(self) -> int | None:
+        """How many of the original's lines it has come to; None where steps are live."""
+        return None if self._live else self._ledger.count
+
     def number(self, kind: str, name: str) -> int:
         """The place of the call that is made now."""
         return self._ledger.number(kind, name)
@@ -37,7 +51,7 @@ class Recital:
             return None
         line = yield from self._ledger.find(number, kind, name)
         if line is None or line.open:
-            raise self._ledger.end(_unrecorded(number, kind, name))
+            raise self.end(_unrecorded(number, kind, name))
         return line
 
     def keep(self, number: int, name: str, value: object) -> Asking[None]:
@@ -57,13 +71,15 @@ class Recital:
         heard = [lines[n] for n in sorted(lines) if lines[n][:3] == (EVENT, name, False)]
         self._waits[name] += 1
         if self._waits[name] > len(heard):
-            raise self._ledger.end(_unrecorded(number, kind, name))
+            raise self.end(_unrecorded(number, kind, name))
         return heard[self._waits[name] - 1].text
 
     def close(self) -> Asking[None]:
         """The task returns; NonDeterminism when the original did more, unless steps are live."""
         if not self._live:
             yield from self._ledger.close()
+        elif self.strayed is not None:
+            raise self.strayed
 
 
 def _unrecorded(number: int, kind: str, name: str) -> NotRecorded:
