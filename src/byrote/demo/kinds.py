@@ -14,19 +14,6 @@ type Fate = Callable[[Run, Sequence[Run]], str]
 """What became of one run, in words; the second argument is every run of the demo."""
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs that are sent to meet the same fate."""
-
-    name: str
-    count: int
-    task: TaskHandle[..., Any]
-    about: str
-    expected: str
-    fate: Fate
-    act: int = 1
-    """The second act begins when the first is over; only there do processes go down."""
-
-
 def _status(run: Run) -> str:
     return run.status.value.lower()
 
@@ -70,30 +57,37 @@ def _cancelled(run: Run, _all: Sequence[Run]) -> str:
     return f"{_status(run)}, {'never started' if run.started_at is None else 'while running'}"
 
 
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs that are sent to meet the same fate."""
+
+    name: str
+    count: int
+    task: TaskHandle[..., Any]
+    about: str
+    expected: str = "successful, 1 try"
+    fate: Fate = _tried
+    act: int = 1
+    """The second act begins when the first is over; only there do processes go down."""
+
+
 KINDS = (
     Kind(
         name="quick",
         count=120,
         task=tasks.quick,
         about="async, returns at once",
-        expected="successful, 1 try",
-        fate=_tried,
     ),
     Kind(
         name="quick sync",
         count=60,
         task=tasks.quick_sync,
         about="the same without async",
-        expected="successful, 1 try",
-        fate=_tried,
     ),
     Kind(
         name="low priority",
         count=30,
         task=tasks.quick.using(priority=-50),
         about="waits for everything else",
-        expected="successful, 1 try",
-        fate=_tried,
     ),
     Kind(
         name="high priority",
@@ -109,15 +103,12 @@ KINDS = (
         task=tasks.flaky,
         about="raises twice, then succeeds",
         expected="successful, 3 tries",
-        fate=_tried,
     ),
     Kind(
         name="invoice",
         count=5,
         task=tasks.invoice,
         about="asks for a tax rate in a step that is stored",
-        expected="successful, 1 try",
-        fate=_tried,
     ),
     Kind(
         name="snoozed",
@@ -156,8 +147,6 @@ KINDS = (
         count=20,
         task=tasks.slow,
         about="takes a second beside crashing neighbours",
-        expected="successful, 1 try",
-        fate=_tried,
         act=2,
     ),
     Kind(
