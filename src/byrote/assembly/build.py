@@ -4,12 +4,13 @@
 import os
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import version
 from queue import SimpleQueue
+
+import msgspec
 
 from byrote.assembly.artifacts import default_place
 from byrote.assembly.clock import monotonic
-from byrote.assembly.executing import build_executor
+from byrote.assembly.executing import build_executor, hands_of, worker_options
 from byrote.assembly.identity import chance, new_token, worker_id
 from byrote.assembly.settings import Settings
 from byrote.core.answer import Stranger
@@ -20,7 +21,7 @@ from byrote.store.lines import Lines
 from byrote.worker.artifacts import artifact_answers
 from byrote.worker.finder import Strangers
 from byrote.worker.means import Means
-from byrote.worker.worker import Worker, WorkerOptions
+from byrote.worker.worker import Worker
 
 
 def build_worker(
@@ -37,11 +38,15 @@ def build_worker(
     `recognise` says of tasks the app did not register whether its hands could execute them.
     """
     name = settings.worker_id or worker_id()
-    hands = 0 if settings.executor == "inline" else settings.hands or os.cpu_count() or 1
+    hands = hands_of(settings)
     where = settings.artifacts or default_place(os.environ)
     asks: Asks = SimpleQueue()
     built = build_executor(app, settings, name, emit=emit, hands=hands, asks=asks)
-    options = _worker_options(settings, name, hands=hands, drain=drain, artifacts=where)
+    options = msgspec.structs.replace(
+        worker_options(settings, name, hands=hands, drain=drain),
+        artifacts=where,
+        chain_events=settings.chain_events,
+    )
 
     @cache
     def store() -> Lines:
@@ -71,22 +76,4 @@ def build_worker(
         strangers=None
         if pool is None or recognise is None
         else Strangers(lambda line: store().strangers(line), recognise, pool.learn),
-    )
-
-
-def _worker_options(
-    settings: Settings, name: str, *, hands: int, drain: bool, artifacts: str
-) -> WorkerOptions:
-    return WorkerOptions(
-        worker=name,
-        queues=settings.queues,
-        hands=hands,
-        concurrency=settings.concurrency,
-        lease_for=settings.lease,
-        grace=settings.grace,
-        poll=settings.poll_interval,
-        drain=drain,
-        version=version("byrote"),
-        artifacts=artifacts,
-        chain_events=settings.chain_events,
     )

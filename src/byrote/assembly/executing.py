@@ -27,6 +27,7 @@ from byrote.executors.surroundings import measure, memos_of
 from byrote.executors.switch import Switch
 from byrote.executors.tempo import BUFFER_S
 from byrote.observe.logs import Format
+from byrote.worker.worker import WorkerOptions
 
 
 class Built(NamedTuple):
@@ -87,6 +88,26 @@ def build_executor(
         case chosen:
             alone = Alone(commands, options, Container() if chosen == "container" else None)
             return Built(alone, lambda: alone.url, lambda: alone.ignores)
+
+
+def hands_of(settings: Settings) -> int:
+    """How many hands a worker with these settings has."""
+    return 0 if settings.executor == "inline" else settings.hands or os.cpu_count() or 1
+
+
+def worker_options(settings: Settings, name: str, *, hands: int, drain: bool) -> WorkerOptions:
+    """How a worker with these settings works, wherever its runs come from."""
+    return WorkerOptions(
+        worker=name,
+        queues=settings.queues,
+        hands=hands,
+        concurrency=settings.concurrency,
+        lease_for=settings.lease,
+        grace=settings.grace,
+        poll=settings.poll_interval,
+        drain=drain,
+        version=version("byrote"),
+    )
 
 
 def about(settings: Settings) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from importlib.metadata import version
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -20,7 +19,7 @@ import psycopg
 
 from byrote.assembly.clock import monotonic
 from byrote.assembly.environments import environments, last_doc
-from byrote.assembly.executing import build_executor
+from byrote.assembly.executing import build_executor, worker_options
 from byrote.assembly.identity import chance, new_id, new_token, worker_id
 from byrote.assembly.prompter import Prompter
 from byrote.assembly.settings import Settings
@@ -264,15 +263,12 @@ def _altered(step: StepRow) -> bool:
 
 
 def _worker_options(name: str, queue: str, settings: Settings, jobs: int) -> WorkerOptions:
-    return WorkerOptions(
-        worker=name,
+    hands = 0 if settings.executor == "inline" else jobs
+    return msgspec.structs.replace(
+        worker_options(settings, name, hands=hands, drain=False),
         queues={queue: 1},
-        hands=0 if settings.executor == "inline" else jobs,
         concurrency=jobs,
-        lease_for=settings.lease,
         grace=timedelta(seconds=2),
-        poll=settings.poll_interval,
-        version=version("byrote"),
         # What is compared must not be archived or pruned meanwhile.
         housekeeping=False,
     )

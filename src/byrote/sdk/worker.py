@@ -2,18 +2,16 @@
 """The worker of a service's user: the same runtime as on the database, on leases over HTTP."""
 
 import contextlib
-import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from importlib.metadata import version
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypedDict, Unpack
 
 from byrote.assembly.clock import monotonic, now
-from byrote.assembly.executing import build_executor, log_form
+from byrote.assembly.executing import build_executor, hands_of, log_form, worker_options
 from byrote.assembly.identity import chance, new_token, worker_id
 from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
@@ -27,7 +25,6 @@ from byrote.sdk.lines import ServiceLines
 from byrote.worker.artifacts import artifact_answers
 from byrote.worker.means import Means
 from byrote.worker.worker import Worker as Supervisor
-from byrote.worker.worker import WorkerOptions
 
 type Length = timedelta | str | float
 
@@ -119,22 +116,12 @@ def _supervisor(
     drain: bool,
 ) -> Supervisor:
     name = settings.worker_id or worker_id()
-    hands = 0 if settings.executor == "inline" else settings.hands or os.cpu_count() or 1
+    hands = hands_of(settings)
     asks: Asks = SimpleQueue()
     built = build_executor(
         app, settings, name, emit=emit, hands=hands, asks=asks, buffer_s=BUFFER_S
     )
-    options = WorkerOptions(
-        worker=name,
-        queues=settings.queues,
-        hands=hands,
-        concurrency=settings.concurrency,
-        lease_for=settings.lease,
-        grace=settings.grace,
-        poll=settings.poll_interval,
-        drain=drain,
-        version=version("byrote"),
-    )
+    options = worker_options(settings, name, hands=hands, drain=drain)
     means = Means(name, monotonic, chance, new_token, emit)
     answers = artifact_answers(None, settings.artifact_max)
     return Supervisor(
