@@ -30,17 +30,15 @@ from byrote.executors.attempt import FIXED, Attempt, Ending
 from byrote.executors.container import passes_descriptors
 from byrote.executors.desk import Replay
 from byrote.executors.hotline import Hotline
+from byrote.executors.serving import TICK_S, Reports, Serving
 from byrote.executors.spawn import Nest
 
-TICK_S = 0.05
 TERM_GRACE_S = 2.0
 """How long a command may take to heed SIGTERM."""
 LAST_S = 10.0
 """How long leaving waits for a process that even SIGKILL does not end; the kernel may hold one."""
 REFERENCE_ENV = ("PYTHONPATH", "VIRTUAL_ENV", "DJANGO_SETTINGS_MODULE")
 """What our own executor needs to find the app."""
-
-type Reports = list[tuple[Leased, Outcome]]
 
 
 class CommandOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +54,7 @@ class CommandOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How steps are answered where every run is a replay."""
 
 
-class Commands:
+class Commands(Serving):
     """An executor of external processes."""
 
     def __init__(
@@ -69,6 +67,7 @@ class Commands:
         about: Mapping[str, Any] | None = None,
         asks: Asks | None = None,
     ) -> None:
+        super().__init__()
         self._options = options
         self._asks = asks
         self._worker = worker
@@ -84,12 +83,8 @@ class Commands:
         self._running: dict[int, Attempt] = {}
         self._lock = threading.RLock()
         self._nest = Nest()
-        self._selector = selectors.DefaultSelector()
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._draining = self._stopping = False
         self._leave_at = 0.0
-        self._broken: BaseException | None = None
-        self._thread: threading.Thread | None = None
         self._farewells: list[subprocess.Popen[bytes]] = []
 
     def learn(self, plans: Mapping[str, Command]) -> None:
@@ -111,10 +106,7 @@ class Commands:
 
     def start(self, report: Report) -> None:
         """Start the serving thread; the first command starts the nest."""
-        self._report = report
-        self._selector.register(self._wake, selectors.EVENT_READ, None)
-        self._thread = threading.Thread(target=self._guard, name="byrote-commands", daemon=True)
-        self._thread.start()
+        self._begin_serving(report, "byrote-commands")
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -129,8 +121,7 @@ class Commands:
 
     def room(self) -> Room:
         """How much may be claimed now, of which tasks."""
-        if self._broken is not None:
-            raise self._broken
+        self._check()
         free = 0 if self._draining else self.free
         return Room(free, self.tasks) if free > 0 and self._plans else Room(0, ())
 
@@ -160,7 +151,7 @@ class Commands:
         with self._lock:
             back = list(self._waiting)
             self._waiting.clear()
-        self._tell([(run, Released()) for run in back])
+        self._release(back)
 
     def kill(self) -> None:
         """Kill every command; what was under way is reported as released."""
@@ -173,11 +164,7 @@ class Commands:
         """End the serving thread and the nest, once nothing runs any more."""
         self._leave_at = self._clock() + LAST_S
         self._stopping = self._draining = True
-        if self._thread is not None:
-            self._nudge()
-            self._thread.join()
-        self._selector.close()
-        os.close(self._wake)
+        self._end_serving()
 
     def _end(self, runs: Collection[Leased], ending: Ending, word: bytes) -> Reports:
         reports: Reports = []
@@ -200,23 +187,7 @@ class Commands:
             attempt.kill_at = self._clock() + TERM_GRACE_S
             attempt.tell(word)
 
-    def _tell(self, reports: Reports) -> None:
-        if reports:
-            self._report(reports)
-
-    def _nudge(self) -> None:
-        os.eventfd_write(self._wake, 1)
-
     # -- The serving thread ----------------------------------------------------------------------
-
-    def _guard(self) -> None:
-        try:
-            self._serve()
-        except BaseException as error:
-            # Whoever asks for room next fails with it, and the worker stops loudly.
-            self._broken = error
-            self._report([])
-            raise
 
     def _serve(self) -> None:
         next_tick = self._clock()

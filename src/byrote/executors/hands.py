@@ -32,7 +32,8 @@ from byrote.executors.desk import pass_on
 from byrote.executors.estate import printed_by, take_leave
 from byrote.executors.hand_options import HandOptions
 from byrote.executors.orphans import adopt_orphans, end_orphans
-from byrote.executors.roster import STOP_GRACE_S, Reports, Roster
+from byrote.executors.roster import STOP_GRACE_S, Roster
+from byrote.executors.serving import TICK_S, Serving
 from byrote.executors.surroundings import FIXED
 from byrote.executors.words import (
     Garbled,
@@ -43,11 +44,10 @@ from byrote.executors.words import (
     reason_from,
 )
 
-TICK_S = 0.05
 RESPAWN_MAX_S = 10.0
 
 
-class Hands:
+class Hands(Serving):
     """An executor of child processes."""
 
     def __init__(
@@ -61,6 +61,7 @@ class Hands:
         asks: Asks | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> None:
+        super().__init__()
         self._asks = asks
         self._options = options
         self._environment = {**(os.environ if environment is None else environment), WORKER: worker}
@@ -80,13 +81,10 @@ class Hands:
             buffer_s=options.buffer_s,
         )
         self.learn = self._roster.learn
-        self._selector = selectors.DefaultSelector()
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._first = threading.Event()
         self._refusal: str | None = None
         self._stopping = self._draining = False
         self._failures = 0
-        self._broken: BaseException | None = None
         self._respawn_at = 0.0
         self._ooms = oom_kills()
         self.url: str | None = None
@@ -102,11 +100,8 @@ class Hands:
 
     def start(self, report: Report) -> None:
         """Start the hands and wait for the first; BadOption when the app cannot be imported."""
-        self._report = report
         adopt_orphans()
-        self._selector.register(self._wake, selectors.EVENT_READ, None)
-        self._thread = threading.Thread(target=self._guard, name="byrote-hands", daemon=True)
-        self._thread.start()
+        self._begin_serving(report, "byrote-hands")
         self._first.wait()
         if self._refusal is not None:
             self.stop()
@@ -122,8 +117,7 @@ class Hands:
 
     def room(self) -> Room:
         """How much may be claimed now, of which tasks."""
-        if self._broken is not None:
-            raise self._broken
+        self._check()
         return Room(0, ()) if self._draining else self._roster.room()
 
     def submit(self, runs: Sequence[Leased]) -> None:
@@ -163,35 +157,14 @@ class Hands:
         with self._roster.lock:
             for child in self._roster.children:
                 child.send(["stop"])
-        self._nudge()
-        self._thread.join()
-        os.close(self._wake)
+        self._end_serving()
 
     def settled(self, ended: Sequence[tuple[Leased, str | None]]) -> None:
         """Tell an app that wants to know how attempts were settled."""
         if self._roster.tell_settled(ended) and not self._stopping:
             self._nudge()
 
-    def _tell(self, reports: Reports) -> None:
-        if reports:
-            self._report(reports)
-
-    def _release(self, runs: Sequence[Leased]) -> None:
-        self._tell([(run, Released()) for run in runs])
-
-    def _nudge(self) -> None:
-        os.eventfd_write(self._wake, 1)
-
     # -- The serving thread ----------------------------------------------------------------------
-
-    def _guard(self) -> None:
-        try:
-            self._serve()
-        except BaseException as error:
-            # Whoever asks for room next fails with it, and the worker stops loudly.
-            self._broken = error
-            self._report([])
-            raise
 
     def _serve(self) -> None:
         next_tick = self._clock()
@@ -207,7 +180,6 @@ class Hands:
                     self._bury(key.data)
                 else:
                     self._converse(key.data, events)
-        self._selector.close()
 
     def _tick(self) -> None:
         now = self._clock()

@@ -16,6 +16,7 @@ from byrote.core.run import Leased
 from byrote.executors import call
 from byrote.executors.child import Child, job_of
 from byrote.executors.output import inherit
+from byrote.executors.serving import Reports
 from byrote.executors.suspects import Suspects
 from byrote.executors.tempo import Tempos
 from byrote.executors.words import GARBLED
@@ -29,8 +30,6 @@ STOP_GRACE_S = 1.0
 
 UNTOLD_MAX = 10_000
 """Settled attempts that are remembered until there is a hand to hear of them."""
-
-type Reports = list[tuple[Leased, Outcome]]
 
 
 class Roster:
