@@ -13,8 +13,8 @@ from byrote.store import queries
 from byrote.store.apost import apost
 from byrote.store.connect import Door
 from byrote.store.query import Query
-from byrote.store.sync import Interrupted, unreachable
-from byrote.store.trouble import Remedy, pause_before, remedy
+from byrote.store.sync import Interrupted, Patience
+from byrote.store.trouble import Remedy, remedy
 
 
 async def afetch[Row](connection: psycopg.AsyncConnection[Any], query: Query[Row]) -> list[Row]:
@@ -68,20 +68,14 @@ class AsyncStore:
         """
         if connection is not None:
             return await afetch(connection, query)
-        waited, tries = 0.0, 1
+        patience: Patience | None = None
         while True:
             try:
                 async with self.borrow() as borrowed:
                     return await _run(borrowed, query, also)
             except psycopg.Error as error:
-                tries += 1
-                pause = pause_before(tries, self._chance)
-                waited += pause
-                if remedy(error) is Remedy.RAISE:
-                    raise
-                if waited > self._patience_s:
-                    raise unreachable(self.door, error) from error
-                await asyncio.sleep(pause)
+                patience = patience or Patience(self.door, self._patience_s, self._chance)
+                await asyncio.sleep(patience.pause_after(error))
                 if query.name in queries.ENQUEUES and await self.knows(query):
                     return []
 

@@ -137,6 +137,27 @@ def _said(error: psycopg.Error) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
+class Patience:
+    """How long somebody who is no worker waits for a database that does not answer."""
+
+    def __init__(self, door: Door, limit_s: float, chance: Callable[[], float]) -> None:
+        self._door = door
+        self._left_s = limit_s
+        self._chance = chance
+        self._tries = 1
+
+    def pause_after(self, error: psycopg.Error) -> float:
+        """Seconds until the next try; raises the error, or that the time is up, if there is none."""
+        if remedy(error) is Remedy.RAISE:
+            raise error
+        self._tries += 1
+        pause = pause_before(self._tries, self._chance)
+        self._left_s -= pause
+        if self._left_s < 0:
+            raise unreachable(self._door, error) from error
+        return pause
+
+
 class Store:
     """Runs queries for producers and tools; gives up after a while, with a reason.
 
@@ -161,19 +182,13 @@ class Store:
         """Every row of the answer. A connection of the caller's lends its transaction."""
         if connection is not None:
             return fetch(connection, query)
-        waited, tries = 0.0, 1
+        patience: Patience | None = None
         while True:
             try:
                 return self._try(query)
             except psycopg.Error as error:
-                tries += 1
-                pause = pause_before(tries, self._chance)
-                waited += pause
-                if remedy(error) is Remedy.RAISE:
-                    raise
-                if waited > self._patience_s:
-                    raise unreachable(self.door, error) from error
-                threading.Event().wait(pause)
+                patience = patience or Patience(self.door, self._patience_s, self._chance)
+                threading.Event().wait(patience.pause_after(error))
                 if query.name in queries.ENQUEUES and self.knows(query):
                     return []
 
