@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
+
+from byrote.torture.relay import Cut, Ends, Relay, Wire
 
 Moment = Literal["before", "after", "hold"]
 
@@ -30,34 +32,23 @@ class Fault:
         self.let_go = threading.Event()
 
 
-class Proxy:
+class Proxy(Relay):
     """Listens on 127.0.0.1 and forwards to a server's socket until told to break something."""
 
     def __init__(self, url: str) -> None:
         self._given = conninfo_to_dict(url)
         self._fault: Fault | None = None
-        self._writers: set[asyncio.StreamWriter] = set()
         self._refusing = False
         self.refused = 0
         """Connections that were not let through."""
         self.delay_s = 0.0
         """How long every piece is on its way."""
-        started = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
-        self._thread.start()
-        started.wait()
+        super().__init__()
 
     @property
     def url(self) -> str:
         """The database behind the proxy."""
-        tcp = {
-            "host": "127.0.0.1",
-            "port": self.port,
-            "sslmode": "disable",
-            "gssencmode": "disable",
-        }
-        return make_conninfo(**self._given | tcp)
+        return self.through(self._given)
 
     def plan(self, words: str, moment: Moment, act: Callable[[], None] | None = None) -> Fault:
         """Break the next exchange whose request holds these words; `act` is done at that moment."""
@@ -67,76 +58,22 @@ class Proxy:
     def sever(self) -> None:
         """Cut every connection and refuse new ones."""
         self._refusing = True
-        self._loop.call_soon_threadsafe(self._cut_all)
-
-    def cut(self) -> None:
-        """Cut every connection; new ones are let through."""
-        self._loop.call_soon_threadsafe(self._cut_all)
+        self.cut()
 
     def restore(self) -> None:
         """Let connections through again."""
         self._refusing = False
 
-    def close(self) -> None:
-        """End the proxy."""
-        self.sever()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+    def _refuses(self) -> bool:
+        self.refused += self._refusing
+        return self._refusing
 
-    def _run(self, started: threading.Event) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
-        self.port = server.sockets[0].getsockname()[1]
-        started.set()
-        self._loop.run_forever()
-        server.close()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0))
-        self._loop.close()
-
-    def _cut_all(self) -> None:
-        for writer in self._writers:
-            writer.transport.abort()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._refusing:
-            self.refused += 1
-            writer.transport.abort()
-            return
-        try:
-            far_reader, far_writer = await self._open_far()
-        except OSError:
-            writer.transport.abort()
-            return
-        wire = _Wire(self, writer, far_writer)
-        self._writers |= {writer, far_writer}
-        pumps = (
-            asyncio.ensure_future(self._pump(reader, wire.ask)),
-            asyncio.ensure_future(self._pump(far_reader, wire.answer)),
-        )
-        try:
-            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for pump in pumps:
-                pump.cancel()
-            self._writers -= {writer, far_writer}
-            # The server is given what it was sent: a cut hits the client, not the statement.
-            far_writer.close()
-            writer.transport.abort()
-
-    async def _open_far(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _far(self) -> Ends:
         host, port = self._given["host"], self._given.get("port") or 5432
         return await asyncio.open_unix_connection(f"{host}/.s.PGSQL.{port}")
 
-    async def _pump(self, reader: asyncio.StreamReader, forward: Callable[[bytes], object]) -> None:
-        try:
-            while piece := await reader.read(1 << 16):
-                done = forward(piece)
-                if asyncio.iscoroutine(done):
-                    await done
-        except (ConnectionError, _Cut):
-            return
+    def _wire(self, near: asyncio.StreamWriter, far: asyncio.StreamWriter) -> Wire:
+        return _Wire(self, near, far)
 
     def due(self, request: bytes, names: dict[bytes, bytes]) -> Fault | None:
         """The planned fault, if this request is the one it waits for; it strikes once."""
@@ -148,10 +85,6 @@ class Proxy:
             self._fault = None
             return fault
         return None
-
-
-class _Cut(Exception):
-    """The exchange was broken here."""
 
 
 class _Wire:
@@ -172,7 +105,7 @@ class _Wire:
         fault = self._proxy.due(piece, self._names)
         if fault is not None and fault.moment == "before":
             self._strike(fault)
-            raise _Cut
+            raise Cut
         self._fault = fault or self._fault
         self._far.write(piece)
         await self._far.drain()
@@ -184,7 +117,7 @@ class _Wire:
         if fault is not None:
             self._strike(fault)
             if fault.moment == "after":
-                raise _Cut
+                raise Cut
             await asyncio.to_thread(fault.let_go.wait, 60)
         self._near.write(piece)
         await self._near.drain()
@@ -207,7 +140,7 @@ class HttpProxy(Proxy):
         """The service behind the proxy."""
         return f"http://127.0.0.1:{self.port}"
 
-    async def _open_far(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _far(self) -> Ends:
         return await asyncio.open_connection("127.0.0.1", self.far_port)
 
 

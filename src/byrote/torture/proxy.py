@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: MIT
 """A TCP proxy in front of PostgreSQL that cuts, delays, swallows and tears, when it is told to.
 
-It runs on a thread of its own and forwards to wherever the primary is at the moment of connecting.
-What it did is counted: a fault that struck nobody did not happen.
+It forwards to wherever the primary is at the moment of connecting. What it did is counted: a fault
+that struck nobody did not happen.
 """
 
 import asyncio
-import contextlib
-import threading
 from collections.abc import Callable
 
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
-PIECE = 1 << 16
+from byrote.torture.relay import Cut, Ends, Relay, Wire
 
 
 class Mood:
@@ -29,99 +27,39 @@ class Mood:
         """Bytes of an answer after which its connection is to break."""
 
 
-class Proxy:
-    """Listens on 127.0.0.1; `target` says where the primary's socket is."""
+class Proxy(Relay):
+    """A relay of changing moods; `target` says where the primary's socket is."""
 
     def __init__(self, target: Callable[[], str]) -> None:
         self.mood = Mood()
         self.struck = 0
         """How often something was done to somebody since this was last reset."""
         self._target = target
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._loop = asyncio.new_event_loop()
-        started = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
-        self._thread.start()
-        started.wait()
+        super().__init__()
 
     def url(self, direct: str) -> str:
         """The same database, through this proxy."""
-        given = conninfo_to_dict(direct)
-        tcp = {"host": "127.0.0.1", "port": self.port, "sslmode": "disable"}
-        return make_conninfo(**{**given, **tcp, "gssencmode": "disable"})
+        return self.through(conninfo_to_dict(direct))
 
-    def cut(self) -> None:
+    def cut(self) -> int:
         """Reset every connection now."""
-        done = threading.Event()
-
-        def abort() -> None:
-            for writer in tuple(self._writers):
-                self.struck += 1
-                writer.transport.abort()
-            done.set()
-
-        self._loop.call_soon_threadsafe(abort)
-        done.wait(5)
+        hit = super().cut()
+        self.struck += hit
+        return hit
 
     def heal(self) -> None:
         """Treat everybody well again."""
         self.mood = Mood()
 
-    def close(self) -> None:
-        """End the proxy."""
-        self.cut()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+    def _refuses(self) -> bool:
+        self.struck += self.mood.refuse
+        return self.mood.refuse
 
-    def _run(self, started: threading.Event) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
-        self.port = server.sockets[0].getsockname()[1]
-        started.set()
-        self._loop.run_forever()
-        server.close()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0))
-        self._loop.close()
+    async def _far(self) -> Ends:
+        return await asyncio.open_unix_connection(self._target())
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.mood.refuse:
-            self.struck += 1
-            writer.transport.abort()
-            return
-        try:
-            far_reader, far_writer = await asyncio.open_unix_connection(self._target())
-        except OSError:
-            writer.transport.abort()
-            return
-        wire = _Wire(self, writer, far_writer)
-        self._writers.add(writer)
-        pumps = [
-            asyncio.ensure_future(_pump(reader, wire.ask)),
-            asyncio.ensure_future(_pump(far_reader, wire.answer)),
-        ]
-        try:
-            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for pump in pumps:
-                pump.cancel()
-            self._writers.discard(writer)
-            # The server is given what it was sent: a cut hits the client, not the statement.
-            far_writer.close()
-            writer.transport.abort()
-
-
-class _Cut(Exception):
-    """The connection was broken here."""
-
-
-async def _pump(reader: asyncio.StreamReader, forward: Callable[[bytes], object]) -> None:
-    with contextlib.suppress(ConnectionError, _Cut):
-        while piece := await reader.read(PIECE):
-            done = forward(piece)
-            if asyncio.iscoroutine(done):
-                await done
+    def _wire(self, near: asyncio.StreamWriter, far: asyncio.StreamWriter) -> Wire:
+        return _Wire(self, near, far)
 
 
 class _Wire:
@@ -141,7 +79,7 @@ class _Wire:
         if writes and mood.lose_requests > 0:
             mood.lose_requests -= 1
             self._proxy.struck += 1
-            raise _Cut
+            raise Cut
         if writes and mood.lose_answers > 0:
             mood.lose_answers -= 1
             self._lose_next = True
@@ -156,7 +94,7 @@ class _Wire:
         await self._dawdle(mood)
         if self._lose_next:
             self._proxy.struck += 1
-            raise _Cut
+            raise Cut
         if mood.swallow:
             self._proxy.struck += 1
             return
@@ -164,7 +102,7 @@ class _Wire:
             self._near.write(piece[: mood.tear_after])
             mood.tear_after = None
             self._proxy.struck += 1
-            raise _Cut
+            raise Cut
         self._near.write(piece)
         await self._near.drain()
 
