@@ -200,6 +200,14 @@ def test_the_environment_is_clean_but_for_what_is_allowed(start: Start) -> None:
     assert "SECRET=canary" in bench.run("y").output.stdout.splitlines()
 
 
+def test_a_command_has_a_session_of_its_own_and_no_terminal(start: Start) -> None:
+    # Of a process: its id, its session, its terminal.
+    outcome = start(x=shell(f"awk '{{print $1, $6, $7}}' /proc/$$/stat; {OK}")).run("x")
+    pid, session, terminal = outcome.output.stdout.split()
+
+    assert (session, terminal) == (pid, "0")
+
+
 def test_no_descriptor_of_the_worker_is_open_in_a_command(start: Start) -> None:
     with Path(os.devnull).open() as other:
         os.set_inheritable(other.fileno(), True)
