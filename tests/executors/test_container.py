@@ -12,8 +12,8 @@ from byrote.core.errors import BadOption
 from byrote.core.outcome import Succeeded
 from byrote.executors.container import Launch, farewell_argv, launcher_argv, name_of
 from byrote.executors.rehearsal import Guise, Part
-from tests.executors.commands import OK, make_commands, shell, why_no_bubbles
 from tests.core.leases import leased
+from tests.executors.commands import OK, make_commands, shell, why_no_bubbles
 from tests.worker.bench import Bench
 
 LAUNCH = Launch(["prog", "arg"], {"PATH": "/bin", "TZ": "UTC"}, "/srv", "byrote-1-1")

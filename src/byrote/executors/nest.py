@@ -18,8 +18,8 @@ From the supervisor, over the socket named on the command line: one byte and one
 warden's own socket, a sequence of packets. To a warden: `R` and a request as JSON with descriptors
 (stdin, stdout, stderr, result, and perhaps one more, which become 0 to 4; before them a file that
 holds the request, if it is long), `T` for SIGTERM, `K` for SIGKILL. From it: `P<pid>` when the
-command has started, `E<errno>` when it could not be, `X<code> <cpu> <memory>` when it has ended: its
-exit code, and the microseconds and bytes that it and those it waited for have used.
+command has started, `E<errno>` when it could not be, `X<code> <cpu> <memory>` when it has ended:
+its exit code, and the microseconds and bytes that it and those it waited for have used.
 
 Only the standard library, and no import of Byrote: it must start fast and stay small.
 """

@@ -147,7 +147,7 @@ class Patience:
         self._tries = 1
 
     def pause_after(self, error: psycopg.Error) -> float:
-        """Seconds until the next try; raises the error, or that the time is up, if there is none."""
+        """Seconds until the next try; raises the error if it is no use, or that time is up."""
         if remedy(error) is Remedy.RAISE:
             raise error
         self._tries += 1

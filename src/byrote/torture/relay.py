@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A TCP proxy on a thread of its own; what it does to those who talk through it, its wires decide."""
+"""A TCP proxy on a thread of its own; its wires decide what it does to those who use it."""
 
 import asyncio
 import contextlib
@@ -115,9 +115,7 @@ class Relay(ABC):
             writer.transport.abort()
 
 
-async def _pump(
-    reader: asyncio.StreamReader, forward: Callable[[bytes], Awaitable[None]]
-) -> None:
+async def _pump(reader: asyncio.StreamReader, forward: Callable[[bytes], Awaitable[None]]) -> None:
     with contextlib.suppress(ConnectionError, Cut):
         while piece := await reader.read(PIECE):
             await forward(piece)
