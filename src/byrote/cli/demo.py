@@ -34,10 +34,8 @@ def demo(*, as_json: bool, url: str | None, keep: bool) -> None:
     Exits with 1 if anything went otherwise than expected.
     """
     from byrote.demo.run import run_demo  # noqa: PLC0415 -- `--help` stays fast.
-    from byrote.demo.screen import Screen  # noqa: PLC0415 -- the same.
 
-    screen = Screen(silent=as_json, paint=paint)
-    ended = run_demo(url=url, keep=keep, screen=screen)
+    ended = run_demo(url=url, keep=keep, silent=as_json, paint=paint)
     steps = _next_steps(ended, given=url is not None)
     if as_json:
         print_json(_fields(ended, steps))
