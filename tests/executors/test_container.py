@@ -154,3 +154,7 @@ def test_a_timeout_leaves_nothing_of_a_bubble(bubble: Bench) -> None:
 
     assert outcome.fault.kind == "timeout"
     assert left.stdout == b""
+
+
+def test_what_only_the_launcher_used_is_not_told(bubble: Bench) -> None:
+    assert bubble.run("ok").usage is None

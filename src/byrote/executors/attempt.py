@@ -174,8 +174,7 @@ class Attempt:
                 if not self.read(fd):
                     break
         end = self._end(code)
-        # An engine runs the program elsewhere: what its client used says nothing.
-        used = usage if container.passes_descriptors(self.plan.container) else None
+        used = usage if container.measurable(self.plan.container) else None
         if self.ending is None:
             reading = read_end(end)
             outcome = msgspec.structs.replace(reading.outcome, usage=used)

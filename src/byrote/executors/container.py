@@ -39,6 +39,11 @@ def passes_descriptors(container: Container | None) -> bool:
     return container is None or container.launcher not in {*IMAGES, "systemd-run"}
 
 
+def measurable(container: Container | None) -> bool:
+    """Whether what the started process used is what the program did; launchers run it apart."""
+    return container is None or not isinstance(container.launcher, str)
+
+
 def launcher_argv(container: Container, launch: Launch) -> list[str]:
     """The whole command line, launcher first."""
     match container.launcher:
