@@ -95,10 +95,10 @@ class Play:
         with contextlib.closing(self._app), self._worker() as crew:
             self._send(1, tell)
             self._cancel("cancelled waiting", self._look())
-            early = self._until_ended(crew, watch)
+            invoice = _one(self._until_ended(crew, watch, "invoice"), "invoice")
             tell("Verifying one of the invoices: with the code that ran it, and with changed code.")
-            invoice = _one(early, "invoice")
             with verifying(invoice, self._url, self._folder, self._settings) as verified:
+                self._until_ended(crew, watch)
                 self._send(2, tell)
                 runs = self._until_ended(crew, watch)
                 checks = verified()
@@ -145,12 +145,14 @@ class Play:
     def _look(self) -> list[Run]:
         return self._store.all(queries.runs(labels={"demo": self._label}, limit=self._sent))
 
-    def _until_ended(self, crew: WorkerProcess, watch: Watch) -> list[Run]:
+    def _until_ended(self, crew: WorkerProcess, watch: Watch, kind: str | None = None) -> list[Run]:
+        """Look on until every run has ended, or every one of a kind."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             runs = self._look()
             watch(runs)
-            if all(run.finished for run in runs) or time.monotonic() > deadline:
+            due = [run for run in runs if kind in (None, run.labels["kind"])]
+            if all(run.finished for run in due) or time.monotonic() > deadline:
                 return runs
             crew.check()
             self._interfere(runs)

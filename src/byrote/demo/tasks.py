@@ -46,8 +46,8 @@ def invoice(ctx: Context, n: int) -> dict[str, int]:
 
 @app.task(name="demo.slow")
 async def slow(n: int) -> int:
-    """Take a second."""
-    await asyncio.sleep(1)
+    """Take half a second."""
+    await asyncio.sleep(0.5)
     return n
 
 
@@ -77,7 +77,7 @@ def struck(n: int, note: str) -> int:
     return n
 
 
-@app.task(name="demo.endless", timeout="500ms")
+@app.task(name="demo.endless", timeout="300ms")
 def endless(n: int) -> int:
     """Go on far beyond its timeout, deaf to everything."""
     threading.Event().wait(60)
