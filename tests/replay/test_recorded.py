@@ -163,6 +163,17 @@ def test_a_command_is_answered_from_the_record_like_a_hand(
     assert count(db, "byrote_artifacts") == 1
 
 
+def test_a_program_without_a_ledger_does_not_pass_for_one_that_met_its_steps(
+    execute: Execute, changed: App, marks: Marks
+) -> None:
+    [run] = execute(("ported", [marks.path]))
+    verdict = changed.replay(run.id)
+
+    assert isinstance(verdict, NotReplayable)
+    assert (verdict.why, verdict.replay) == ("steps", None)
+    assert isinstance(changed.replay(run.id, live_steps=True), Same)
+
+
 def test_a_step_that_failed_is_not_tried_again_unless_steps_are_live(
     execute: Execute, here: App, marks: Marks
 ) -> None:

@@ -231,3 +231,8 @@ def commanded(ctx: Context, path: str) -> list[Any]:
     """In a process of its own, which asks its worker for steps and artifacts."""
     ctx.artifact("note.txt", b"once")
     return [ctx.step("charge", marked, path, "charge", {"id": 7}), ctx.random.random()]
+
+
+@app.task
+def ported(ctx: Context, path: str) -> int:
+    return ctx.step("one", marked, path, "one", 1)  # type: ignore[no-any-return]

@@ -113,3 +113,6 @@ def plain(path: str) -> int:
 @app.task(executor="command")
 def commanded(ctx: Context, path: str) -> list[Any]:
     return [ctx.step("pay", marked, path, "pay", {"id": 7}), ctx.random.random()]
+
+
+app.command("ported", ["sh", "-c", """echo '{"ok": true, "result": 1}'"""])

@@ -4,7 +4,7 @@
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +38,8 @@ class Built(NamedTuple):
     """The database the app names."""
     ignores: Callable[[], Mapping[str, Sequence[str]]]
     """Task by task, what of its results does not count in a replay."""
+    mute: Callable[[], Collection[str]]
+    """Tasks that have no ledger, since they cannot ask for it."""
     pool: Hands | None = None
     """The hands, where there are any."""
 
@@ -69,12 +71,16 @@ def build_executor(
         replay=replay,
     )
     commands = Commands(options, worker=name, clock=monotonic, about=said, asks=asks)
+
+    def mute() -> Collection[str]:
+        return commands.mute
+
     match settings.executor:
         case "hand":
             wanted = _hand_options(app, settings, hands=hands, replay=replay, buffer_s=buffer_s)
             pool = Hands(wanted, worker=name, clock=monotonic, emit=emit, asks=asks, about=said)
             switch = Switch(pool, commands, lambda: pool.commands, lambda: pool.surroundings)
-            return Built(switch, lambda: pool.url, lambda: pool.ignores, pool)
+            return Built(switch, lambda: pool.url, lambda: pool.ignores, mute, pool)
         case "inline":
             checkout = Checkout(Path.cwd())
             loaded = load_app(app) if isinstance(app, str) else app
@@ -84,10 +90,10 @@ def build_executor(
             inline = _inline(loaded, settings, name, provenance=executed, asks=asks)
             inline.replay = replay
             switch = Switch(inline, commands, lambda: loaded.registry.commands, lambda: found)
-            return Built(switch, lambda: inline.url, lambda: ignores(loaded.registry))
+            return Built(switch, lambda: inline.url, lambda: ignores(loaded.registry), mute)
         case chosen:
             alone = Alone(commands, options, Container() if chosen == "container" else None)
-            return Built(alone, lambda: alone.url, lambda: alone.ignores)
+            return Built(alone, lambda: alone.url, lambda: alone.ignores, mute)
 
 
 def hands_of(settings: Settings) -> int:

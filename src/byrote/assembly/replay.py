@@ -129,6 +129,7 @@ class Stage:
             told=settings,
         )
         self._ignores = built.ignores
+        self._mute = built.mute
         self._rehearsal = Rehearsal(built.executor)
         self._prompter = Prompter(store, asked, own, artifact_max=settings.artifact_max)
         wanted = _worker_options(name, self.queue, settings, options.jobs)
@@ -197,7 +198,7 @@ class Stage:
         if run.memo_of is not None:
             # What was answered from memory was computed by another run.
             run = self._store.first(queries.run(run.memo_of)) or run
-        refused = obstacle(run, self._rehearsal.tasks) or self._altered_step(run)
+        refused = obstacle(run, self._rehearsal.tasks) or self._about_steps(run)
         if refused is not None:
             return refused
         shadow = new_id()
@@ -207,13 +208,15 @@ class Stage:
         self._store.all(replay.shadow([(shadow, run.id)], queue=self.queue))
         return None
 
-    def _altered_step(self, run: Run) -> NotReplayable | None:
-        for step in self._store.all(queries.steps([run.id])):
-            if _altered(step):
-                reason = f"The stored result of step {step.sequence} ({step.name!r}) was altered."
-                return NotReplayable(
-                    original=run.id, task=key_of(run), why="altered", reason=reason
-                )
+    def _about_steps(self, run: Run) -> NotReplayable | None:
+        who, steps = key_of(run), self._store.all(queries.steps([run.id]))
+        altered = next((step for step in steps if _altered(step)), None)
+        if altered is not None:
+            reason = f"The stored result of step {altered.sequence} ({altered.name!r}) was altered."
+            return NotReplayable(original=run.id, task=who, why="altered", reason=reason)
+        if steps and who in self._mute() and not self._options.live_steps:
+            reason = f"It has recorded steps, and {who} is a program here that has no steps ledger."
+            return NotReplayable(original=run.id, task=who, why="steps", reason=reason)
         return None
 
     def _next(self) -> Replayed:

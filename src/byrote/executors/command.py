@@ -114,6 +114,11 @@ class Commands(Serving):
         return sorted(self._plans)
 
     @property
+    def mute(self) -> frozenset[str]:
+        """Tasks whose programs cannot ask anything of their worker, so have no ledger."""
+        return frozenset(key for key, plan in self._plans.items() if not _asks(plan))
+
+    @property
     def free(self) -> int:
         """How many more commands may be started now."""
         with self._lock:
