@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
+from byrote.demo.compiled import NEVER, shared_code
+
 pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("demo")]
 
 LIMIT_S = 60
@@ -150,6 +152,18 @@ def test_interrupted_in_the_middle_it_cleans_up(folder: Path) -> None:
         assert demo.wait(LIMIT_S) == 130
     assert processes_naming(str(place)) == []
     assert list(place.glob("byrote-*/pg")) == []
+
+
+def test_processes_share_compiled_code_where_python_must_not_store_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setenv(NEVER, "1")
+    with shared_code(tmp_path):
+        subprocess.run([sys.executable, "-c", "import byrote.core.seed"], check=True)
+
+    assert list(tmp_path.rglob("seed.*.pyc"))
+    assert (os.environ[NEVER], sys.dont_write_bytecode) == ("1", True)
 
 
 def test_in_a_database_of_yours_it_leaves_other_runs_alone(
