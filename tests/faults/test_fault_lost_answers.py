@@ -91,3 +91,44 @@ def test_a_worker_whose_exchange_is_lost_runs_each_run_once(
     assert (run.status, run.attempts, run.charged, run.losses) == (Status.SUCCESSFUL, 1, 1, 0)
     assert worker.logged("Succeeded", run=run_id)
     assert not worker.logged("LeaseLost")
+
+
+@LOST
+def test_an_enqueue_with_a_unique_key_whose_answer_is_lost_has_one_effect(
+    db: Database, proxy: Proxy, moment: Moment
+) -> None:
+    app = App(proxy.url)
+    task = app.task(name="echo", unique_key="k")(lambda value: value)
+    other = task.using(unique_key="other")
+    holder = other.enqueue(0)
+    fault = proxy.plan(WORDS["enqueue"], moment)
+    made, fault_again = task.enqueue(1), proxy.plan(WORDS["enqueue"], moment)
+    found = other.enqueue(2)
+    app.close()
+
+    assert fault.happened.is_set()
+    assert fault_again.happened.is_set()
+    assert (made.created, found.created, found.id) == (True, False, holder.id)
+    assert db.execute("select count(*) from byrote_runs").fetchone() == (2,)
+    assert [kind for kind, _, _ in history(db, made.id)] == ["Enqueued"]
+
+
+@LOST
+@pytest.mark.parametrize("plain", [0, 1_500])
+def test_a_bulk_enqueue_with_unique_keys_whose_answer_is_lost_has_one_effect(
+    db: Database, proxy: Proxy, *, moment: Moment, plain: int
+) -> None:
+    """With statements of both kinds in one transaction: those with keys come last."""
+    app = App(proxy.url)
+    task = app.task(name="echo")(lambda value: value)
+    holder = task.using(unique_key="k0").enqueue(0)
+    fault = proxy.plan("COMMIT", moment)
+    keyed = [task.using(unique_key=f"k{n % 50}").spec(n) for n in range(1_000)]
+    runs = app.enqueue_many([*(task.spec(n) for n in range(plain)), *keyed])
+    app.close()
+
+    assert fault.happened.is_set()
+    assert sum(run.created for run in runs) == plain + 49
+    assert runs[plain].id == holder.id
+    assert len({run.id for run in runs}) == plain + 50
+    assert db.execute("select count(*) from byrote_runs").fetchone() == (plain + 50,)

@@ -15,6 +15,7 @@ from byrote.store.connect import Door
 from byrote.store.migrate import check
 from byrote.store.query import Query
 from byrote.store.sync import Store
+from byrote.store.unique import again, enqueue_unique
 from tests.cli.console import byrote
 from tests.service.harness import claim_one, enqueue_one, finish_one, make_token, serving
 from tests.support import Db, claim, success
@@ -80,6 +81,17 @@ def test_an_enqueuer_adds_runs_and_reads_none(connect: Connect, db: Db) -> None:
         "update byrote_queues set paused_at = now()",
         "select byrote_drop_partitions('byrote_events', 'at', now())",
     )
+
+
+def test_an_enqueuer_finds_out_who_holds_a_unique_key(connect: Connect, db: Db) -> None:
+    store = connect("enqueue")
+    spec = describe("t", 1, [1], {}, delivery=Delivery(unique_key="k"))
+    first, second = new_id(), new_id()
+    made = store.accept(enqueue_unique([(first, spec)]))
+    found = store.accept(again(enqueue_unique([(second, spec)])))
+
+    assert (made.instead, found.instead) == ({}, {second: first})
+    assert db.execute("select count(*) from byrote_task_runs").fetchone() == (1,)
 
 
 def test_a_worker_works_and_keeps_house(connect: Connect, db: Db) -> None:

@@ -14,6 +14,7 @@ from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.connect import Door
 from byrote.store.sync import fetch
+from byrote.store.unique import enqueue_memo
 from byrote.testing import FakeClock
 from tests.support import (
     Db,
@@ -39,7 +40,7 @@ def spec(n: int = 1, **delivery: Any) -> Spec:
 
 def ask(db: Db, *specs: Spec, code: str = CODE) -> list[Run]:
     sent = [(new_id(), each) for each in specs]
-    assert fetch(db, queries.enqueue_memo(sent, {("t", 1): code})) == [len(specs)]
+    assert len(fetch(db, enqueue_memo(sent, {("t", 1): code}))) == len(specs)
     return [run_of(db, run_id) for run_id, _ in sent]
 
 
@@ -84,7 +85,7 @@ def test_other_code_another_spec_and_another_task_are_computed(db: Db) -> None:
     ask(db, spec())
     compute(db)
     unknown = new_id()
-    fetch(db, queries.enqueue_memo([(unknown, spec())], {("u", 1): CODE}))
+    fetch(db, enqueue_memo([(unknown, spec())], {("u", 1): CODE}))
 
     assert [run.status for run in ask(db, spec(), code=OTHER)] == [Status.READY]
     assert [run.status for run in ask(db, spec(2))] == [Status.READY]

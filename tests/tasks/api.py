@@ -53,3 +53,13 @@ async def drowsy(ctx: Context) -> int:
 @app.task(memo="1h")
 async def remembered(value: Any) -> Any:
     return value
+
+
+@app.task(unique_key=lambda month: f"report:{month}", retry=Retry(attempts=5))
+def report(ctx: Context, month: str, region: str = "eu") -> str:
+    return f"{month} in {region}"
+
+
+@app.task(unique_key="one", memo="1h")
+async def unique_and_remembered(value: Any) -> Any:
+    return value

@@ -23,6 +23,7 @@ from byrote.core.policy import ONCE, Retry
 from byrote.core.replay import Replayed
 from byrote.core.spec import Delivery, Spec
 from byrote.core.task import Registry, make_task, stand_in
+from byrote.core.unique import UniqueKey
 from byrote.embedded.server import open_server
 from byrote.executors.context import Context
 from byrote.executors.ledger import check_name
@@ -32,6 +33,7 @@ from byrote.store.connect import Door
 from byrote.store.migrate import migrate
 from byrote.store.query import Query
 from byrote.store.sync import Store
+from byrote.store.unique import Settled
 
 
 class LargePayload(UserWarning):
@@ -84,6 +86,7 @@ class App:
         measure: bool = False,
         replay_ignore: Sequence[str] = (),
         memo: timedelta | str | float | None = None,
+        unique_key: UniqueKey | None = None,
     ) -> TaskMaker: ...
 
     def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -104,6 +107,7 @@ class App:
         measure: bool = False,
         replay_ignore: Sequence[str] = (),
         memo: timedelta | str | float | None = None,
+        unique_key: UniqueKey | None = None,
         **delivery: Any,
     ) -> TaskHandle[..., Any]:
         policy = Delivery(retry=retry or ONCE, **delivery)
@@ -120,9 +124,12 @@ class App:
             replay_ignore=replay_ignore,
             memo=None if memo is None else memo_keep(memo),
         )
+        handle: TaskHandle[..., Any] = TaskHandle(self, task, policy)
+        if unique_key is not None:
+            handle = handle.using(unique_key=unique_key)
         self._memory.add(task)
         self.registry.add(task)
-        return TaskHandle(self, task, policy)
+        return handle
 
     def command(
         self,
@@ -161,8 +168,8 @@ class App:
         """Accept one spec; on a connection of yours, as part of its transaction."""
         self._check(spec)
         run_id = new_id()
-        self.store.all(self._memory.enqueue_one(run_id, spec), connection=connection)
-        return RunHandle(self, run_id)
+        query = self._memory.enqueue_one(run_id, spec)
+        return self._accepted(run_id, self.store.accept(query, connection=connection))
 
     async def aenqueue(
         self, spec: Spec, *, connection: psycopg.AsyncConnection[Any] | None = None
@@ -170,8 +177,12 @@ class App:
         """Accept one spec; on a connection of yours, as part of its transaction."""
         self._check(spec)
         run_id = new_id()
-        await self.astore.all(self._memory.enqueue_one(run_id, spec), connection=connection)
-        return RunHandle(self, run_id)
+        query = self._memory.enqueue_one(run_id, spec)
+        return self._accepted(run_id, await self.astore.accept(query, connection=connection))
+
+    def _accepted(self, run_id: str, settled: Settled) -> RunHandle[Any]:
+        holder = settled.instead.get(run_id)
+        return RunHandle(self, holder or run_id, created=holder is None)
 
     def enqueue_many(
         self, specs: Iterable[Spec], *, connection: psycopg.Connection[Any] | None = None
@@ -180,22 +191,21 @@ class App:
         handles: list[RunHandle[Any]] = []
         statements = self._memory.batches(self._numbered(specs, handles))
         if connection is not None:
-            bulk.enqueue_all(connection, statements)
-            return handles
-        sent: list[Query[int]] = []
+            return _told(handles, bulk.enqueue_all(connection, statements))
+        sent: list[Query[Any]] = []
         try:
             with self.store.borrow() as borrowed:
-                bulk.enqueue_all(borrowed, _kept(statements, sent))
+                instead = bulk.enqueue_all(borrowed, _kept(statements, sent))
         except psycopg.OperationalError:
-            self._enqueue_again([*sent, *statements])
-        return handles
+            instead = self._enqueue_again([*sent, *statements])
+        return _told(handles, instead)
 
-    def _enqueue_again(self, statements: Sequence[Query[int]]) -> None:
+    def _enqueue_again(self, statements: Sequence[Query[Any]]) -> dict[str, str]:
         # Whether the first try was committed is unknown; the ids are the same, so they tell.
-        if self.store.knows(statements[0]):
-            return
+        plain = bulk.plain_of(statements)
+        accepted = plain is not None and self.store.knows(plain)
         with self.store.borrow() as borrowed:
-            bulk.enqueue_all(borrowed, statements)
+            return bulk.enqueue_all(borrowed, bulk.to_send_again(statements, accepted=accepted))
 
     async def aenqueue_many(
         self, specs: Iterable[Spec], *, connection: psycopg.AsyncConnection[Any] | None = None
@@ -204,17 +214,18 @@ class App:
         handles: list[RunHandle[Any]] = []
         statements = list(self._memory.batches(self._numbered(specs, handles)))
         if connection is not None:
-            await bulk.aenqueue_all(connection, statements)
-            return handles
+            return _told(handles, await bulk.aenqueue_all(connection, statements))
         try:
             async with self.astore.borrow() as borrowed:
-                await bulk.aenqueue_all(borrowed, statements)
+                instead = await bulk.aenqueue_all(borrowed, statements)
         except psycopg.OperationalError:
             # Whether it was committed is unknown; the ids are the same, so they tell.
-            if not await self.astore.knows(statements[0]):
-                async with self.astore.borrow() as borrowed:
-                    await bulk.aenqueue_all(borrowed, statements)
-        return handles
+            plain = bulk.plain_of(statements)
+            accepted = plain is not None and await self.astore.knows(plain)
+            left = bulk.to_send_again(statements, accepted=accepted)
+            async with self.astore.borrow() as borrowed:
+                instead = await bulk.aenqueue_all(borrowed, left)
+        return _told(handles, instead)
 
     def _numbered(
         self, specs: Iterable[Spec], handles: list[RunHandle[Any]]
@@ -225,7 +236,7 @@ class App:
             if not ids:
                 ids = new_ids(bulk.BATCH)[::-1]
             run_id = ids.pop()
-            handles.append(RunHandle(self, run_id))
+            handles.append(RunHandle(self, run_id, created=True))
             yield run_id, spec
 
     def _check(self, spec: Spec) -> None:
@@ -332,7 +343,15 @@ class App:
             self.store.close()
 
 
-def _kept(statements: Iterable[Query[int]], into: list[Query[int]]) -> Iterable[Query[int]]:
+def _told(handles: list[RunHandle[Any]], instead: Mapping[str, str]) -> list[RunHandle[Any]]:
+    """The same handles; those whose unique key was taken are handles on whoever holds it."""
+    for handle in handles if instead else ():
+        if handle.id in instead:
+            handle.id, handle.created = instead[handle.id], False
+    return handles
+
+
+def _kept(statements: Iterable[Query[Any]], into: list[Query[Any]]) -> Iterable[Query[Any]]:
     for statement in statements:
         into.append(statement)
         yield statement

@@ -19,6 +19,7 @@ from byrote.core.run import Run
 from byrote.core.spec import Delivery, Spec, describe
 from byrote.core.state import FINAL, Status
 from byrote.core.task import Task
+from byrote.core.unique import CallKey, call_key
 from byrote.executors.context import Context
 from byrote.store import queries
 from byrote.store.rows import Ended
@@ -33,11 +34,20 @@ LOOK_MAX_S = 0.25
 class TaskHandle[**P, R]:
     """A task of an app. Calling it calls the function; enqueueing it has a worker call it."""
 
-    def __init__(self, app: "App", task: Task, delivery: Delivery, connection: Any = None) -> None:
+    def __init__(
+        self,
+        app: "App",
+        task: Task,
+        delivery: Delivery,
+        connection: Any = None,
+        *,
+        key: CallKey | None = None,
+    ) -> None:
         self._app = app
         self._task = task
         self._delivery = delivery
         self._connection = connection
+        self._key = key
         self.__name__ = task.name
         self.__doc__ = task.function.__doc__
 
@@ -61,23 +71,30 @@ class TaskHandle[**P, R]:
         return self._task.function(*args, **kwargs)
 
     def using(self, *, connection: Any = None, **delivery: Any) -> "TaskHandle[P, R]":
-        """The same task delivered otherwise: any field of Delivery, or a connection of yours."""
+        """The same task delivered otherwise: any field of Delivery, or a connection of yours.
+
+        A `unique_key` may also be a function of the task's arguments that gives one.
+        """
+        key = self._key
+        if "unique_key" in delivery:
+            given, key = delivery["unique_key"], None
+            if callable(given):
+                key = call_key(given, self._task.signature, self._task.name)
+                delivery["unique_key"] = None
         changed = (
             msgspec.structs.replace(self._delivery, **delivery) if delivery else self._delivery
         )
-        return TaskHandle(self._app, self._task, changed, connection or self._connection)
+        return TaskHandle(self._app, self._task, changed, connection or self._connection, key=key)
 
     def spec(self, *args: P.args, **kwargs: P.kwargs) -> Spec:
         """Describe a call without sending it."""
         self._task.check(args, kwargs)
         limit = self._app.settings.payload_limit(self._delivery.queue)
+        delivery = self._delivery
+        if self._key is not None:
+            delivery = msgspec.structs.replace(delivery, unique_key=self._key(args, kwargs))
         return describe(
-            self._task.name,
-            self._task.version,
-            list(args),
-            kwargs,
-            delivery=self._delivery,
-            limit=limit,
+            self._task.name, self._task.version, list(args), kwargs, delivery=delivery, limit=limit
         )
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> "RunHandle[R]":
@@ -112,10 +129,12 @@ class TaskMaker(Protocol):
 class RunHandle[R]:
     """A run by its id; asks the database when asked."""
 
-    def __init__(self, app: "App", run_id: str) -> None:
+    def __init__(self, app: "App", run_id: str, *, created: bool = False) -> None:
         self._app = app
         self._run: Run | None = None
         self.id = run_id
+        self.created = created
+        """Whether the call that gave this handle has made the run; not if another had its key."""
 
     def __repr__(self) -> str:
         return f"RunHandle({self.id!r})"

@@ -6,7 +6,6 @@ compute it, and so is never answered from memory.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import batched
 from typing import Any
 
 from byrote.core.errors import BadOption
@@ -15,6 +14,7 @@ from byrote.core.task import Task
 from byrote.executors.surroundings import code_of
 from byrote.store import bulk, queries
 from byrote.store.query import Query
+from byrote.store.unique import is_keyed
 
 
 class Memory:
@@ -38,15 +38,10 @@ class Memory:
 
     def enqueue_one(self, run_id: str, spec: Spec) -> Query[Any]:
         """The statement that accepts one spec."""
-        if self._codes and (spec.task, spec.version) in self._codes:
-            return queries.enqueue_memo([(run_id, spec)], self._codes)
+        if is_keyed(spec) or (self._codes and (spec.task, spec.version) in self._codes):
+            return bulk.statement_for([(run_id, spec)], self._codes)
         return queries.enqueue_one(run_id, spec)
 
-    def batches(self, specs: Iterable[tuple[str, Spec]]) -> Iterator[Query[int]]:
+    def batches(self, specs: Iterable[tuple[str, Spec]]) -> Iterator[Query[Any]]:
         """The statements that accept these specs, one batch at a time."""
-        if not self._codes:
-            yield from bulk.batches(specs)
-            return
-        for batch in batched(specs, bulk.BATCH):
-            known = any((spec.task, spec.version) in self._codes for _, spec in batch)
-            yield queries.enqueue_memo(batch, self._codes) if known else queries.enqueue(batch)
+        return bulk.batches(specs, self._codes)

@@ -24,6 +24,7 @@ from byrote.core.policy import ONCE, Retry
 from byrote.core.spec import Delivery, Spec, check_name
 from byrote.store import bulk, queries
 from byrote.store.sync import unreachable
+from byrote.store.unique import enqueue_unique, is_keyed
 
 TOLD_EVERY = 1_000
 
@@ -32,6 +33,7 @@ TOLD_EVERY = 1_000
     epilog="""\b
 Examples: byrote enqueue send_email '{"to": "a@example.com"}' --queue mail --wait=10
           byrote enqueue resize --args '["cat.png", 64]' --after 10m
+          byrote enqueue report --unique-key report:2026-11
           byrote enqueue send_email --many - < addresses.jsonl"""
 )
 @click.argument("task")
@@ -46,6 +48,7 @@ Examples: byrote enqueue send_email '{"to": "a@example.com"}' --queue mail --wai
 @click.option("--attempts", type=click.IntRange(1, 1000), default=1, help="Tries in all.")
 @click.option("--label", "labels", type=Label(), multiple=True, help="May be given many times.")
 @click.option("--version", type=click.IntRange(min=1), default=1, help="The task's version.")
+@click.option("--unique-key", metavar="KEY", help="No new run while one with KEY is unfinished.")
 @wait_option
 def enqueue(
     task: str,
@@ -69,6 +72,9 @@ def enqueue(
 
     With --many, FILE (- is standard input) has one JSON object per line; all of them are accepted
     in one transaction, or none.
+
+    With --unique-key, nothing is enqueued while a run of TASK with that key has not ended; the id
+    of that run is printed instead, and --wait waits for it.
     """
     delivery = _delivery(attempts, dict(labels), **options)
     limit = resolve().settings.payload_limit(delivery.queue)
@@ -76,6 +82,8 @@ def enqueue(
     if many is not None:
         if kwargs is not None or wait is not None:
             raise click.UsageError("--many takes its JSON from the file, and does not --wait.")
+        if delivery.unique_key is not None:
+            raise click.UsageError("--unique-key would make one run of all lines of --many.")
         with open_app(url) as app:
             _accept_all(app, writer.lines(many), as_json=as_json)
         return
@@ -84,9 +92,21 @@ def enqueue(
         size = f"{len(spec.text):,} characters"
         click.echo(f"byrote: a spec of {size} slows the queue; send a reference instead.", err=True)
     with open_app(url) as app:
-        run_id = new_id()
+        _accept(app, spec, wait, as_json=as_json)
+
+
+def _accept(app: App, spec: Spec, wait: timedelta | None, *, as_json: bool) -> None:
+    run_id = new_id()
+    if not is_keyed(spec):
         app.store.all(queries.enqueue_one(run_id, spec))
         tell_result(app, run_id, wait, as_json=as_json)
+        return
+    settled = app.store.accept(enqueue_unique([(run_id, spec)]))
+    holder = settled.instead.get(run_id)
+    if holder is not None and not as_json:
+        said = "a run with this unique key has not ended; nothing new was enqueued."
+        click.echo(f"byrote: {said}", err=True)
+    tell_result(app, holder or run_id, wait, as_json=as_json, created=holder is None)
 
 
 def _delivery(
@@ -97,6 +117,7 @@ def _delivery(
     priority: int,
     run_after: datetime | timedelta | None,
     timeout: timedelta | None,
+    unique_key: str | None,
 ) -> Delivery:
     return Delivery(
         queue=queue,
@@ -105,6 +126,7 @@ def _delivery(
         timeout=timeout,
         retry=ONCE if attempts == 1 else Retry(attempts=attempts),
         labels=labels or None,
+        unique_key=unique_key,
     )
 
 

@@ -14,12 +14,23 @@ from byrote.core.errors import ResultTimeout, RunFailed
 from byrote.core.run import Run
 
 
-def tell_result(app: App, run_id: str, wait: timedelta | None, *, as_json: bool) -> None:
-    """Print a run's id; with patience also its result, or raise what became of it instead."""
+def tell_result(
+    app: App,
+    run_id: str,
+    wait: timedelta | None,
+    *,
+    as_json: bool,
+    created: bool | None = None,
+) -> None:
+    """Print a run's id; with patience also its result, or raise what became of it instead.
+
+    `created` is told to programs where there may have been a run already.
+    """
+    more = {} if created is None else {"created": created}
     if not as_json:
         click.echo(run_id)
     elif wait is None:
-        print_json({"id": run_id})
+        print_json({"id": run_id, **more})
     if wait is None:
         return
     handle = app.run(run_id)
@@ -27,11 +38,11 @@ def tell_result(app: App, run_id: str, wait: timedelta | None, *, as_json: bool)
         handle.result(None if wait == FOREVER else wait)
     except (RunFailed, ResultTimeout):
         if as_json:
-            print_json(_fields(handle.refresh()))
+            print_json({**_fields(handle.refresh()), **more})
         raise
     run = handle.refresh()
     if as_json:
-        print_json(_fields(run))
+        print_json({**_fields(run), **more})
     else:
         click.echo(run.result_json)
 

@@ -175,6 +175,22 @@ class StoreRefused(ByroteError):
         """The same without anything that might quote what was sent."""
 
 
+class KeyContended(ByroteError):
+    """Runs with a unique key came and went faster than one of them could be told."""
+
+    code = "key_contended"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"Runs with the unique key {key!r} came and went while this one was to be enqueued; "
+            "nothing was. Try again."
+        )
+        self.key = key
+
+    def __reduce__(self) -> tuple[type["KeyContended"], tuple[str]]:
+        return type(self), (self.key,)
+
+
 class SchemaMismatch(ByroteError):
     """The database's schema is behind or ahead of this version of Byrote."""
 

@@ -102,6 +102,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it only checks if the run it repeats would end the same today."""
     memo_of: str | None = None
     """The run whose stored result answered this one at once; it may have been pruned since."""
+    unique_key: str | None = None
+    """Until it has ended, its task accepts no other run with this key."""
 
     @property
     def finished(self) -> bool:

@@ -17,6 +17,7 @@ from byrote.core.codec import PAYLOAD_MAX, pack
 from byrote.core.duration import duration
 from byrote.core.errors import BadOption
 from byrote.core.policy import ONCE, Retry
+from byrote.core.unique import check_key
 
 NAME_MAX = 200
 LABELS_MAX = 32
@@ -39,6 +40,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     retry: Retry = ONCE
     labels: Mapping[str, str] | None = None
     traceparent: str | None = None
+    unique_key: str | None = None
+    """While a run with it is unfinished, its task accepts no other with the same one."""
 
     def __post_init__(self) -> None:
         check_name("queue", self.queue)
@@ -60,6 +63,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
             raise BadOption(
                 "traceparent is up to 100 printable ASCII characters, as in W3C headers."
             )
+        if self.unique_key is not None:
+            check_key(self.unique_key)
 
 
 class Spec(msgspec.Struct, frozen=True):

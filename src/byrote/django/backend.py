@@ -9,12 +9,13 @@ path. So results and workers of one alias never meet those of another, even in o
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
 from django.db import router
 from django.utils.module_loading import import_string
+from msgspec.structs import replace
 
 from byrote.assembly.identity import new_id
 from byrote.core.codec import unpack
@@ -29,6 +30,7 @@ from byrote.django.definition import Task
 from byrote.django.policy import (
     Options,
     delivery_of,
+    key_of,
     labels_of,
     moment_of,
     read_attempts,
@@ -38,6 +40,7 @@ from byrote.django.policy import (
 from byrote.django.result import TaskResult, new_result, result_of
 from byrote.django.values import plain
 from byrote.store import queries
+from byrote.store.unique import enqueue_memo, enqueue_unique, is_keyed, perform, settle
 
 VERSION = 1
 KNOWN: set[str] = set()
@@ -112,18 +115,24 @@ class Backend(compat.BaseTaskBackend):
         super().validate_task(task)
         spec = self.describe(task, args, kwargs)
         result = new_result(task, self.alias, new_id(), unpack(spec.text))
-        if getattr(task, "memo", None) is not None:
-            return self._remembered(task, result.id, spec)
+        if is_keyed(spec) or getattr(task, "memo", None) is not None:
+            return self._accepted(result, spec)
         [moment] = fetch_often(self.database, queries.enqueue_one(result.id, spec))
         self.announce(result, moment)
         return result
 
-    def _remembered(self, task: Any, run_id: str, spec: Spec) -> TaskResult:
-        """Accept a task that may be answered by what it computed before; read what came of it."""
-        fetch(self.database, queries.enqueue_memo([(run_id, spec)], self.codes_of([task])))
-        result = self.get_result(run_id)
-        self.announce(result, result.enqueued_at)
-        return result
+    def _accepted(self, new: TaskResult, spec: Spec) -> TaskResult:
+        """Accept a task that may be there or be answered already, and read what came of it."""
+        remembers = getattr(new.task, "memo", None) is not None
+        sent = [(new.id, spec)]
+        query = enqueue_memo(sent, self.codes_of([new.task])) if remembers else enqueue_unique(sent)
+        settled = perform(settle(query), partial(fetch, self.database))
+        if new.id in settled.instead:
+            return self.get_result(settled.instead[new.id])
+        if remembers:
+            new.refresh()  # It may have been answered already.
+        self.announce(new, settled.at)
+        return new
 
     def codes_of(self, tasks: Iterable[Any]) -> dict[tuple[str, int], str]:
         """The code of those of these tasks that have a memo, by name and version."""
@@ -140,6 +149,9 @@ class Backend(compat.BaseTaskBackend):
         name = self.name_of(task.module_path)
         try:
             how = delivery_of(task, self.settings, labels_of(task))
+            key = key_of(task)
+            if key is not None:
+                how = replace(how, unique_key=key(tuple(args), dict(kwargs)))
         except (ValueError, TypeError) as error:
             raise compat.InvalidTask(str(error)) from error
         try:
@@ -204,6 +216,7 @@ def _check_policy(task: Any) -> None:
         if command is not None:
             raise ValueError("A task that is a command cannot have a memo; its program may change.")
     delivery_of(task, _PLAIN)
+    key_of(task)
 
 
 def definition_at(path: str) -> Any:

@@ -16,8 +16,9 @@ from byrote.django.backend import Backend
 from byrote.django.compat import InvalidTask
 from byrote.django.database import fetch
 from byrote.django.result import TaskResult, new_result
-from byrote.store import queries
-from byrote.store.bulk import BATCH
+from byrote.store.bulk import BATCH, statement_for
+from byrote.store.query import Query
+from byrote.store.unique import RESENT, Settled, perform, settle
 
 type Call = tuple[Any, Sequence[Any], Mapping[str, Any]]
 """A task, its positional arguments, its keyword arguments."""
@@ -47,16 +48,29 @@ def _accept(backend: Backend, calls: Sequence[Call]) -> list[TaskResult]:
     ]
     codes = backend.codes_of(call[0] for call in calls)
     moments: list[Any] = []
+    instead: dict[str, str] = {}
     with transaction.atomic(using=backend.database):
         for batch in batched(numbered, BATCH):
-            asked = queries.enqueue_memo(batch, codes) if codes else queries.enqueue(batch)
-            accepted = replace(asked, read=lambda row: row[2])
-            moments += fetch(backend.database, accepted) * len(batch)
+            settled = _send(backend.database, statement_for(batch, codes))
+            instead |= settled.instead
+            moments += [settled.at] * len(batch)
+    given = []
     for result, moment in zip(results, moments, strict=True):
+        if result.id in instead:
+            given.append(backend.get_result(instead[result.id]))
+            continue
         if getattr(result.task, "memo", None) is not None:
             result.refresh()  # It may have been answered already.
         backend.announce(result, moment)
-    return results
+        given.append(result)
+    return given
+
+
+def _send(database: str, statement: Query[Any]) -> Settled:
+    if statement.name in RESENT:
+        return perform(settle(statement), partial(fetch, database))
+    [moment] = fetch(database, replace(statement, read=lambda row: row[2]))
+    return Settled(moment)
 
 
 def enqueue_on_commit(task: Any, *args: Any, using: str = "default", **kwargs: Any) -> None:

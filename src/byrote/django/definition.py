@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from byrote.core.command import Command
+from byrote.core.unique import UniqueKey
 from byrote.django import compat
 from byrote.django.policy import Backoff
 
@@ -25,6 +26,8 @@ class Task(compat.Task):
     """Where it runs: 'hand', 'command' (a fresh process), 'container' or a Command."""
     memo: timedelta | str | float | None = None
     """How long a result answers later calls with the same arguments; absent: never."""
+    unique_key: UniqueKey | None = None
+    """While a call with this key is unfinished, there is no other; or a function that gives it."""
 
     def using(
         self,
@@ -36,6 +39,7 @@ class Task(compat.Task):
         max_attempts: int | None = None,
         backoff: Backoff | None = None,
         timeout: timedelta | str | float | None = None,
+        unique_key: UniqueKey | None = None,
     ) -> "Task":
         """The same task with other defaults; what is None stays as it is."""
         asked: dict[str, Any] = {
@@ -46,6 +50,7 @@ class Task(compat.Task):
             "max_attempts": max_attempts,
             "backoff": backoff,
             "timeout": timeout,
+            "unique_key": unique_key,
         }
         return replace(self, **{name: value for name, value in asked.items() if value is not None})
 

@@ -63,6 +63,7 @@ class _Run(models.Model):
     usage = models.JSONField(null=True)
     shadow = models.BooleanField(null=True)
     memo_of = models.UUIDField(null=True)
+    unique_key = models.TextField(null=True)
 
     class Meta:
         abstract = True

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """How a task is delivered: OPTIONS of its backend, overruled by what the task says itself."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -13,6 +15,7 @@ from byrote.core.duration import duration
 from byrote.core.errors import BadOption
 from byrote.core.policy import ONCE, Retry
 from byrote.core.spec import Delivery
+from byrote.core.unique import CallKey, KeyOf, call_key
 
 type Wait = Callable[[BaseException, Any], float | timedelta | None]
 """Takes an attempt's exception and its result; gives seconds until the next, None for no more."""
@@ -111,6 +114,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
 def delivery_of(task: Any, options: Options, labels: Mapping[str, str] | None = None) -> Delivery:
     """When, where and how often a task is tried; ValueError when that makes no sense."""
     timeout = getattr(task, "timeout", None)
+    key = getattr(task, "unique_key", None)
     return Delivery(
         queue=task.queue_name,
         priority=int(task.priority),
@@ -118,7 +122,23 @@ def delivery_of(task: Any, options: Options, labels: Mapping[str, str] | None = 
         timeout=options.timeout if timeout is None else duration(timeout),
         retry=retry_of(task, options),
         labels=labels,
+        unique_key=None if callable(key) else key,
     )
+
+
+def key_of(task: Any) -> CallKey | None:
+    """What gives the unique keys of a task's calls, if a function does; BadOption if it cannot."""
+    given = getattr(task, "unique_key", None)
+    return _call_key(given, task.func, task.takes_context) if callable(given) else None
+
+
+@lru_cache(maxsize=256)  # Reading signatures takes longer than all the rest of an enqueue in Python.
+def _call_key(given: KeyOf, function: Callable[..., Any], takes_context: bool) -> CallKey:  # noqa: FBT001 -- as a task has it.
+    signature = inspect.signature(function)
+    if takes_context:
+        _context, *parameters = signature.parameters.values()
+        signature = signature.replace(parameters=parameters)
+    return call_key(given, signature, function.__name__)
 
 
 def retry_of(task: Any, options: Options) -> Retry:

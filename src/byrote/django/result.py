@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A stored run as Django's TaskResult."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from byrote.core.run import Run
@@ -27,6 +27,8 @@ class TaskResult(compat.TaskResult):
 
     run: Run | None = None
     """Everything stored about the run when this was read; None right after enqueueing."""
+    created: bool = field(default=False, compare=False)
+    """Whether the call that gave this has enqueued the run; not if another had its unique key."""
 
     def refresh(self) -> None:
         """Read everything anew."""
@@ -56,6 +58,7 @@ def new_result(task: Any, alias: str, run_id: str, spec: dict[str, Any]) -> Task
         backend=alias,
         errors=[],
         worker_ids=[],
+        created=True,
     )
 
 

@@ -62,4 +62,5 @@ def run_fields() -> list[tuple[str, Any]]:
         ("usage", models.JSONField(null=True)),
         ("shadow", models.BooleanField(null=True)),
         ("memo_of", models.UUIDField(null=True)),
+        ("unique_key", models.TextField(null=True)),
     ]

@@ -71,6 +71,8 @@ class How(TypedDict, total=False):
     labels: Mapping[str, str] | None
     traceparent: str | None
     """Absent: that of the current span, where OpenTelemetry is in use."""
+    unique_key: str | None
+    """While a run of the task with it is unfinished, that one is given: `created` is False."""
 
 
 _VALUES = ("payload", "args", "kwargs")
@@ -386,4 +388,6 @@ def read_run(body: bytes) -> Run:
         provenance=view.provenance,
         usage=view.usage,
         shadow=False,
+        memo_of=view.memo_of,
+        unique_key=view.unique_key,
     )

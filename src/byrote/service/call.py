@@ -87,6 +87,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     body: Any = None
     query: type = NoQuery
     status: int = 200
+    found: bool = False
+    """Whether it answers 200 where what it would create is there already."""
     refusals: Sequence[int] = ()
     """Statuses beyond those that every route may answer."""
     keyed: bool = False

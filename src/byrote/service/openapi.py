@@ -116,6 +116,8 @@ def _responses(endpoint: Endpoint, known: dict[int, Schema]) -> Schema:
     if replies:
         content = {JSON: {"schema": replies[0] if len(replies) == 1 else {"anyOf": replies}}}
     done = {str(endpoint.status): {"description": "Done.", "content": content}}
+    if endpoint.found:
+        done["200"] = {"description": "There is one already, which is given.", "content": content}
     refusals = sorted({*EVERYWHERE, *endpoint.refusals})
     return done | {str(status): _refusal(status) for status in refusals}
 

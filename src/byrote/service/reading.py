@@ -21,6 +21,7 @@ def delivery_of(run: NewRun) -> Delivery:
         retry=ONCE if run.retry is None else retry_of(run.retry),
         labels=run.labels,
         traceparent=run.traceparent,
+        unique_key=run.unique_key,
     )
 
 

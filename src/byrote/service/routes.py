@@ -24,6 +24,7 @@ RUNS: Final[Sequence[Endpoint]] = (
         batch_reply=messages.AcceptedRuns,
         roles=SEND,
         status=201,
+        found=True,
         refusals=(409,),
         keyed=True,
     ),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Routes of runs: enqueue, look, cancel, retry, replay, signal."""
 
-import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -9,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import psycopg
 from msgspec import UNSET, Raw
+from starlette.responses import Response
 
 from byrote.core.codec import check_text, digest_of
 from byrote.core.duration import duration
@@ -19,22 +19,21 @@ from byrote.core.spec import Delivery, Spec
 from byrote.core.state import Status
 from byrote.core.travel import as_it_was
 from byrote.service.call import Call, not_here
+from byrote.service.keyed import enqueue_each, once
 from byrote.service.reading import delivery_of, prefixed
-from byrote.store import looking, proof, queries, tokens
+from byrote.store import looking, proof, queries
 from byrote.store.looking import Brief
 from byrote.store.query import Query
+from byrote.store.unique import is_keyed
 from byrote.wire import messages
-from byrote.wire.problems import BadRequest, Conflict, Invalid, KeyReused
-from byrote.wire.terms import KEY_MAX, PAGE, PAGE_MAX, Id
-
-_encode = msgspec.json.Encoder().encode
-
+from byrote.wire.problems import Conflict, Invalid
+from byrote.wire.terms import PAGE, PAGE_MAX, Id
 
 # -- Enqueue ---------------------------------------------------------------------------------------
 
 
-async def enqueue(call: Call) -> messages.Accepted | messages.AcceptedRuns:
-    """Accept one run, or a batch of them: all or none."""
+async def enqueue(call: Call) -> messages.Accepted | messages.AcceptedRuns | Response:
+    """Accept one run, or a batch of them: all or none; or name who holds their unique keys."""
     one = isinstance(call.body, messages.NewRun)
     asked: Sequence[messages.NewRun] = [call.body] if one else call.body
     call.grant.check({run.queue for run in asked}, {run.task for run in asked})
@@ -43,6 +42,10 @@ async def enqueue(call: Call) -> messages.Accepted | messages.AcceptedRuns:
         _spec(run, call, cached, "$" if one else f"$[{place}]") for place, run in enumerate(asked)
     ]
     ids = call.service.means.ids(len(specs))
+    subject = ",".join(sorted({run.queue for run in asked}))[:200]
+    if any(map(is_keyed, specs)):
+        kind = messages.Accepted if one else messages.AcceptedRuns
+        return await enqueue_each(call, list(zip(ids, specs, strict=True)), kind, subject)
     accepted = [
         messages.Accepted(id=run_id, spec_hash=spec.digest.hex())
         for run_id, spec in zip(ids, specs, strict=True)
@@ -51,38 +54,9 @@ async def enqueue(call: Call) -> messages.Accepted | messages.AcceptedRuns:
         query: Query[Any] = queries.enqueue_one(ids[0], specs[0])
     else:
         query = queries.enqueue(list(zip(ids, specs, strict=True)))
-    subject = ",".join(sorted({run.queue for run in asked}))[:200]
     audit = call.audit("enqueue", ids, subject=subject)
     reply = accepted[0] if one else messages.AcceptedRuns(runs=accepted)
     return await once(call, query, audit, reply)
-
-
-async def once[R: messages.Accepted | messages.AcceptedRuns](
-    call: Call, query: Query[Any], audit: Query[None], reply: R
-) -> R:
-    """Run a statement that creates; with an Idempotency-Key once, whatever happens to answers."""
-    key = call.headers.get("idempotency-key")
-    if key is None:
-        await call.service.work.all(query, also=[audit])
-        return reply
-    if not 1 <= len(key) <= KEY_MAX or not (key.isascii() and key.isprintable()):
-        raise BadRequest(f"An Idempotency-Key has 1 to {KEY_MAX} printable ASCII characters.")
-    digest = hashlib.sha256(call.path.get("id", "").encode() + b"\n" + call.raw).digest()
-    holder = call.grant.token.holder
-    kept = tokens.key(holder=holder, key=key, digest=digest, reply=_encode(reply).decode())
-    try:
-        await call.service.work.all(query, also=[kept, audit])
-    except psycopg.errors.UniqueViolation:
-        found = await call.service.work.first(tokens.keyed(holder=holder, key=key))
-        if found is None:
-            raise  # Not the key: then it is a fault of ours.
-        if found.request_hash != digest:
-            raise KeyReused(
-                "This Idempotency-Key was sent before with another request. Use a new key for "
-                "new work, and the same body with the same key."
-            ) from None
-        return msgspec.json.decode(found.reply, type=type(reply))
-    return reply
 
 
 def _spec(run: messages.NewRun, call: Call, cached: dict[Any, Delivery], path: str) -> Spec:
@@ -95,7 +69,8 @@ def _spec(run: messages.NewRun, call: Call, cached: dict[Any, Delivery], path: s
     if not digest:
         raise PayloadTooLarge(len(text), limit)
     labels = None if run.labels is None else tuple(run.labels.items())
-    key = (run.queue, run.priority, run.run_after, run.timeout, run.retry, labels, run.traceparent)
+    how = (run.queue, run.priority, run.run_after, run.timeout, run.retry)
+    key = (*how, labels, run.traceparent, run.unique_key)
     delivery = cached.get(key)
     if delivery is None:
         try:
@@ -261,6 +236,7 @@ def view_of(run: Run) -> messages.RunView:
         provenance=run.provenance,
         usage=run.usage,
         memo_of=run.memo_of,
+        unique_key=run.unique_key,
     )
 
 

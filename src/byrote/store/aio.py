@@ -3,7 +3,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,6 +16,7 @@ from byrote.store.connect import Door
 from byrote.store.query import Query
 from byrote.store.sync import Interrupted, Patience
 from byrote.store.trouble import Remedy, remedy
+from byrote.store.unique import NOTHING_SPECIAL, RESENT, Script, Settled, again, settle
 
 
 async def afetch[Row](connection: psycopg.AsyncConnection[Any], query: Query[Row]) -> list[Row]:
@@ -35,6 +37,18 @@ async def atogether[Row](
                 await connection.execute(other.sql, other.args)
             await cursor.execute(query.sql, query.args)
         return [query.read(row) for row in await cursor.fetchall()]
+
+
+async def aperform[Done](
+    script: Script[Done], ask: Callable[[Query[Any]], Awaitable[list[Any]]]
+) -> Done:
+    """Run a script with whatever asks its queries."""
+    try:
+        query = next(script)
+        while True:
+            query = script.send(await ask(query))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
 
 
 class AsyncStore:
@@ -78,6 +92,31 @@ class AsyncStore:
                 await asyncio.sleep(patience.pause_after(error))
                 if query.name in queries.ENQUEUES and await self.knows(query):
                     return []
+                if query.name in RESENT:
+                    query = again(query)
+
+    async def accept(
+        self, query: Query[Any], *, connection: psycopg.AsyncConnection[Any] | None = None
+    ) -> Settled:
+        """Enqueue by any statement that does; says who holds the unique keys that were taken."""
+        if query.name not in RESENT:
+            await self.all(query, connection=connection)
+            return NOTHING_SPECIAL
+        return await aperform(settle(query), lambda asked: self.all(asked, connection=connection))
+
+    async def within[Done](self, script: Callable[[bool], Script[Done]]) -> Done:
+        """Run a script of queries in one transaction; from its start if the database is in trouble.
+
+        It is told whether it may have been committed before, and its answer lost.
+        """
+        patience: Patience | None = None
+        while True:
+            try:
+                async with self.borrow() as borrowed, borrowed.transaction():
+                    return await aperform(script(patience is not None), partial(afetch, borrowed))
+            except psycopg.Error as error:
+                patience = patience or Patience(self.door, self._patience_s, self._chance)
+                await asyncio.sleep(patience.pause_after(error))
 
     async def ask[Row](self, query: Query[Row], *, also: Sequence[Query[Any]] = ()) -> list[Row]:
         """Every row of the answer; Interrupted when it was lost, and may have taken effect."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Many specs in one transaction, encoded here while the server inserts the batch before."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import batched
 from typing import Any
 
@@ -10,38 +11,84 @@ import psycopg
 
 from byrote.core.spec import Spec
 from byrote.store import queries
-from byrote.store.aio import afetch
+from byrote.store.aio import afetch, aperform
 from byrote.store.query import Query
 from byrote.store.sync import fetch
+from byrote.store.unique import (
+    RESENT,
+    Settled,
+    again,
+    enqueue_memo,
+    enqueue_unique,
+    is_keyed,
+    perform,
+    settle,
+)
 
 BATCH = 1_000
 
 type Numbered = tuple[str, Spec]
+type Codes = Mapping[tuple[str, int], str]
+"""The code of tasks with a memo, by name and version."""
 
 
-def batches(specs: Iterable[Numbered]) -> Iterator[Query[int]]:
+def batches(specs: Iterable[Numbered], codes: Codes | None = None) -> Iterator[Query[Any]]:
     """The statements that accept these specs, one batch at a time."""
     for batch in batched(specs, BATCH):
-        yield queries.enqueue(batch)
+        yield statement_for(batch, codes or {})
 
 
-def enqueue_all(connection: psycopg.Connection[Any], statements: Iterable[Query[int]]) -> None:
-    """Accept all of it or nothing. On a connection in a transaction, joins it with a savepoint."""
+def statement_for(batch: Sequence[Numbered], codes: Codes) -> Query[Any]:
+    """The statement that accepts these specs: the plainest that does for all of them."""
+    if codes and any((spec.task, spec.version) in codes for _, spec in batch):
+        return enqueue_memo(batch, codes)
+    if any(is_keyed(spec) for _, spec in batch):
+        return enqueue_unique(batch)
+    return queries.enqueue(batch)
+
+
+def enqueue_all(
+    connection: psycopg.Connection[Any], statements: Iterable[Query[Any]]
+) -> dict[str, str]:
+    """Accept all of it or nothing. On a connection in a transaction, joins it with a savepoint.
+
+    Gives, for each id under which no run was made, the run that holds its unique key.
+    """
+    instead: dict[str, str] = {}
     with connection.transaction(), ThreadPoolExecutor(1, "byrote-enqueue") as sender:
-        under_way: Future[list[int]] | None = None
+        under_way: Future[Settled] | None = None
         for statement in statements:
             if under_way is not None:
-                under_way.result()
+                instead |= under_way.result().instead
             # The connection is this call's alone; the thread only lets us encode while it waits.
-            under_way = sender.submit(fetch, connection, statement)
+            ask = partial(fetch, connection)
+            under_way = sender.submit(perform, settle(statement), ask)
         if under_way is not None:
-            under_way.result()
+            instead |= under_way.result().instead
+    return instead
 
 
 async def aenqueue_all(
-    connection: psycopg.AsyncConnection[Any], statements: Sequence[Query[int]]
-) -> None:
-    """Accept all of it or nothing. On a connection in a transaction, joins it with a savepoint."""
+    connection: psycopg.AsyncConnection[Any], statements: Sequence[Query[Any]]
+) -> dict[str, str]:
+    """Accept all of it or nothing. On a connection in a transaction, joins it with a savepoint.
+
+    Gives, for each id under which no run was made, the run that holds its unique key.
+    """
+    instead: dict[str, str] = {}
     async with connection.transaction():
         for statement in statements:
-            await afetch(connection, statement)
+            settled = await aperform(settle(statement), partial(afetch, connection))
+            instead |= settled.instead
+    return instead
+
+
+def plain_of(statements: Iterable[Query[Any]]) -> Query[Any] | None:
+    """The first statement by whose ids it can be told whether the whole was accepted."""
+    return next((each for each in statements if each.name not in RESENT), None)
+
+
+def to_send_again(statements: Iterable[Query[Any]], *, accepted: bool) -> list[Query[Any]]:
+    """What is left to send after a lost answer; all of it was accepted, or perhaps none."""
+    resent = [again(each) if each.name in RESENT else each for each in statements]
+    return [each for each in resent if each.name in RESENT or not accepted]

@@ -19,11 +19,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Place(msgspec.Struct, frozen=True):
-    """To which queue and task a run belongs."""
+    """To which queue and task a run belongs, and of which spec it is."""
 
     id: str
     queue: str
     task: str
+    spec_hash: str
 
 
 class Brief(msgspec.Struct, frozen=True):
@@ -104,7 +105,7 @@ def _brief(row: tuple[Any, ...]) -> Brief:
 
 
 def whereabouts(ids: Sequence[str]) -> Query[Place]:
-    """To which queue and task runs belong."""
+    """To which queue, task and spec runs belong."""
     return Query("whereabouts", {"ids": list(ids)}, lambda row: Place(*row))
 
 

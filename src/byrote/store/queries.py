@@ -24,20 +24,11 @@ _encode = msgspec.json.Encoder().encode
 
 def enqueue(specs: Sequence[tuple[str, Spec]]) -> Query[int]:
     """Accept specs under ids their sender chose: all of them or none."""
-    return Query("enqueue", _batch(_described(specs)), lambda row: int(row[0]))
+    return Query("enqueue", batch(described(specs)), lambda row: int(row[0]))
 
 
-def enqueue_memo(
-    specs: Sequence[tuple[str, Spec]], codes: Mapping[tuple[str, int], str]
-) -> Query[int]:
-    """Accept specs; those of tasks with a code may be answered by what it computed before."""
-    sent = _described(specs)
-    for row, (_, spec) in zip(sent, specs, strict=True):
-        row["code"] = codes.get((spec.task, spec.version))
-    return Query("enqueue_memo", _batch(sent), lambda row: int(row[0]))
-
-
-def _described(specs: Sequence[tuple[str, Spec]]) -> list[dict[str, Any]]:
+def described(specs: Sequence[tuple[str, Spec]]) -> list[dict[str, Any]]:
+    """What statements that accept specs are told of each of them."""
     deliveries: dict[int, dict[str, Any]] = {}
     sent = []
     for run_id, spec in specs:
@@ -49,7 +40,8 @@ def _described(specs: Sequence[tuple[str, Spec]]) -> list[dict[str, Any]]:
     return sent
 
 
-def _batch(sent: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def batch(sent: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The parameters of such a statement."""
     # `first` is for asking whether the batch was accepted, when its answer was lost (known.sql).
     return {"runs": _encode(sent).decode(), "first": sent[0]["id"] if sent else None}
 
@@ -63,7 +55,8 @@ def enqueue_one(run_id: str, spec: Spec) -> Query[datetime]:
     return Query("enqueue_one", args, lambda row: row[0])
 
 
-ENQUEUES = frozenset({"enqueue", "enqueue_memo", "enqueue_one"})
+ENQUEUES = frozenset({"enqueue", "enqueue_one"})
+"""Statements that accept all or nothing; those of `unique.py` can simply be sent again."""
 _NOTHING_SPECIAL: Mapping[str, Any] = {
     "priority": 0, "due": None, "delay_us": None, "timeout_ms": None, "retry": None, "labels": None,
     "trace": None,
@@ -102,6 +95,8 @@ def _delivery(delivery: Delivery) -> dict[str, Any]:
         sent["labels"] = dict(delivery.labels)
     if delivery.traceparent is not None:
         sent["trace"] = delivery.traceparent
+    if delivery.unique_key is not None:
+        sent["key"] = delivery.unique_key
     return sent
 
 

@@ -25,8 +25,10 @@ revoke all on function byrote_make_partitions(integer) from public;
 revoke all on function byrote_drop_partitions(text, text, timestamptz) from public;
 revoke all on function byrote_prune_audit(interval) from public;
 
--- byrote_enqueue: may add runs and see neither arguments nor results of any, so not of tasks with a memo.
-grant insert, select (result_id, queue_name, status, enqueued_at, run_after) on byrote_task_runs to byrote_enqueue;
+-- byrote_enqueue: may add runs and see neither arguments nor results of any, so not of tasks with a memo. It sees unique
+-- keys, to find out who holds one.
+grant insert, select (result_id, queue_name, status, enqueued_at, run_after, task_path, unique_key)
+  on byrote_task_runs to byrote_enqueue;
 grant insert on byrote_events to byrote_enqueue;
 grant usage on sequence byrote_events_seq to byrote_enqueue;
 grant select on byrote_queues, byrote_schema to byrote_enqueue;
@@ -59,7 +61,7 @@ grant select (
   result_id, workflow_id, replay_of, rank, run_after, enqueued_at, started_at, last_attempted_at, finished_at, leased_until,
   cancel_requested_at, timeout_ms, task_version, attempts, charged, losses, max_attempts, moves, priority, status,
   wait_reason, queue_name, task_path, leased_by, spec_hash, result_hash, worker_ids, labels, traceparent, as_of, provenance, shadow,
-  memo_of
+  memo_of, unique_key
 ) on byrote_runs to byrote_read;
 grant select on byrote_workers, byrote_queues, byrote_stats, byrote_duties, byrote_provenance, byrote_schema to byrote_read;
 grant select (seq, place, xid, at, kind, result_id, attempt, move, worker, leased_until) on byrote_event_log to byrote_read;

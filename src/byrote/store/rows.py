@@ -29,7 +29,7 @@ _RUN_COLUMNS = (
     "result_hash", "faults", "retry_json", "labels", "worker_ids", "leased_by", "leased_until",
     "cancel_requested_at", "replay_of", "traceparent", "enqueued_at", "started_at",
     "last_attempted_at", "finished_at", "as_of", "provenance", "usage",
-    "shadow", "memo_of",
+    "shadow", "memo_of", "unique_key",
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from byrote.store.connect import Door
 from byrote.store.post import Poster
 from byrote.store.query import Query
 from byrote.store.trouble import Remedy, pause_before, remedy
+from byrote.store.unique import NOTHING_SPECIAL, RESENT, Settled, again, perform, settle
 
 
 def fetch[Row](connection: psycopg.Connection[Any], query: Query[Row]) -> list[Row]:
@@ -191,6 +192,17 @@ class Store:
                 threading.Event().wait(patience.pause_after(error))
                 if query.name in queries.ENQUEUES and self.knows(query):
                     return []
+                if query.name in RESENT:
+                    query = again(query)
+
+    def accept(
+        self, query: Query[Any], *, connection: psycopg.Connection[Any] | None = None
+    ) -> Settled:
+        """Enqueue by any statement that does; says who holds the unique keys that were taken."""
+        if query.name not in RESENT:
+            self.all(query, connection=connection)
+            return NOTHING_SPECIAL
+        return perform(settle(query), lambda asked: self.all(asked, connection=connection))
 
     def _try[Row](self, query: Query[Row]) -> list[Row]:
         with self.borrow() as borrowed:

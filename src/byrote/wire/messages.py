@@ -22,6 +22,7 @@ from byrote.wire.terms import (
     Request,
     Seconds,
     TaskVersion,
+    UniqueKey,
 )
 
 
@@ -60,16 +61,21 @@ class NewRun(Request, frozen=True, kw_only=True):
     """Absent: one attempt only."""
     labels: Annotated[dict[str, str], msgspec.Meta(max_length=32)] | None = None
     traceparent: Annotated[str, msgspec.Meta(max_length=100)] | None = None
+    unique_key: UniqueKey | None = None
+    """While a run of the task with it is unfinished, that one is the answer."""
 
 
 type NewRuns = NewRun | Annotated[list[NewRun], msgspec.Meta(min_length=1, max_length=BATCH_MAX)]
 
 
 class Accepted(Reply, frozen=True, kw_only=True):
-    """A run that is kept from now on."""
+    """A run that is kept from now on, or the unfinished one that has its unique key."""
 
     id: str
     spec_hash: str
+    """Of the run that is answered; another's arguments may be others."""
+    created: bool = True
+    """False: there was one with this unique key."""
 
 
 class AcceptedRuns(Reply, frozen=True, kw_only=True):
@@ -124,6 +130,8 @@ class RunView(RunBrief, frozen=True, kw_only=True):
     usage: list[dict[str, Any]]
     memo_of: str | None = None
     """The run whose result answered this one."""
+    unique_key: str | None = None
+    """Until it has ended, its task accepts no other run with this key."""
 
 
 class RunPage(Reply, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from byrote.core.errors import (
     BadPayload,
     ByroteError,
     DatabaseUnreachable,
+    KeyContended,
     PayloadTooLarge,
     UnknownRun,
 )
@@ -188,6 +189,8 @@ def refusal_of(error: ByroteError) -> Refused:  # noqa: PLR0911 -- one return pe
         case DatabaseUnreachable():
             # Where the database is, is nobody's business out there.
             return Unavailable("The database does not answer.", retry_after_s=2)
+        case KeyContended():
+            return Unavailable(str(error), retry_after_s=1)
         case _:
             return Refused(str(error))
 

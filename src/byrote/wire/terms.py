@@ -5,6 +5,8 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from byrote.core.unique import UNIQUE_KEY_MAX
+
 VERSION: Final = "v1"
 """The first part of every path."""
 
@@ -52,6 +54,14 @@ type Micros = Annotated[int, msgspec.Meta(ge=0, le=3_153_600_000_000_000)]
 type Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 type TaskVersion = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 type Text = Annotated[str, msgspec.Meta(max_length=16_000)]
+type UniqueKey = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=UNIQUE_KEY_MAX,
+        description="Printable characters; unique among the unfinished runs of a task.",
+    ),
+]
 type Word = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 
 JSON_LIST: Final[dict[str, Any]] = {"type": "array", "items": {}}

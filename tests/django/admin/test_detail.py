@@ -11,6 +11,7 @@ from byrote.assembly.identity import new_id
 from byrote.store import queries
 from byrote.store.sync import fetch
 from tests.django.admin import stage
+from tests.django.shop import tasks
 from tests.support import Db, enqueue
 
 RUNS = "/admin/byrote/run/"
@@ -171,3 +172,14 @@ def test_only_what_makes_sense_now_is_offered(root: Client, db: Db) -> None:
             if f"/do/{verb}/" in text
         }
         assert shown == offered[name]
+
+
+def test_a_unique_key_is_shown_and_said_to_be_free_when_the_run_has_ended(
+    root: Client, db: Db
+) -> None:
+    result = tasks.add.using(unique_key="<sum>").enqueue(1, 2)
+    held = text_of(root, result.id)
+    fetch(db, queries.cancel([result.id]))
+
+    assert "<code>&lt;sum&gt;</code></dd>" in held
+    assert "<code>&lt;sum&gt;</code>, free again" in text_of(root, result.id)

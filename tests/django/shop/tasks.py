@@ -184,3 +184,13 @@ async def aremembered(number: int) -> float:
 @task
 def collide() -> None:
     Note.objects.create(pk=1, text="the same key again")
+
+
+@task(unique_key=lambda month: f"report:{month}", takes_context=True)
+def report(context: Any, month: str, region: str = "eu") -> str:
+    return f"{month} in {region}, attempt {context.attempt}"
+
+
+@task(unique_key="nightly", memo="1h")
+def nightly() -> float:
+    return time.time()

@@ -1,5 +1,6 @@
--- Accept runs like enqueue.sql, and answer at once those whose spec this very code has computed before: they are SUCCESSFUL
--- from the start and name the run they have their result from. A run for later is not answered now.
+-- Accept runs like enqueue_unique.sql, and answer at once those whose spec this very code has computed before: they are
+-- SUCCESSFUL from the start and name the run they have their result from. A run for later is not answered now.
+-- What is answered executes nothing, so it neither needs its unique key nor holds it.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -14,19 +15,25 @@ asked as materialized (
     jsonb_to_recordset(%(runs)s::jsonb) as (
       id uuid, queue text, task text, version integer, spec text, hash text, priority smallint,
       due timestamptz, delay_us bigint, max_attempts integer, timeout_ms bigint, retry text,
-      labels jsonb, trace text, code text
+      labels jsonb, trace text, code text, key text
     )
   ) with ordinality as sent (
     id, queue, task, version, spec, hash, priority, due, delay_us, max_attempts, timeout_ms, retry,
-    labels, trace, code, place
+    labels, trace, code, key, place
   )
   left join byrote_queues as queue on queue.queue_name = sent.queue
+),
+landed as materialized (
+  select asked.id, asked.task, asked.key
+  from asked
+  where %(again)s::boolean
+    and exists (select 1 from byrote_runs as run where run.result_id = asked.id)
 ),
 accepted as (
   insert into byrote_task_runs (
     result_id, queue_name, task_path, task_version, spec_json, spec_hash, priority, run_after, rank,
     status, wait_reason, enqueued_at, max_attempts, timeout_ms, retry_json, labels, traceparent,
-    finished_at, moves, return_json, result_hash, as_of, memo_of
+    finished_at, moves, return_json, result_hash, as_of, memo_of, unique_key
   )
   select
     id, queue, task, version, spec, decode(hash, 'hex'), coalesce(priority, 0), run_after,
@@ -37,7 +44,7 @@ accepted as (
     now, coalesce(max_attempts, 1), timeout_ms, retry, labels, trace,
     case when memo.result_id is not null then now end,
     case when memo.result_id is null then 1 else 2 end,
-    memo.return_json, memo.result_hash, memo.as_of, memo.result_id
+    memo.return_json, memo.result_hash, memo.as_of, memo.result_id, key
   from asked
   left join lateral (
     select kept.result_id, kept.return_json, kept.result_hash, kept.as_of
@@ -47,7 +54,16 @@ accepted as (
       and kept.kept_until > asked.now
       and asked.run_after <= asked.now
   ) as memo on true
-  returning result_id, queue_name, status, memo_of, run_after
+  where not exists (
+    select 1
+    from landed
+    where landed.id = asked.id or (landed.task = asked.task and landed.key = asked.key)
+  )
+  order by key, task, place
+  on conflict (task_path, unique_key)
+    where unique_key is not null and status in ('WAITING', 'READY', 'RUNNING')
+    do nothing
+  returning result_id, task_path, unique_key, queue_name, status, memo_of, run_after
 ),
 told as (
   insert into byrote_events (schema, at, kind, runs, attempts, moves, data)
@@ -79,5 +95,16 @@ woken as (
       and worker.seen_at > (select now from clock) - interval '1 minute'
   )
 )
-select count(*) as accepted, (select count(*) from woken) as woken, (select now from clock) as enqueued_at
-from accepted;
+select
+  'made' as what, result_id::text as id, task_path as task, case when memo_of is null then unique_key end as key,
+  (select now from clock) as at, (select count(*) from woken) as woken
+from accepted
+union all
+select 'landed', id::text, task, key, (select now from clock), 0
+from landed
+union all
+select 'held', run.result_id::text, run.task_path, run.unique_key, (select now from clock), 0
+from asked
+join byrote_task_runs as run on run.task_path = asked.task and run.unique_key = asked.key
+where run.unique_key is not null
+  and run.status in ('WAITING', 'READY', 'RUNNING');

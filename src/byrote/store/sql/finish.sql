@@ -131,7 +131,7 @@ died as (
     result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
     finished_at, cancel_requested_at, timeout_ms, task_version, attempts, charged, losses, max_attempts, moves,
     priority, status, queue_name, task_path, leased_by, spec_hash, worker_ids, spec_json, errors_json, retry_json,
-    labels, traceparent, as_of, provenance, usage, shadow
+    labels, traceparent, as_of, provenance, usage, shadow, unique_key
   )
   select
     result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
@@ -147,7 +147,7 @@ died as (
       when jsonb_array_length(usage) >= 50 then usage - 0 || used
       else coalesce(usage, '[]') || used
     end,
-    shadow
+    shadow, unique_key
   from gone
 ),
 heard as (

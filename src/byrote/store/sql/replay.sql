@@ -1,4 +1,5 @@
 -- Enqueue the spec of an earlier run again, byte for byte, as a new run that remembers where it came from.
+-- Without its unique key: whoever replays wants it computed again, whatever else is under way.
 with clock as materialized (
   select byrote_now() as now
 ),

@@ -1,5 +1,6 @@
 -- Give runs another chance now, with a fresh budget: the dead come back, the waiting stop waiting.
 -- Shadow runs get none: nobody waits for them.
+-- The dead come back without their unique key, which another run may hold by now; the waiting have theirs all along.
 -- Attempts go on rising; nothing of the run's history is lost. A sleep or a wait for a signal ends now, too.
 with clock as materialized (
   select byrote_now() as now

@@ -5,6 +5,6 @@ select
   encode(result_hash, 'hex') as result_hash, errors_json::text, retry_json, labels::text, worker_ids, leased_by,
   leased_until, cancel_requested_at, replay_of::text, traceparent, enqueued_at, started_at, last_attempted_at,
   finished_at, coalesce(as_of, enqueued_at) as as_of, provenance, usage::text, coalesce(shadow, false) as shadow,
-  memo_of::text
+  memo_of::text, unique_key
 from byrote_runs
 where result_id = %(id)s::uuid;

@@ -51,7 +51,7 @@ died as (
     result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
     finished_at, cancel_requested_at, timeout_ms, task_version, attempts, charged, losses, max_attempts, moves,
     priority, status, queue_name, task_path, leased_by, spec_hash, worker_ids, spec_json, errors_json, retry_json,
-    labels, traceparent, as_of, provenance, usage, shadow
+    labels, traceparent, as_of, provenance, usage, shadow, unique_key
   )
   select
     result_id, workflow_id, replay_of, null, rank, run_after, enqueued_at, started_at, last_attempted_at,
@@ -61,7 +61,7 @@ died as (
       when jsonb_array_length(errors_json) >= 50 then errors_json - 1 || error
       else coalesce(errors_json, '[]') || error
     end,
-    retry_json, labels, traceparent, as_of, provenance, usage, shadow
+    retry_json, labels, traceparent, as_of, provenance, usage, shadow, unique_key
   from gone
   returning result_id, attempts, moves, leased_by, queue_name, status
 ),
