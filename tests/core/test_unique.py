@@ -54,7 +54,7 @@ def test_a_function_takes_what_it_names_however_the_call_is_written() -> None:
 
 
 def test_a_function_may_have_words_of_its_own_and_say_that_there_is_no_key() -> None:
-    def key(month: str, force: bool, prefix: str = "report") -> str | None:  # noqa: FBT001
+    def key(month: str, force: bool, prefix: str = "report") -> str | None:
         return None if force else f"{prefix}:{month}"
 
     calls = ((("11",), {}), (("11",), {"force": True}))

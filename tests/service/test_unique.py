@@ -93,7 +93,9 @@ def test_many_at_once_make_one(admin: httpx2.Client, db: Db) -> None:
 def test_a_token_is_not_told_of_a_holder_it_may_not_see(served: Served, db: Db) -> None:
     with served.client() as admin, served.client("enqueue", queues=["mail"]) as limited:
         send(admin, {**KEYED, "queue": "secret"})
-        answer = limited.post("/v1/runs", json=[{"task": "t", "queue": "mail"}, {**KEYED, "queue": "mail"}])
+        answer = limited.post(
+            "/v1/runs", json=[{"task": "t", "queue": "mail"}, {**KEYED, "queue": "mail"}]
+        )
 
     told = problem(answer, 409, "conflict")
     assert "in a queue of others" in told["detail"]

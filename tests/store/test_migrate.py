@@ -18,6 +18,7 @@ from byrote.store import (
     queries,
     replay,
     tokens,
+    unique,
     watching,
 )
 from byrote.store.connect import Door
@@ -155,5 +156,5 @@ def _parameters(text: str) -> set[str]:
 def test_every_statement_has_a_verb_and_every_verb_a_statement(db: Db) -> None:
     assert fetch(db, queries.schema())[0].checksum == migrations()[0].checksum
     for name in STATEMENTS:
-        homes = (queries, artifacts, oversight, proof, replay, watching, tokens, looking)
+        homes = (queries, artifacts, oversight, proof, replay, watching, tokens, looking, unique)
         assert any(callable(getattr(home, name, None)) for home in homes), name

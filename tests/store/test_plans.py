@@ -15,12 +15,14 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from byrote.assembly.identity import chance, new_token
+from byrote.assembly.identity import chance, new_id, new_token
+from byrote.core.spec import Delivery, describe
 from byrote.store import queries
 from byrote.store.connect import PLAN_GUARDS, Door
 from byrote.store.migrate import migrate
 from byrote.store.query import Query
 from byrote.store.sync import fetch
+from byrote.store.unique import again, enqueue_unique
 from byrote.testing import FakeClock
 from tests.store.test_step import line, wait
 from tests.support import LEASE, Db, claim, success
@@ -277,6 +279,29 @@ def test_a_sweep_with_nothing_to_sweep_touches_almost_nothing(crowds: dict[str, 
 
     assert "Seq Scan" not in swept.scans
     assert swept.touched < 20
+
+
+@pytest.mark.parametrize("guards", [(), PLAN_GUARDS], ids=["a producer", "the service"])
+@pytest.mark.parametrize("resent", [False, True])
+def test_an_enqueue_with_unique_keys_touches_pages_in_proportion_to_its_batch(
+    crowds: dict[str, Door], *, resent: bool, guards: tuple[str, ...]
+) -> None:
+    touched = []
+    for size in (10, 100):
+        sent = [
+            (new_id(), describe("t", 1, [], {}, delivery=Delivery(unique_key=f"k{n}")))
+            for n in range(size)
+        ]
+        with crowds["big"].open("producer", *guards) as db, db.transaction() as trial:
+            fetch(db, enqueue_unique(sent[: size // 2]))
+            query = enqueue_unique(sent)
+            explained = Explained(db, again(query) if resent else query)
+            raise psycopg.Rollback(trial)
+        assert "Seq Scan" not in explained.scans
+        touched.append(explained.touched)
+
+    assert touched[0] < (200 if resent else 100) * 10
+    assert touched[1] < 14 * touched[0]
 
 
 def test_an_archive_step_reads_one_page_of_its_walk(crowds: dict[str, Door]) -> None:

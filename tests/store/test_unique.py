@@ -58,7 +58,9 @@ def send(db: Db, *specs: Spec) -> list[tuple[str, bool]]:
     """Enqueue a batch; each run's id, and whether it was made."""
     sent = [(new_id(), each) for each in specs]
     settled = perform(settle(enqueue_unique(sent)), partial(fetch, db))
-    return [(settled.instead.get(run_id, run_id), run_id not in settled.instead) for run_id, _ in sent]
+    return [
+        (settled.instead.get(run_id, run_id), run_id not in settled.instead) for run_id, _ in sent
+    ]
 
 
 def one(db: Db, key: str = "k", **delivery: Any) -> tuple[str, bool]:
@@ -233,7 +235,7 @@ def test_whoever_meets_a_run_that_is_about_to_end_waits_for_that(db: Db, door: D
 
 
 def test_a_holder_that_came_and_ended_unseen_leaves_the_key_to_us(db: Db, door: Door) -> None:
-    """The insert met a run that is not in its snapshot, and when it was asked again that had ended."""
+    """The insert met a run that is not in its snapshot; when it was sent again, that had ended."""
     script = settle(enqueue_unique([(new_id(), spec())]))
     query = next(script)
     with door.open("first") as first, door.open("second") as second, ThreadPoolExecutor(1) as pool:
@@ -283,9 +285,7 @@ def test_batches_with_the_same_keys_in_any_order_do_not_wait_in_a_circle(
     assert count(db, "byrote_runs") == 250
 
 
-def test_processes_that_send_the_same_keys_at_once_make_one_run_for_each(
-    db: Db, url: str
-) -> None:
+def test_processes_that_send_the_same_keys_at_once_make_one_run_for_each(db: Db, url: str) -> None:
     command = [sys.executable, "-m", "tests.store.uniting", url, "40"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with ExitStack() as stack:
@@ -366,7 +366,9 @@ CODE = "a" * 64
 def remembering(db: Db, *specs: Spec) -> list[tuple[str, bool]]:
     sent = [(new_id(), each) for each in specs]
     settled = perform(settle(enqueue_memo(sent, {("t", 1): CODE})), partial(fetch, db))
-    return [(settled.instead.get(run_id, run_id), run_id not in settled.instead) for run_id, _ in sent]
+    return [
+        (settled.instead.get(run_id, run_id), run_id not in settled.instead) for run_id, _ in sent
+    ]
 
 
 def test_two_runs_of_a_memo_task_with_one_key_are_computed_once(db: Db) -> None:

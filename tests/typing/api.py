@@ -54,6 +54,15 @@ async def count(things: list[str]) -> int:
     return len(things)
 
 
+@app.task(unique_key=lambda month: f"report:{month}")
+def report(month: str) -> str:
+    return month
+
+
+@app.task(unique_key="nightly")
+async def nightly() -> None: ...
+
+
 @app.task
 def stepped(ctx: Context) -> int:
     assert_type(ctx.step("add", lambda: 1), int)
@@ -91,6 +100,9 @@ assert_type(knows_later.enqueue(word="x").result(timedelta(seconds=1)), list[str
 assert_type(mail.enqueue("me"), RunHandle[dict[str, int]])
 assert_type(count.enqueue(["a"]).result(), int)
 assert_type(add.using(priority=10, run_after="10m", labels={"a": "b"}).enqueue(2), RunHandle[int])
+assert_type(report.enqueue("11"), RunHandle[str])
+assert_type(report.using(unique_key=None).enqueue("11").created, bool)
+assert_type(nightly.enqueue().result(), None)
 assert_type(add.spec(1, 2), Spec)
 assert_type(add.name, str)
 assert_type(add.version, int)

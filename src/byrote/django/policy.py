@@ -132,8 +132,10 @@ def key_of(task: Any) -> CallKey | None:
     return _call_key(given, task.func, task.takes_context) if callable(given) else None
 
 
-@lru_cache(maxsize=256)  # Reading signatures takes longer than all the rest of an enqueue in Python.
-def _call_key(given: KeyOf, function: Callable[..., Any], takes_context: bool) -> CallKey:  # noqa: FBT001 -- as a task has it.
+@lru_cache(
+    maxsize=256
+)  # Reading signatures takes longer than all the rest of an enqueue in Python.
+def _call_key(given: KeyOf, function: Callable[..., Any], takes_context: bool) -> CallKey:
     signature = inspect.signature(function)
     if takes_context:
         _context, *parameters = signature.parameters.values()

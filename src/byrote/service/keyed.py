@@ -83,14 +83,15 @@ async def enqueue_each[R: Created](
     """Accept runs but for those whose unique key is taken; for these, whoever holds it."""
     key = _key_of(call)
 
-    def script(resent: bool) -> Script[R]:  # noqa: FBT001 -- as `within` calls it.
+    def script(resent: bool) -> Script[R]:
         query = enqueue_unique(sent)
         settled = yield from settle(sent_again(query) if resent else query)
         runs = yield from _runs(call, sent, settled)
         reply = runs[0] if kind is messages.Accepted else messages.AcceptedRuns(runs=runs)
         if not settled.landed:
             # Else this was committed, with what is noted here, and its answer was lost.
-            yield from _note(call, key, runs, reply, subject)
+            made = [run.id for run in runs if run.created]
+            yield from _note(call, made, subject, kept=_kept(call, key, reply) if key else None)
         return reply  # type: ignore[return-value]  # Of the kind that was asked for.
 
     try:
@@ -126,14 +127,9 @@ def _runs(
 
 
 def _note(
-    call: Call,
-    key: str | None,
-    runs: Sequence[messages.Accepted],
-    reply: Created,
-    subject: str,
+    call: Call, made: Sequence[str], subject: str, *, kept: Query[None] | None
 ) -> Script[None]:
-    made = [run.id for run in runs if run.created]
     if made:
         yield call.audit("enqueue", made, subject=subject)
-    if key is not None:
-        yield _kept(call, key, reply)
+    if kept is not None:
+        yield kept
