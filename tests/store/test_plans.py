@@ -300,7 +300,8 @@ def test_an_enqueue_with_unique_keys_touches_pages_in_proportion_to_its_batch(
         assert "Seq Scan" not in explained.scans
         touched.append(explained.touched)
 
-    assert touched[0] < (200 if resent else 100) * 10
+    # Of one that is resent, most are pages of the catalog: the look into the archive is planned.
+    assert touched[0] < (600 if resent else 100) * 10
     assert touched[1] < 14 * touched[0]
 
 

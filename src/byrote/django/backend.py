@@ -126,7 +126,7 @@ class Backend(compat.BaseTaskBackend):
         remembers = getattr(new.task, "memo", None) is not None
         sent = [(new.id, spec)]
         query = enqueue_memo(sent, self.codes_of([new.task])) if remembers else enqueue_unique(sent)
-        settled = perform(settle(query), partial(fetch, self.database))
+        settled = perform(settle(query), partial(fetch_often, self.database))
         if new.id in settled.instead:
             return self.get_result(settled.instead[new.id])
         if remembers:

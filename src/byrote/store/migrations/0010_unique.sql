@@ -15,3 +15,13 @@ select * from byrote_dead;
 -- Its columns never change and `status` decides about other indexes already, so no update becomes dearer by it.
 create unique index byrote_unique_for_enqueue on byrote_task_runs (task_path, unique_key)
 where unique_key is not null and status in ('WAITING', 'READY', 'RUNNING');
+
+-- Whether a run has been accepted, wherever it lies. A function, so that a statement that seldom asks is not planned anew
+-- each time over all the days of the archive.
+create function byrote_landed(run uuid) returns boolean
+language plpgsql stable
+as $$
+begin
+  return exists (select 1 from byrote_runs where result_id = run);
+end
+$$;

@@ -13,4 +13,5 @@ drop function
   byrote_now(), byrote_micros(timestamptz), byrote_make_partitions(integer),
   byrote_drop_partitions(text, text, timestamptz), byrote_noted(integer[], integer, integer),
   byrote_signalled(uuid, text), byrote_awaits(uuid, text), byrote_remember(uuid, bytea, interval, text, bytea),
-  byrote_prune_audit(interval), byrote_bucket(interval), byrote_status_after(text, smallint, jsonb);
+  byrote_prune_audit(interval), byrote_bucket(interval), byrote_status_after(text, smallint, jsonb),
+  byrote_landed(uuid);

@@ -26,8 +26,8 @@ asked as materialized (
 landed as materialized (
   select asked.id, asked.task, asked.key
   from asked
-  where %(again)s::boolean
-    and exists (select 1 from byrote_runs as run where run.result_id = asked.id)
+  where (select %(again)s::boolean)  -- Selected, or knowing it would pay to plan the statement each time.
+    and byrote_landed(asked.id)
 ),
 accepted as (
   insert into byrote_task_runs (
@@ -103,8 +103,14 @@ union all
 select 'landed', id::text, task, key, (select now from clock), 0
 from landed
 union all
-select 'held', run.result_id::text, run.task_path, run.unique_key, (select now from clock), 0
+select 'held', holder.result_id::text, holder.task_path, holder.unique_key, (select now from clock), 0
 from asked
-join byrote_task_runs as run on run.task_path = asked.task and run.unique_key = asked.key
-where run.unique_key is not null
-  and run.status in ('WAITING', 'READY', 'RUNNING');
+cross join lateral (
+  select run.result_id, run.task_path, run.unique_key
+  from byrote_task_runs as run
+  where run.task_path = asked.task
+    and run.unique_key = asked.key
+    and run.unique_key is not null
+    and run.status in ('WAITING', 'READY', 'RUNNING')
+  limit 1  -- There is no other. Without it, the planner takes a batch for large and reads the whole table.
+) as holder;
