@@ -4,6 +4,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.rows import dict_row
 
 from byrote import App, LargePayload, Retry, Status
 from byrote.assembly.clock import monotonic
@@ -82,6 +83,24 @@ def test_an_enqueue_joins_the_transaction_of_the_callers_connection(
             assert count(db, "byrote_runs") == 0
 
     assert count(db, "byrote_runs") == 1
+
+
+def test_a_callers_connection_may_give_its_rows_in_any_form(
+    tasks: App, db: Db, url: str, run_async: Any
+) -> None:
+    async def send() -> None:
+        connecting = psycopg.AsyncConnection.connect(url, row_factory=dict_row)
+        async with await connecting as caller:
+            await api.add.using(connection=caller).aenqueue(1)
+            await api.report.using(connection=caller).aenqueue("11")
+
+    run_async(send)
+    with psycopg.connect(url, row_factory=dict_row) as caller:
+        api.add.using(connection=caller).enqueue(1)
+        assert not api.report.using(connection=caller).enqueue("11").created
+        tasks.enqueue_many([api.add.spec(1), api.report.spec("12")], connection=caller)
+
+    assert count(db, "byrote_runs") == 5
 
 
 def test_an_async_enqueue_joins_the_transaction_of_the_callers_connection(

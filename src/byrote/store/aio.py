@@ -9,6 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
+from psycopg.rows import tuple_row
 
 from byrote.store import queries
 from byrote.store.apost import apost
@@ -21,7 +22,7 @@ from byrote.store.unique import NOTHING_SPECIAL, RESENT, Script, Settled, again,
 
 async def afetch[Row](connection: psycopg.AsyncConnection[Any], query: Query[Row]) -> list[Row]:
     """Run a query on this connection, inside whatever transaction it is in."""
-    async with connection.cursor(binary=True) as cursor:
+    async with connection.cursor(binary=True, row_factory=tuple_row) as cursor:
         await cursor.execute(query.sql, query.args)
         # Whoever may only insert cannot have rows returned.
         return [query.read(row) for row in await cursor.fetchall()] if cursor.description else []

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
+from psycopg.rows import tuple_row
 
 from byrote.core.errors import DatabaseUnreachable, StoreRefused
 from byrote.store import queries
@@ -20,7 +21,7 @@ from byrote.store.unique import NOTHING_SPECIAL, RESENT, Settled, again, perform
 
 def fetch[Row](connection: psycopg.Connection[Any], query: Query[Row]) -> list[Row]:
     """Run a query on this connection, inside whatever transaction it is in."""
-    with connection.cursor(binary=True) as cursor:
+    with connection.cursor(binary=True, row_factory=tuple_row) as cursor:
         cursor.execute(query.sql, query.args)
         return [query.read(row) for row in cursor.fetchall()]
 
