@@ -159,6 +159,29 @@ def test_an_enqueue_whose_answer_is_lost_is_made_once(
     assert (runs, audits) == (5, 3)
 
 
+@pytest.mark.parametrize("words", ["on conflict (task_path, unique_key)", "COMMIT"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_enqueue_with_a_unique_key_whose_answer_is_lost_is_made_and_noted_once(
+    proxy: Proxy, store: Store, *, db: Db, moment: Any, words: str
+) -> None:
+    with behind(proxy, store) as client:
+        for key in ({}, {"idempotency-key": "k"}):
+            body = {"task": "t", "unique_key": f"key {key}"}
+            fault = proxy.plan(words, moment)
+            made = client.post("/v1/runs", json=[body, body], headers=key)
+            assert fault.happened.is_set()
+            assert [run["created"] for run in made.json()["runs"]] == [True, False]
+            fault = proxy.plan(words, moment)
+            found = client.post("/v1/runs", json=body)
+            assert fault.happened.is_set()
+            assert (found.status_code, found.json()["created"]) == (200, False)
+
+    [(runs, audits)] = db.execute(
+        "select (select count(*) from byrote_task_runs), (select count(*) from byrote_audit)"
+    )
+    assert (runs, audits) == (2, 2)
+
+
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_claim_and_a_finish_whose_answers_are_lost_are_made_once(
     proxy: Proxy, store: Store, db: Db, moment: Any
