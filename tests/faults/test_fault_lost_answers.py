@@ -25,7 +25,7 @@ WORDS = {
     "enqueue": "insert into byrote_task_runs",
     "claim": "set status = 'RUNNING'",
     "renew": "'Renewed'",
-    "finish": "as sent (\n    id uuid, token uuid, verdict",
+    "finish": "'Succeeded'",
 }
 
 
