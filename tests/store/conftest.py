@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -12,14 +13,21 @@ from byrote.store.migrate import migrate
 from tests.support import Db
 
 
-@pytest.fixture
-def bare(server_url: str) -> Iterator[Door]:
-    """A database of the test's own without our schema."""
+@contextmanager
+def own_database(server_url: str) -> Iterator[Door]:
+    """A new database without our schema, dropped afterwards."""
     name = sql.Identifier(f"byrote_bare_{new_token()[:8]}")
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute(sql.SQL("create database {}").format(name))
         yield Door(make_conninfo(server_url, dbname=name._obj[0]))
         admin.execute(sql.SQL("drop database {} with (force)").format(name))
+
+
+@pytest.fixture
+def bare(server_url: str) -> Iterator[Door]:
+    """A database of the test's own without our schema."""
+    with own_database(server_url) as door:
+        yield door
 
 
 @pytest.fixture

@@ -1,20 +1,13 @@
--- What must be known of the whole database to judge one run.
+-- What must be known of the whole database to judge one run. How far the log was dropped is noted by whatever drops it
+-- (byrote_drop_partitions); what is missing after that, nobody had a right to drop.
 with clock as materialized (
   select byrote_now() as now
-),
-days as (
-  select min(to_date(right(child.relname, 8), 'YYYYMMDD')) as oldest
-  from pg_inherits
-  join pg_class as child on child.oid = inhrelid
-  where inhparent = 'byrote_events'::regclass
-    and child.relname ~ '^byrote_events_[0-9]{8}$'
 )
 select
   (select now from clock) as now,
-  least(
-    (select oldest::timestamp at time zone 'UTC' from days),
-    (select min(at) from byrote_events_rest),
-    (select now from clock)
+  coalesce(
+    (select timestamptz 'epoch' + cursor::bigint * interval '1 microsecond' from byrote_duties where duty = 'prune'),
+    'epoch'
   ) as horizon,
   exists (
     select 1 from byrote_workers where seen_at > (select now from clock) - interval '45 seconds' and not stopping
