@@ -1,5 +1,15 @@
 # SPDX-License-Identifier: MIT
-from tests.cli.console import byrote
+import gzip
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from byrote.cli import dump as restoring
+from byrote.embedded.binaries import find_binaries
+from tests.cli.console import NOBODY, byrote
 from tests.support import Db, claim, enqueue, finish, success
 
 
@@ -31,3 +41,60 @@ def test_a_database_without_our_schema_is_no_sound_one(bare_url: str) -> None:
 
     assert told.code == 3
     assert "byrote migrate" in told.object["findings"][0]["said"]
+
+
+def dump(url: str, path: Path, *words: str) -> Path:
+    program = find_binaries(os.environ).path / "pg_dump"
+    subprocess.run([program, "--dbname", url, "--file", path, *words], check=True)
+    return path
+
+
+def test_a_dump_is_verified_on_a_server_of_its_own(url: str, db: Db, tmp_path: Path) -> None:
+    enqueue(db, 3)
+    finish(db, [success(lease) for lease in claim(db, 2)])
+    told = byrote("verify", "--dump", str(dump(url, tmp_path / "d", "--format=custom")), url=url)
+
+    assert (told.code, told.err) == (0, "")
+    assert told.out.endswith("3 runs and 7 events were read.\n")
+
+
+def test_a_plain_dump_that_was_tampered_with_fails(url: str, db: Db, tmp_path: Path) -> None:
+    """Packed, with roles that are nowhere and a table that cannot be made."""
+    [run_id] = enqueue(db)
+    finish(db, [success(lease, "1") for lease in claim(db)])
+    text = dump(url, tmp_path / "d.sql").read_bytes()
+    more = (
+        b"grant select on public.byrote_runs to nobody_here; create table public.t (x no_type);\n"
+    )
+    packed = tmp_path / "d.sql.gz"
+    packed.write_bytes(gzip.compress(text + more + b"update public.byrote_task_runs "
+                                     b"set return_json = '2';\n"))  # fmt: skip
+    told = byrote("verify", "--dump", str(packed), "--json")
+
+    assert told.code == 3
+    assert [(f["check"], f["run"]) for f in told.object["findings"]] == [("results", run_id)]
+    assert "no_type" in told.err
+    assert "nobody_here" not in told.err
+
+
+def test_what_cannot_be_a_dump_is_refused(tmp_path: Path) -> None:
+    other = tmp_path / "other.sql"
+    other.write_text("create table their_own (x integer);\n")
+    both = byrote("verify", "--dump", str(other), "--url", NOBODY)
+    nowhere = byrote("verify", "--dump", str(tmp_path / "nowhere"))
+
+    assert (both.code, nowhere.code) == (2, 2)
+    assert "not both" in both.err
+    assert "no dump at" in nowhere.err
+
+
+@pytest.mark.parametrize(("times", "said"), [(0, "no schema of Byrote's"), (2, "several times")])
+def test_a_dump_must_hold_byrote_once(
+    url: str, bare_url: str, *, monkeypatch: pytest.MonkeyPatch, times: int, said: str
+) -> None:
+    name = conninfo_to_dict(bare_url if times == 0 else url)["dbname"]
+    monkeypatch.setattr(restoring, "_names", lambda _server: [name] * max(times, 1))
+    with pytest.raises(restoring.DumpUnreadable, match=said) as told:
+        restoring._home_of_ours(url, Path("d.sql"), ["ERROR: why"])
+
+    assert ("ERROR: why" in str(told.value)) == (times == 0)

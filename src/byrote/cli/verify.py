@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""`byrote verify`: proves or refutes, on a live database, what Byrote promises."""
+"""`byrote verify`: proves or refutes, on a live database or a dump, what Byrote promises."""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import click
 import msgspec
 
 from byrote.cli.database import open_url
+from byrote.cli.dump import restored
 from byrote.cli.failure import CHECK_FAILED
 from byrote.cli.options import database_options
 from byrote.cli.show import coloured, paint, print_json, printable
+from byrote.core.errors import BadOption
 from byrote.core.finding import CHECKS, Finding
 from byrote.store.connect import Door
 from byrote.store.verify import Report, Tell
@@ -22,15 +25,23 @@ SHOWN = 50
 
 @click.command(epilog="Example: byrote verify --json")
 @database_options
-def verify(*, url: str | None, as_json: bool) -> None:
+@click.option(
+    "--dump",
+    type=click.Path(path_type=Path),
+    help="A dump to verify instead: of pg_dump in any format, or of pg_dumpall.",
+)
+def verify(*, url: str | None, as_json: bool, dump: Path | None) -> None:
     """Check every run against the event log and against the rules; exit with 3 if any breaks one.
 
     Reads one snapshot of the whole database, in bounded memory, and changes and locks nothing:
-    workers may go on meanwhile. To verify a dump, restore it somewhere and give its --url.
+    workers may go on meanwhile.
+
+    With --dump the file is restored to a server of its own below TMPDIR, which is removed again. A
+    plain dump is a script that is executed: give none that you do not trust.
 
     What is checked, and what a finding means, is told in docs/explanation/guarantees.md.
     """
-    with open_url(url) as found, _progress(silent=as_json) as tell:
+    with _database(url, dump) as found, _progress(silent=as_json) as tell:
         report = examine(Door(found), tell=tell)
     if as_json:
         print_json({"sound": report.sound, **msgspec.to_builtins(report)})
@@ -38,6 +49,26 @@ def verify(*, url: str | None, as_json: bool) -> None:
         _show(report)
     if not report.sound:
         click.get_current_context().exit(CHECK_FAILED)
+
+
+@contextmanager
+def _database(url: str | None, dump: Path | None) -> Iterator[str]:
+    if dump is None:
+        with open_url(url) as found:
+            yield found
+        return
+    if url is not None:
+        raise BadOption(
+            "Give --url or --dump, not both: a dump is restored to a server of its own."
+        )
+    with restored(dump) as copy:
+        if copy.refused:
+            click.echo(
+                "PostgreSQL refused some of the dump; what it holds may be missing:", err=True
+            )
+        for line in copy.refused:
+            click.echo(f"  {printable(line)}", err=True)
+        yield copy.url
 
 
 @contextmanager

@@ -140,8 +140,34 @@ def verify_written() -> Query[Written]:
     return Query("verify_written", {}, lambda row: Written(*row))
 
 
+class Stored(msgspec.Struct, frozen=True):
+    """A text that is kept with its hash; `agrees` is whether others have the same of it."""
+
+    kind: str
+    name: str
+    run: str | None
+    text: str | None
+    hash: bytes | None
+    agrees: bool
+
+
+def verify_stored() -> Query[Stored]:
+    """What is stored with its hash besides runs and steps, and artifacts without their content."""
+    return Query("verify_stored", {}, lambda row: Stored(*row))
+
+
+def databases() -> Query[str]:
+    """The names of this server's databases."""
+    return Query("databases", {}, lambda row: str(row[0]))
+
+
+def homes() -> Query[str]:
+    """The schemas of this database that hold a Byrote of some version."""
+    return Query("homes", {}, lambda row: str(row[0]))
+
+
 class Object(msgspec.Struct, frozen=True):
-    """An index or a partition of ours."""
+    """An index, a constraint or a partition of ours."""
 
     kind: str
     name: str
@@ -149,7 +175,7 @@ class Object(msgspec.Struct, frozen=True):
 
 
 def verify_catalog() -> Query[Object]:
-    """Our indexes, whether each is valid, and our partitions."""
+    """Our indexes and constraints, whether each is valid, and our partitions."""
     return Query("verify_catalog", {}, lambda row: Object(*row))
 
 

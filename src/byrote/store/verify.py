@@ -17,7 +17,7 @@ import msgspec
 import psycopg
 
 from byrote.core.errors import SchemaMismatch
-from byrote.core.examine import Examiner
+from byrote.core.examine import Examiner, matches
 from byrote.core.finding import CHECKS, Finding, Kept, Scene
 from byrote.core.told import Told
 from byrote.store import migrate, proof
@@ -87,6 +87,7 @@ def verify_on(
     [asked] = fetch(connection, proof.verify_scene())
     notes.add(_catalog(fetch(connection, proof.verify_catalog()), asked.scene))
     notes.add(_chain(connection, asked.scene))
+    notes.add(_stored(connection))
     _judge_all(connection, asked, notes, tell)
     return notes.report
 
@@ -139,14 +140,31 @@ def _stream[Row](connection: psycopg.Connection[Any], query: Query[Row]) -> Iter
             yield query.read(row)
 
 
+_DISAGREES = {
+    "signal": "the step that heard it holds something else",
+    "memo": "the run it came from holds something else",
+    "artifact": "its content is gone or is another",
+}
+
+
+def _stored(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
+    for stored in _stream(connection, proof.verify_stored()):
+        what = f"{stored.kind} {stored.name}"
+        if not matches(stored.text, stored.hash):
+            yield Finding("results", f"{what} does not match its hash", stored.run)
+        elif not stored.agrees:
+            yield Finding("results", f"{what}: {_DISAGREES[stored.kind]}", stored.run)
+
+
 def _catalog(objects: Iterable[proof.Object], scene: Scene) -> Iterator[Finding]:
-    there = {item.name for item in objects if item.kind == "index"}
     for item in objects:
         if not item.good:
-            said = f"index {item.name} is invalid: drop it and create it again"
+            said = f"{item.kind} {item.name} is invalid: drop it and create it again"
             yield Finding("catalog", said)
-    for name in sorted(expected_indexes() - there):
-        yield Finding("catalog", f"index {name} is missing")
+    for kind, expected in (("index", expected_indexes()), ("constraint", expected_constraints())):
+        there = {item.name for item in objects if item.kind == kind}
+        for name in sorted(expected - there):
+            yield Finding("catalog", f"{kind} {name} is missing")
     tomorrow = scene.now + timedelta(days=1)
     partitions = {item.name.rpartition(" ")[2] for item in objects if item.kind == "partition"}
     for parent in DAILY if scene.alive else ():
@@ -156,15 +174,33 @@ def _catalog(objects: Iterable[proof.Object], scene: Scene) -> Iterator[Finding]
 
 
 def expected_indexes() -> set[str]:
-    """The indexes that the migrations create by name and do not drop again."""
+    """The indexes that the migrations create and do not drop again, primary keys among them."""
     names: set[str] = set()
-    for migration in migrate.migrations():
-        text = re.sub(r"--[^\n]*", "", migration.text.decode())
-        for made, dropped in re.findall(
-            r"create (?:unique )?index (\w+)|drop index (\w+)", text, re.IGNORECASE
-        ):
-            names = names | {made} if made else names - {dropped}
-    return names
+    pattern = r"create (?:unique )?index (\w+)|drop index (\w+)"
+    for made, dropped in re.findall(pattern, _migrated(), re.IGNORECASE):
+        names = names | {made} if made else names - {dropped}
+    return names | {f"{table}_pkey" for table, body in _tables() if "primary key" in body}
+
+
+def expected_constraints() -> set[str]:
+    """The checks that the migrations make by name, each with its table."""
+    by_table: dict[str, list[str]] = {}
+    for table, body in _tables():
+        copied = [name for other in re.findall(r"like (\w+) ", body) for name in by_table[other]]
+        by_table[table] = re.findall(r"constraint (byrote_\w+)", body) + copied
+    added = re.findall(r"alter table (\w+)[^;]*?add constraint (byrote_\w+)", _migrated())
+    dropped = re.findall(r"alter table (\w+)[^;]*?drop constraint (byrote_\w+)", _migrated())
+    made = [(table, name) for table, names in by_table.items() for name in names] + added
+    return {f"{table}.{name}" for table, name in set(made) - set(dropped)}
+
+
+def _tables() -> list[tuple[str, str]]:
+    return re.findall(r"create table (\w+) \((.*?)\n\)", _migrated(), re.DOTALL)
+
+
+def _migrated() -> str:
+    texts = (migration.text.decode() for migration in migrate.migrations())
+    return re.sub(r"--[^\n]*", "", "\n".join(texts))
 
 
 def _chain(connection: psycopg.Connection[Any], scene: Scene) -> Iterator[Finding]:

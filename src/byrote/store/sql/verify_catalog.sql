@@ -1,9 +1,17 @@
--- Our indexes and whether each is valid, and our daily partitions.
+-- Our indexes and constraints, whether each is valid, and our daily partitions.
 select 'index' as kind, index.relname as name, pg_index.indisvalid and pg_index.indisready as good
 from pg_index
 join pg_class as index on index.oid = pg_index.indexrelid
 join pg_class as owner on owner.oid = pg_index.indrelid
 where owner.relname like 'byrote\_%%'
+  and pg_table_is_visible(owner.oid)
+union all
+select 'constraint', owner.relname || '.' || pg_constraint.conname, pg_constraint.convalidated
+from pg_constraint
+join pg_class as owner on owner.oid = pg_constraint.conrelid
+where owner.relname like 'byrote\_%%'
+  and pg_constraint.contype = 'c'
+  and pg_constraint.coninhcount = 0
   and pg_table_is_visible(owner.oid)
 union all
 select 'partition', parent.relname || ' ' || child.relname, true

@@ -1,0 +1,7 @@
+-- Schemas of this database in which ours is, whatever the search path says.
+select space.nspname
+from pg_class as ledger
+join pg_namespace as space on space.oid = ledger.relnamespace
+where ledger.relname = 'byrote_schema'
+  and ledger.relkind = 'r'
+order by space.nspname;
