@@ -1,13 +1,18 @@
 -- Every move of one run that the log still has, in order, up to a moment.
--- No index leads from a run to its events; its own first moment, less a day for a clock set back, bounds the search.
+-- No index leads from a run to its events: the days, and within them the pages, of its own first and last moment are
+-- read, with an hour on either side for a clock that was set.
 select
   event.seq, event.at, event.kind, event.schema, told.attempt, told.move, event.worker, event.lease_token::text,
   event.leased_until, (event.data -> (told.result_id::text))::text as data
 from byrote_events as event
 cross join lateral unnest(event.runs, event.attempts, event.moves) as told (result_id, attempt, move)
 where event.at >= coalesce(
-    (select run.enqueued_at - interval '1 day' from byrote_runs as run where run.result_id = %(id)s::uuid limit 1),
+    (select run.enqueued_at - interval '1 hour' from byrote_runs as run where run.result_id = %(id)s::uuid limit 1),
     '-infinity'
+  )
+  and event.at <= coalesce(
+    (select run.finished_at + interval '1 hour' from byrote_runs as run where run.result_id = %(id)s::uuid limit 1),
+    'infinity'
   )
   and event.at <= coalesce(%(at)s::timestamptz, 'infinity')
   and event.runs @> array[%(id)s::uuid]
