@@ -1,7 +1,7 @@
 # One line each over `uv run`; pre-commit and CI call the same.
 MATRIX = uv run --isolated --no-dev --group test --extra embedded
 
-.PHONY: check test test-core test-312 test-browser test-django sim model bench bench-django bench-peers fuzz docs lock
+.PHONY: check test test-core test-312 test-browser test-django sim model bench bench-django bench-peers fuzz docs lock release-proof
 
 check:
 	uv run ruff format --check . && uv run ruff check . && uv run mypy && uv run lint-imports --no-cache
@@ -22,6 +22,15 @@ sim:
 	uv run python -m tests.sim $(SEEDS) $(SEED)
 model:
 	BYROTE_MODEL_EXAMPLES=4000 uv run pytest tests/sim/test_model.py -n 0
+# About three and a half hours on a machine that does nothing else; each part may be done alone.
+RELEASE = bench/results/release
+release-proof:
+	mkdir -p $(RELEASE)
+	-uv run byrote torture --minutes 60 --runs 200000 --faults 400 --seed 1 --json > $(RELEASE)/torture.json
+	-uv run byrote torture --calm --minutes 20 --runs 500000 --seed 2 --json > $(RELEASE)/calm.json
+	-BYROTE_MODEL_EXAMPLES=4000 uv run pytest tests/sim/test_model.py -n 0 --junitxml=$(RELEASE)/model.xml
+	-uv run python -m tests.sim $(SEEDS) > $(RELEASE)/sim.txt
+	uv run python -m bench.release $(RELEASE) > docs/reference/proof.md
 bench:
 	uv run byrote bench
 bench-django:

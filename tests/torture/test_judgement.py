@@ -109,6 +109,18 @@ def test_an_attempt_that_was_executed_twice_is_noticed(peace: Peace) -> None:
     assert peace.kinds == ["twice"]
 
 
+def test_an_asynchronous_failover_excuses_only_what_it_may_have_undone(peace: Peace) -> None:
+    """Twice in its shadow is what it did; twice at another time is ours."""
+    note(peace.folder, "hand", "start", run=peace.ids[0], attempt=1)
+    [*_, line] = read(peace.folder, "hand")
+    for seconds, kinds in ((1.0, []), (600.0, ["twice"])):
+        shown = {"t": line["t"] + seconds}
+        note(peace.folder, f"nemesis-{seconds}", "fault", kind="failover_async", shown=shown)
+        assert peace.kinds == kinds
+        for path in peace.folder.glob("nemesis*"):
+            path.write_text("")
+
+
 def test_a_report_that_was_accepted_and_is_gone_is_noticed(peace: Peace) -> None:
     text = "update byrote_task_runs set status = 'CANCELLED' where result_id = %s"
     peace.db.execute(text, (peace.ids[0],))

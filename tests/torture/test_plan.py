@@ -25,6 +25,18 @@ def test_every_kind_comes_up_before_any_comes_up_twice() -> None:
     assert planned[-1].at_s < 3_600
 
 
+def test_the_release_form_can_be_done_in_its_hour() -> None:
+    planned = schedule(1, seconds=3_600, faults=400, kinds=list(KINDS))
+    certain = [fault for fault in planned if not fault.spare]
+    by_kind = Counter(fault.kind for fault in certain)
+
+    assert len(certain) == 400
+    assert by_kind["failover_sync"] >= 50
+    assert min(by_kind[kind] for kind in KINDS) >= 9
+    assert sum(fault.takes_s for fault in certain) < 0.75 * 3_600
+    assert len(planned) - len(certain) >= 20
+
+
 def test_every_kind_can_be_done_and_everything_that_can_be_done_is_a_kind() -> None:
     faults = {
         name

@@ -9,6 +9,7 @@ import pytest
 from byrote.torture.plan import SHORT
 from byrote.torture.run import Wish, torture
 from tests.cli.console import Process
+from tests.support import Db
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(400)
@@ -28,6 +29,30 @@ def test_a_minute_of_torture_breaks_no_promise() -> None:
     assert sum(figure.times > 0 for figure in ended.recovery) >= 2, ended.recovery
 
 
+GIVEN = (
+    "kill_worker", "kill_hand", "kill_producer", "terminate_backends", "row_locks", "held_snapshot",
+    "cut", "lost_answers",
+)  # fmt: skip
+
+
+def test_a_server_of_yours_is_tortured_in_a_database_of_its_own(server_url: str, db: Db) -> None:
+    said: list[str] = []
+    before = databases(db)
+    wish = Wish(seconds=16, runs=150, faults=8, seed=4, kinds=GIVEN, url=server_url, workers=2)
+    ended = torture(wish, say=said.append)
+
+    assert ended.violations == 0, (ended.judged.violations, ended.verified.findings)
+    assert sum(fault.happened for fault in ended.faults) >= 8, said
+    assert ended.judged.runs >= 150
+    assert databases(db) == before
+
+
+def databases(db: Db) -> list[str]:
+    """Those that a torture may have made; other processes of the suite make others."""
+    text = "select datname from pg_database where datname like 'byrote_bench_' || %s || '%%'"
+    return [name for (name,) in db.execute(text, (os.getpid(),))]
+
+
 def test_without_faults_no_run_of_ten_thousand_is_executed_twice() -> None:
     wish = Wish(
         seconds=15, runs=10_000, faults=0, seed=2, kinds=(), durable=False, workers=2, calm=True
@@ -42,7 +67,7 @@ def test_without_faults_no_run_of_ten_thousand_is_executed_twice() -> None:
 def test_without_the_fence_the_same_command_fails_loudly(tmp_path: Path) -> None:
     """The switch is a folder on PYTHONPATH; it is not part of the package."""
     path = os.pathsep.join([str(ROOT / "tests" / "mutants" / "switch"), str(ROOT)])
-    words = ("torture", "--minutes", "0.2", "--runs", "60", "--faults", "0", "--json")
+    words = ("torture", "--minutes", "0.1", "--runs", "60", "--faults", "0", "--json")
     with Process(*words, folder=tmp_path, PYTHONPATH=path) as unfenced:
         ended = unfenced.ended(300.0)
 

@@ -102,7 +102,7 @@ def scratch(server: Target) -> Iterator[str]:
         _administer(server, sql.SQL("create database {}").format(name))
     except psycopg.errors.InsufficientPrivilege as error:
         raise StageFailed(
-            "The bench works in a database of its own and this user may not create one. "
+            "Benchmarks and tortures work in a new database, and this user may not create one. "
             "Grant it with `alter role ... createdb`, or leave out --url."
         ) from error
     try:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,7 @@ from byrote.cli.options import json_option
 from byrote.cli.show import print_json, print_table
 
 if TYPE_CHECKING:
+    from byrote.torture.plan import Planned
     from byrote.torture.run import Ended, Wish
 
 RUNS_PER_S = 55
@@ -25,7 +27,7 @@ RUNS_PER_S = 55
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--kinds", metavar="A,B", help="Only these kinds of faults; all if absent.")
 @click.option(
-    "--url", help="A PostgreSQL of yours, by its socket; kinds that harm it are left out."
+    "--url", help="A PostgreSQL of yours: in a database of its own, without kinds that harm others."
 )
 @click.option("--calm", is_flag=True, help="No faults at all: then nothing may run twice.")
 @click.option("--plan", "only_plan", is_flag=True, help="Print the schedule and do nothing.")
@@ -45,12 +47,14 @@ def torture(*, as_json: bool, only_plan: bool, **wanted: Any) -> None:
     wish = _wish(**wanted)
     plan = run.plan_of(wish)
     if only_plan:
-        _show_plan(plan, as_json=as_json)
+        _show_plan(plan, wish, as_json=as_json)
         return
     if not as_json:
-        click.echo(f"seed {wish.seed}: {len(plan)} faults in {wish.seconds:g} s", err=True)
+        certain = sum(not planned.spare for planned in plan)
+        click.echo(f"seed {wish.seed}: {certain} faults in {wish.seconds:g} s", err=True)
         for planned in plan:
-            click.echo(f"  {planned.at_s:7.1f} s  {planned.kind}", err=True)
+            spare = " (spare)" if planned.spare else ""
+            click.echo(f"  {planned.at_s:7.1f} s  {planned.kind}{spare}", err=True)
     ended = run.torture(wish, say=lambda line: click.echo(line, err=True))
     if as_json:
         print_json(_fields(ended))
@@ -91,13 +95,23 @@ def _wish(
     )
 
 
-def _show_plan(plan: Any, *, as_json: bool) -> None:
+def _show_plan(plan: list[Planned], wish: Wish, *, as_json: bool) -> None:
+    certain = [planned for planned in plan if not planned.spare]
     if as_json:
-        for planned in plan:
+        for planned in certain:
             print_json({"at_s": planned.at_s, "kind": planned.kind, "number": planned.number})
-    else:
-        rows = ((f"{planned.at_s:.1f} s", planned.kind) for planned in plan)
-        print_table(("at", "fault"), rows, empty="No faults.")
+        return
+    rows = ((f"{planned.at_s:.1f} s", planned.kind) for planned in certain)
+    print_table(("at", "fault"), rows, empty="No faults.")
+    takes_s = sum(planned.takes_s for planned in certain)
+    kinds = Counter(planned.kind for planned in certain)
+    click.echo(
+        f"\nseed {wish.seed}: {len(certain)} faults of {len(kinds)} kinds, "
+        f"{kinds['failover_sync']} synchronous failovers among them. They take about "
+        f"{takes_s:,.0f} of {wish.seconds:,.0f} s; {wish.runs:,} runs meanwhile are "
+        f"{wish.runs / wish.seconds:.0f} a second. What does not happen is made up for "
+        f"at the end, by {len(plan) - len(certain)} spares."
+    )
 
 
 def _fields(ended: Ended) -> dict[str, Any]:

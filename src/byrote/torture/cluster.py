@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import psycopg
+from psycopg import sql
 
 from byrote.assembly.clock import monotonic
 from byrote.bench.stage import StageFailed
+from byrote.embedded.binaries import find_binaries
 from byrote.embedded.cluster import ensure_cluster
 from byrote.embedded.home import home_at, make_socket_dir
 from byrote.embedded.postmaster import Postmaster, find_running, reap, start
@@ -32,7 +34,10 @@ SETTINGS: Mapping[str, str] = {
     "wal_receiver_timeout": "5s",
 }
 CARELESS: Mapping[str, str] = {"fsync": "off", "full_page_writes": "off"}
+CHANGED = ("synchronous_standby_names", "default_transaction_read_only")
+"""Settings that faults change while the server runs."""
 STOP_S = 60.0
+BACKUP_S = 120.0
 _pause = threading.Event().wait
 
 
@@ -90,7 +95,7 @@ class Node:
         words = ["-h", str(self._socket_dir), "-p", SETTINGS["port"], "-U", "byrote", "-R"]
         words += ["-D", str(other.home.data), "-X", "stream", "--checkpoint=fast", "--no-sync"]
         child = other.runner.spawn("pg_basebackup", words, stdin=subprocess.DEVNULL)
-        if child.wait(120):
+        if _code(child):
             raise StageFailed(f"pg_basebackup failed: {log_tail(other.home.log, 0)}")
 
     def execute(self, *statements: str) -> None:
@@ -98,12 +103,6 @@ class Node:
         with psycopg.connect(self.url, autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement)
-
-    def dump(self, path: Path) -> None:
-        """Write the whole database down as SQL."""
-        program = str(self.runner.binaries.path / "pg_dump")
-        words = [program, "--dbname", self.url, "--file", str(path)]
-        subprocess.run(words, check=False, capture_output=True)  # noqa: S603 -- our own words.
 
     def promote(self) -> None:
         """Let a replica become the primary, and wait until it takes writes."""
@@ -128,6 +127,21 @@ class Node:
                 return connection.execute("select pg_is_in_recovery()").fetchone() == (False,)
         except (psycopg.Error, StageFailed):
             return False
+
+    def reset(self) -> None:
+        """Take back settings that a fault could not take back itself."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            changed = "select name from pg_settings where name = any (%s) and setting <> boot_val"
+            found = connection.execute(changed, (list(CHANGED),)).fetchall()
+            if not found:
+                return
+            # Without a replica a commit would wait for ever, and on read-only it would be refused.
+            connection.execute("set synchronous_commit = local")
+            connection.execute("set default_transaction_read_only = off")
+            for (name,) in found:
+                reset = sql.SQL("alter system reset {}").format(sql.Identifier(name))
+                connection.execute(reset)
+            connection.execute("select pg_reload_conf()")
 
     def remove(self) -> None:
         """Stop it at once and forget its data."""
@@ -176,16 +190,37 @@ class Cluster:
         old.remove()
 
     def mend(self) -> None:
-        """See that the primary runs, whatever a fault that failed half-way left behind."""
+        """See that the primary runs and takes writes, whatever a fault left behind half-way."""
         if find_running(self.primary.home) is None:
             self.primary.start()
         for node in self._nodes:
             if node is not self.primary and node.home.path.exists():
                 node.remove()
-        if not self.primary.takes_writes:
-            raise StageFailed("The torture's own server does not come back.")
+        deadline = monotonic() + STOP_S
+        while not self.primary.takes_writes:
+            # Every connection may still be taken, or a recovery be going on.
+            if monotonic() > deadline:
+                raise StageFailed("The torture's own server does not come back.")
+            _pause(0.2)
+        self.primary.reset()
 
     def close(self) -> None:
         """Stop everything and leave nothing behind."""
         for node in self._nodes:
             node.remove()
+
+
+def dump(url: str, path: Path) -> None:
+    """Write a whole database down as SQL, for `byrote verify --dump` or anybody else."""
+    program = str(find_binaries(os.environ).path / "pg_dump")
+    words = [program, "--dbname", url, "--file", str(path)]
+    subprocess.run(words, check=False, capture_output=True)  # noqa: S603 -- our own words.
+
+
+def _code(child: subprocess.Popen[bytes]) -> int:
+    try:
+        return child.wait(BACKUP_S)
+    except subprocess.TimeoutExpired as error:
+        child.kill()
+        child.wait()
+        raise StageFailed(f"pg_basebackup was not done after {BACKUP_S:g} s.") from error

@@ -28,6 +28,7 @@ from byrote_events
 where kind in ('Succeeded', 'Retried', 'Failed')
   and worker <> 'zombie'
   and at > %(at)s::timestamptz
+  and at < %(at)s::timestamptz + interval '5 minutes'
 """
 
 

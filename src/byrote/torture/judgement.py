@@ -19,6 +19,8 @@ from byrote.torture.diary import lines, read
 VIOLATIONS_SHOWN = 50
 TAIL_S = 5.0
 """How long before an asynchronous failover what was acknowledged may be lost."""
+SHADOW_S = 20.0
+"""How long before it a run may have begun that it undid: longer than any attempt lasts."""
 ENDED = frozenset({"SUCCESSFUL", "FAILED", "CANCELLED"})
 
 
@@ -38,6 +40,8 @@ class Seen(msgspec.Struct):
     refused: set[str] = set()
     unknown: set[str] = set()
     starts: Counter[tuple[str, int]] = msgspec.field(default_factory=Counter)
+    started: dict[str, list[float]] = {}
+    """When attempts of each began."""
     reported: dict[str, int] = {}
     """Runs that a worker was told had succeeded, and with which attempt."""
     keyed_twice: list[str] = []
@@ -75,6 +79,7 @@ def _take(seen: Seen, line: Mapping[str, Any]) -> None:
             seen.keyed_twice += line["twice"]
         case "start":
             seen.starts[line["run"], line["attempt"]] += 1
+            seen.started.setdefault(line["run"], []).append(line["t"])
         case "fault" if line.get("kind") == "failover_async" and line.get("shown"):
             seen.lost_at.append(line["shown"]["t"])
 
@@ -120,6 +125,11 @@ def _in_tail(seen: Seen, t: float) -> bool:
     return any(-TAIL_S < t - at < TAIL_S for at in seen.lost_at)
 
 
+def _undone(seen: Seen, run_id: str) -> bool:
+    times = seen.started.get(run_id, ())
+    return any(-SHADOW_S < t - at < TAIL_S for t in times for at in seen.lost_at)
+
+
 def _compare(rows: Mapping[str, tuple[Any, ...]], seen: Seen) -> Iterator[Violation]:
     for run_id, t in seen.ok.items():
         if run_id not in rows and not _in_tail(seen, t):
@@ -136,17 +146,18 @@ def _compare(rows: Mapping[str, tuple[Any, ...]], seen: Seen) -> Iterator[Violat
             yield Violation("stranger", run_id, f"attempt {attempts} holds a result of {who}")
         elif status == "SUCCESSFUL" and not seen.starts[run_id, attempts]:
             yield Violation("invented", run_id, f"nobody ever executed attempt {attempts}")
-    if not seen.lost_at:
-        yield from _strict(rows, seen)
+    yield from _strict(rows, seen)
 
 
 def _strict(rows: Mapping[str, tuple[Any, ...]], seen: Seen) -> Iterator[Violation]:
-    """What holds unless an asynchronous failover has undone what was committed."""
+    """What holds but for runs that an asynchronous failover may have undone."""
     for (run_id, attempt), count in seen.starts.items():
-        if count > 1:
+        if count > 1 and not _undone(seen, run_id):
             yield Violation("twice", run_id, f"attempt {attempt} was executed {count} times")
     for run_id, attempt in seen.reported.items():
         kept = rows.get(run_id)
+        if _undone(seen, run_id):
+            continue
         if kept is None or kept[0] != "SUCCESSFUL" or kept[1] != attempt:
             is_now = "gone" if kept is None else f"{kept[0]} with attempt {kept[1]}"
             said = f"its success with attempt {attempt} was accepted; it is {is_now}"

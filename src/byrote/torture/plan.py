@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Which fault strikes when: one seed, one schedule, printed before anything happens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from itertools import islice
 
 import msgspec
 
@@ -63,6 +64,20 @@ OWN_SERVER = frozenset(
 """Kinds that are only done to a server of the torture's own."""
 
 
+MORE = {"failover_sync": 5}
+"""How many more of a kind come up each time all kinds have: fifty failovers in four hundred."""
+
+TAKES_S = {
+    "freeze_worker": 5.0, "freeze_tree": 5.0, "term_worker": 4.0, "term_storm": 9.0,
+    "rolling": 9.0, "kill_service": 10.0, "clock_skew": 5.0, "gil": 4.5, "disk_full": 6.0,
+    "failover_sync": 9.0, "failover_async": 7.0, "delay": 4.5, "blackhole": 3.5,
+}  # fmt: skip
+"""About how long a kind takes on two busy cores; those that are not here take less than three."""
+OTHERS_TAKE_S = 3.0
+LAST_AT = 0.95
+"""The part of the time in which the schedule lies; after it, what did not happen is made up for."""
+
+
 class Planned(msgspec.Struct, frozen=True):
     """A fault and when it is to strike; `dice` makes every choice within it."""
 
@@ -70,11 +85,18 @@ class Planned(msgspec.Struct, frozen=True):
     kind: str
     number: int
     seed: int
+    spare: bool = False
+    """Only strikes in place of one that did not happen."""
 
     @property
     def dice(self) -> Random:
         """Chance that belongs to this fault alone: the same seed, the same choices."""
         return dice(self.seed, f"fault {self.number}")
+
+    @property
+    def takes_s(self) -> float:
+        """About how long it will take."""
+        return TAKES_S.get(self.kind, OTHERS_TAKE_S)
 
 
 def dice(seed: int, purpose: str) -> Random:
@@ -83,14 +105,21 @@ def dice(seed: int, purpose: str) -> Random:
 
 
 def schedule(seed: int, *, seconds: float, faults: int, kinds: Sequence[str]) -> list[Planned]:
-    """The whole schedule: every kind comes up before any comes up twice."""
+    """The whole schedule, spares at its end: every kind comes up before any comes up twice."""
     chance = dice(seed, "schedule")
-    bag: list[str] = []
+    coming = _endless(kinds, chance)
+    end = seconds * LAST_AT
+    room = max(end - WARM_UP_S, 0.0) / max(faults, 1)
+    spares = faults // 10 + 1 if faults else 0
     planned = []
-    room = max(seconds - WARM_UP_S, 0.0) / max(faults, 1)
-    for number in range(faults):
-        if not bag:
-            bag = chance.sample(list(kinds), len(kinds))
-        at = WARM_UP_S + room * (number + 0.5 * chance.random())
-        planned.append(Planned(round(at, 2), bag.pop(), number, seed))
+    for number, kind in enumerate(islice(coming, faults + spares)):
+        at = min(WARM_UP_S + room * (number + 0.5 * chance.random()), end)
+        planned.append(Planned(round(at, 2), kind, number, seed, spare=number >= faults))
     return planned
+
+
+def _endless(kinds: Sequence[str], chance: Random) -> Iterator[str]:
+    yield from chance.sample(list(kinds), len(kinds))
+    bag = [kind for kind in kinds for _ in range(1 + MORE.get(kind, 0))]
+    while bag:
+        yield from chance.sample(bag, len(bag))

@@ -134,14 +134,17 @@ def rolling(stage: Stage, dice: Random) -> Shown:
 
 def kill_producer(stage: Stage, dice: Random) -> Shown:
     """Kill a producer; what it sent and was not told of is unknown to it for ever."""
-    alive = [producer for producer in stage.producers if producer.alive]
+    alive = [producer for producer in stage.producers if producer.alive and stage.left_of(producer)]
     if not alive:
         return None
     victim = dice.choice(alive)
     victim.signal(signal.SIGKILL)
     code = victim.wait(5.0)
-    stage.start_producer(dice.randrange(3), per_s=5.0, runs=20)
-    return {"code": code, "producer": victim.name}
+    # Another sends what this one could not, so that the runs asked for come about.
+    left = stage.left_of(victim) or 0
+    if left > 0:
+        stage.start_producer(dice.randrange(3), runs=left)
+    return {"code": code, "producer": victim.name, "left": left}
 
 
 def clock_skew(stage: Stage, dice: Random) -> Shown:

@@ -27,10 +27,13 @@ class Mood:
         """Bytes of an answer after which its connection is to break."""
 
 
-class Proxy(Relay):
-    """A relay of changing moods; `target` says where the primary's socket is."""
+type Target = str | tuple[str, int]
 
-    def __init__(self, target: Callable[[], str]) -> None:
+
+class Proxy(Relay):
+    """A relay of changing moods; `target` says where the primary is: a socket, or host and port."""
+
+    def __init__(self, target: Callable[[], Target]) -> None:
         self.mood = Mood()
         self.struck = 0
         """How often something was done to somebody since this was last reset."""
@@ -39,7 +42,9 @@ class Proxy(Relay):
 
     def url(self, direct: str) -> str:
         """The same database, through this proxy."""
-        return self.through(conninfo_to_dict(direct))
+        given = conninfo_to_dict(direct)
+        given.pop("hostaddr", None)
+        return self.through(given)
 
     def cut(self) -> int:
         """Reset every connection now."""
@@ -56,7 +61,10 @@ class Proxy(Relay):
         return self.mood.refuse
 
     async def _far(self) -> Ends:
-        return await asyncio.open_unix_connection(self._target())
+        where = self._target()
+        if isinstance(where, str):
+            return await asyncio.open_unix_connection(where)
+        return await asyncio.open_connection(*where)
 
     def _wire(self, near: asyncio.StreamWriter, far: asyncio.StreamWriter) -> Wire:
         return _Wire(self, near, far)

@@ -13,12 +13,14 @@ import msgspec
 import psycopg
 
 from byrote.assembly.clock import monotonic
+from byrote.bench.database import scratch, target
 from byrote.bench.stage import StageFailed, own_folder
 from byrote.core.errors import ByroteError
 from byrote.executors.chance import Random
 from byrote.store.connect import Door
 from byrote.store.verify import Report, verify
 from byrote.torture import networks, processes, servers, services
+from byrote.torture.cluster import dump
 from byrote.torture.figures import Recovery, recoveries
 from byrote.torture.judgement import Judged, gather, judge
 from byrote.torture.plan import OWN_SERVER, Planned, dice, schedule
@@ -123,15 +125,26 @@ def torture(wish: Wish, *, say: Say) -> Ended:
 @contextlib.contextmanager
 def _stage(wish: Wish, folder: Path) -> Iterator[Stage]:
     os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
-    stage = Stage(folder, seed=wish.seed, url=wish.url, durable=wish.durable)
-    try:
-        stage.tend(wish.workers)
-        per_s = wish.runs / PRODUCERS / max(wish.seconds * 0.9, 1.0)
-        for number in range(PRODUCERS):
-            stage.start_producer(number, per_s=per_s, runs=wish.runs // PRODUCERS)
-        yield stage
-    finally:
-        stage.close()
+    with _database(wish.url, folder) as url:
+        stage = Stage(folder, seed=wish.seed, url=url, durable=wish.durable)
+        try:
+            stage.tend(wish.workers)
+            stage.producing_until = monotonic() + 0.9 * wish.seconds
+            for number in range(PRODUCERS):
+                stage.start_producer(number, runs=wish.runs // PRODUCERS)
+            yield stage
+        finally:
+            stage.close()
+
+
+@contextlib.contextmanager
+def _database(url: str | None, folder: Path) -> Iterator[str | None]:
+    """On a given server a new database, dropped afterwards: what else is there is left alone."""
+    if url is None:
+        yield None
+        return
+    with target(url, folder) as server, scratch(server) as own:
+        yield own
 
 
 def _strike_all(
@@ -140,12 +153,13 @@ def _strike_all(
     zombies = Zombies(stage, dice(wish.seed, "zombies"))
     if not wish.calm:
         zombies.start()
-    faults = []
+    faults: list[dict[str, Any]] = []
     for planned in plan_of(wish):
         while monotonic() - began < planned.at_s:
             stage.tend(wish.workers)
             _pause(min(0.5, max(planned.at_s - (monotonic() - began), 0.01)))
-        if monotonic() - began > wish.seconds:
+        enough = sum(bool(fault["shown"]) for fault in faults) >= wish.faults
+        if monotonic() - began > wish.seconds or (planned.spare and enough):
             break
         faults.append(_strike(stage, planned, say))
         _heal(stage)
@@ -206,12 +220,13 @@ def _judge(
     _stop_workers(stage)
     seen = gather(stage.history, sorted(stage.folder.glob("worker-*.log")))
     verified = verify(Door(stage.url))
-    if wish.keep and stage.cluster is not None:
-        stage.cluster.primary.dump(stage.folder / "final.sql")
+    if wish.keep:
+        dump(stage.url, stage.folder / "final.sql")
     with stage.connect() as connection:
         judged = judge(connection, seen)
         recovery = recoveries(connection, faults)
-    planned = Counter(fault["kind"] for fault in faults)
+    planned = Counter(one.kind for one in plan_of(wish) if not one.spare)
+    planned += Counter(fault["kind"] for fault in faults[wish.faults :])
     happened = Counter(fault["kind"] for fault in faults if fault["shown"])
     return Ended(
         seed=wish.seed,

@@ -19,6 +19,7 @@ from byrote.torture.cluster import Cluster
 from byrote.torture.processes import Shown
 from byrote.torture.stage import LEASE_S, Stage
 
+TRIES_MAX = 30
 _pause = threading.Event().wait
 
 
@@ -190,23 +191,41 @@ def _fill(connection: psycopg.Connection[Any], place: Path, *, seconds: float) -
     make = sql.SQL("create tablespace torture location {}").format(sql.Literal(str(place)))
     empty = sql.SQL("truncate {}").format(name)
     connection.execute("set lock_timeout = '10s'")
-    for statement in (make, empty, move.format(name, sql.Identifier("torture"))):
-        connection.execute(statement)
+    connection.execute(make)
+    try:
+        connection.execute(empty)
+        connection.execute(move.format(name, sql.Identifier("torture")))
+        full = _fill_up(connection)
+        _pause(seconds)
+        return {"full": True} if full else None
+    finally:
+        connection.execute("drop table if exists torture_filler")
+        _insist(connection, move.format(name, sql.Identifier("pg_default")))
+        # Only a checkpoint lets go of the last files in it.
+        connection.execute("checkpoint")
+        connection.execute("drop tablespace torture")
+
+
+def _fill_up(connection: psycopg.Connection[Any]) -> bool:
     connection.execute("create table torture_filler (x text storage plain) tablespace torture")
-    full = False
     try:
         for _ in range(10_000):
             connection.execute("insert into torture_filler values (repeat('x', 7000))")
     except psycopg.errors.DiskFull:
-        full = True
-    _pause(seconds)
-    connection.execute("drop table torture_filler")
-    home = move.format(name, sql.Identifier("pg_default"))
-    connection.execute(home)
-    # Only a checkpoint lets go of the last files in it.
-    connection.execute("checkpoint")
-    connection.execute("drop tablespace torture")
-    return {"full": True} if full else None
+        return True
+    return False
+
+
+def _insist(connection: psycopg.Connection[Any], statement: sql.Composed) -> None:
+    """Go on until it is done: the small disk is about to vanish, with all that lies on it."""
+    for left in reversed(range(TRIES_MAX)):
+        try:
+            connection.execute(statement)
+        except psycopg.errors.LockNotAvailable:
+            if not left:
+                raise
+        else:
+            return
 
 
 def _fail_over(stage: Stage, *, synchronous: bool) -> Shown:

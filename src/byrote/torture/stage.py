@@ -25,7 +25,7 @@ from byrote.store.connect import Door
 from byrote.store.migrate import migrate
 from byrote.store.sync import fetch
 from byrote.torture.cluster import Cluster
-from byrote.torture.diary import lines, note
+from byrote.torture.diary import lines, note, read
 from byrote.torture.producer import Order
 from byrote.torture.proxy import Proxy
 
@@ -83,6 +83,9 @@ class Stage:
         self.seed = seed
         self.cluster = None if url else Cluster(folder, durable=durable)
         self._given = url
+        self.producing_until = monotonic()
+        """When producers are to have sent what they were asked for."""
+        self._orders: dict[str, Order] = {}
         migrate(Door(self.url), chance=chance)
         self.workers: list[Process] = []
         self.producers: list[Process] = []
@@ -90,6 +93,8 @@ class Stage:
         self._started = 0
         where = self._where_given() if url else None
         self.proxies = [Proxy(lambda: where or self._socket()) for _ in range(3)]
+        if url:
+            self._check_reach()
 
     @property
     def url(self) -> str:
@@ -103,10 +108,22 @@ class Stage:
             raise RuntimeError("a given server has no socket of ours")
         return self.cluster.primary.socket
 
-    def _where_given(self) -> str:
-        given = psycopg.conninfo.conninfo_to_dict(str(self._given))
-        host, port = str(given.get("host") or "/var/run/postgresql"), given.get("port") or 5432
-        return f"{host}/.s.PGSQL.{port}"
+    def _where_given(self) -> str | tuple[str, int]:
+        with psycopg.connect(str(self._given)) as connection:
+            host, port = connection.info.host, connection.info.port
+        return f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port)
+
+    def _check_reach(self) -> None:
+        """See that a given server can be reached the way everybody will: through a proxy."""
+        try:
+            psycopg.connect(self.proxies[0].url(self.url)).close()
+        except psycopg.OperationalError as error:
+            for proxy in self.proxies:
+                proxy.close()
+            raise StageFailed(
+                "Workers cannot reach the server through the proxies, which speak no TLS: "
+                f"{' '.join(str(error).split())}"
+            ) from error
 
     @contextlib.contextmanager
     def connect(self, *, patience_s: float = 30.0) -> Iterator[psycopg.Connection[Any]]:
@@ -141,17 +158,27 @@ class Stage:
         self.note("worker", name=name, pid=process.pid, **more)
         return process
 
-    def start_producer(self, number: int, *, per_s: float, runs: int) -> Process:
-        """Start a producer behind a proxy."""
+    def start_producer(self, number: int, *, runs: int) -> Process:
+        """Start a producer behind a proxy; it spreads its runs over the time that is left."""
         self._started += 1
         name = f"producer-{number}-{self._started}"
         proxy = self.proxies[number % len(self.proxies)]
         url = proxy.url(self.url)
+        per_s = runs / max(self.producing_until - monotonic(), 1.0)
         order = Order(url, str(self.history), name, self.seed + self._started, per_s, runs)
+        self._orders[name] = order
         words = ["byrote.torture.producer", msgspec.json.encode(order).decode()]
         process = self.spawn(name, words, self.folder / f"{name}.log", dict(os.environ))
         self.producers.append(process)
         return process
+
+    def left_of(self, producer: Process) -> int | None:
+        """How many runs a producer has not sent yet, by its diary; None if it is none."""
+        order = self._orders.get(producer.name)
+        if order is None:
+            return None
+        told = read(self.history, f"{producer.name}-")
+        return order.runs - sum(len(line["ids"]) for line in told if line["what"] == "enqueue")
 
     def spawn(self, name: str, words: list[str], log: Path, env: dict[str, str]) -> Process:
         """Start a module of ours as a process."""

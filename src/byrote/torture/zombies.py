@@ -14,6 +14,7 @@ from datetime import timedelta
 import psycopg
 
 from byrote.assembly.identity import new_id, new_token
+from byrote.core.errors import ByroteError
 from byrote.core.run import Leased
 from byrote.core.spec import Delivery, describe
 from byrote.executors.chance import Random
@@ -53,7 +54,7 @@ class Zombies:
     def _run(self) -> None:
         while not self._stopped.is_set():
             # Whatever breaks the connection is somebody else's fault, in this house on purpose.
-            with contextlib.suppress(psycopg.Error):
+            with contextlib.suppress(psycopg.Error, OSError, ByroteError):
                 self._once()
             self._stopped.wait(self._dice.uniform(0.2, 1.0))
 
