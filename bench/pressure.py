@@ -8,9 +8,10 @@ claims took, and how large the hot table and its indexes are.
     calm      the backlog drains, nothing is in the way: the baseline
     pressed   a snapshot is held open all the while, so that vacuum can remove nothing
     after     the snapshot is gone
-    long      until so many runs have gone through in all: sizes must stay flat
+    long      until so many runs more have gone through: sizes must stay flat
 
-Prints one JSON document; `--plot FOLDER` also writes pressure.svg there.
+Says first how long it will take, and on standard error what was met and missed. Prints one JSON
+document; `--plot FOLDER` also writes pressure.svg there.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from itertools import pairwise
@@ -174,8 +175,10 @@ def summary(samples: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+type Panel = tuple[str, tuple[str, ...]]
+
 WIDTH, HEIGHT, GAP, LEFT = 900, 160, 50, 60
-PANELS = (
+PANELS: Sequence[Panel] = (
     ("runs/s", ("per_s",)),
     ("claim p99, ms", ("claim_p99_ms",)),
     ("table and indexes, MB", ("table_mb", "index_mb")),
@@ -186,18 +189,23 @@ STYLE = (
 )
 
 
-def plot(samples: list[dict[str, Any]]) -> str:
-    """Three curves over the runs done: the rate, the claims, the sizes."""
-    parts = [part for row in range(len(PANELS)) for part in panel(samples, row)]
-    bottom = len(PANELS) * (HEIGHT + GAP) + GAP
-    said = f"0 to {samples[-1]['runs']:,} runs; grey: a snapshot is held"
+def plot(
+    samples: list[dict[str, Any]],
+    *,
+    panels: Sequence[Panel] = PANELS,
+    said: str | None = None,
+) -> str:
+    """A curve for each figure over the runs done, or over whatever `runs` counts."""
+    parts = [part for row in range(len(panels)) for part in panel(samples, panels[row], row)]
+    bottom = len(panels) * (HEIGHT + GAP) + GAP
+    said = said or f"0 to {samples[-1]['runs']:,} runs; grey: a snapshot is held"
     parts.append(f'<text x="{LEFT}" y="{bottom - 20}">{said}</text>')
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH + 100} {bottom}">'
     return f"{opening}<style>{STYLE}</style>{''.join(parts)}</svg>\n"
 
 
-def panel(samples: list[dict[str, Any]], row: int) -> Iterator[str]:
-    title, names = PANELS[row]
+def panel(samples: list[dict[str, Any]], shown: Panel, row: int) -> Iterator[str]:
+    title, names = shown
     top = row * (HEIGHT + GAP) + GAP
     last = samples[-1]["runs"] or 1
     highest = max((s[name] or 0 for s in samples for name in names), default=0) or 1
@@ -209,7 +217,7 @@ def panel(samples: list[dict[str, Any]], row: int) -> Iterator[str]:
         return top + HEIGHT * (1 - (value or 0) / highest)
 
     for sample, following in pairwise(samples):
-        if sample["phase"] == "pressed":
+        if sample.get("phase") == "pressed":
             place = f'x="{x(sample):.1f}" width="{x(following) - x(sample):.1f}"'
             yield f'<rect {place} y="{top}" height="{HEIGHT}" class="held"/>'
     yield f'<text x="{LEFT}" y="{top - 8}">{title} (up to {highest:,.0f})</text>'
@@ -219,31 +227,80 @@ def panel(samples: list[dict[str, Any]], row: int) -> Iterator[str]:
         yield f'<polyline points="{points}" class="line{number}"/>'
 
 
+def phases(minutes: float) -> list[tuple[str, float, bool]]:
+    """What is done before the long phase: its name, for how many seconds, under a snapshot."""
+    whole = minutes * 60
+    return [
+        ("warm", min(whole / 5, 60), False),
+        ("calm", whole / 3, False),
+        ("pressed", whole, True),
+        ("after", whole / 5, False),
+    ]
+
+
+def foretell(
+    db: psycopg.Connection[Any], samples: list[dict[str, Any]], left_s: float, runs: int
+) -> None:
+    """Say how long it will still take and how much disk it needs, once the rate is known."""
+    rate = samples[-1]["per_s"] or 1
+    [size] = db.execute("select pg_database_size(current_database())").fetchone() or [0]
+    each = size / max(samples[-1]["runs"], 1)
+    minutes = (left_s + runs / rate) / 60
+    grown = (samples[-1]["runs"] + left_s * rate + runs) * each / 2**30
+    sys.stderr.write(f"about {minutes:.0f} minutes more, and {grown:.1f} GiB of disk in all\n")
+
+
+def measure(url: str, *, minutes: float, runs: int) -> list[dict[str, Any]]:
+    samples: list[dict[str, Any]] = []
+    pump = Pump(url)
+    left_s = sum(seconds for _, seconds, _ in phases(minutes))
+    sys.stderr.write(f"{left_s / 60:.0f} minutes, then {runs:,} runs more\n")
+    with psycopg.connect(url, autocommit=True) as db:
+        for phase, seconds, pressed in phases(minutes):
+            with held(url) if pressed else nullcontext():
+                samples += watch(pump, db, phase, seconds=seconds)
+            left_s -= seconds
+            if phase == "calm":
+                foretell(db, samples, left_s, runs)
+        # Counted from here on: a fast machine has done more than that by now.
+        samples += watch(pump, db, "long", seconds=86_400, runs=pump.done + runs)
+    pump.stop()
+    return samples
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=10.0, help="how long the snapshot is held")
-    parser.add_argument("--runs", type=int, default=2_000_000, help="runs in all")
+    parser.add_argument("--runs", type=int, default=2_000_000, help="runs of the long phase")
     parser.add_argument("--url", help="a PostgreSQL of yours; one of its own if absent")
     parser.add_argument("--plot", type=Path, help="a folder for pressure.svg")
     asked = parser.parse_args()
-    samples: list[dict[str, Any]] = []
-    minutes = asked.minutes * 60
     with own_folder() as folder, target(asked.url, folder) as server, scratch(server) as url:
-        pump = Pump(url)
-        with psycopg.connect(url, autocommit=True) as db:
-            for phase, seconds, pressed in (
-                ("warm", min(minutes / 5, 60), False),
-                ("calm", minutes / 3, False),
-                ("pressed", minutes, True),
-                ("after", minutes / 5, False),
-            ):
-                with held(url) if pressed else nullcontext():
-                    samples += watch(pump, db, phase, seconds=seconds)
-            samples += watch(pump, db, "long", seconds=86_400, runs=asked.runs)
-        pump.stop()
+        samples = measure(url, minutes=asked.minutes, runs=asked.runs)
     if asked.plot:
         (asked.plot / "pressure.svg").write_text(plot(samples))
-    print(json.dumps({"settings": SETTINGS, **summary(samples), "samples": samples}))
+    told = summary(samples)
+    sys.stderr.write("".join(f"{line}\n" for line in verdicts(told)))
+    print(json.dumps({"settings": SETTINGS, **told, "samples": samples}))
+
+
+def verdicts(told: dict[str, Any]) -> Iterator[str]:
+    """The figures as sentences, each with what it must be."""
+
+    def judged(said: str, value: float | None, *, good: bool) -> str:
+        return f"{'not measured' if value is None else 'met' if good else 'missed'}: {said}"
+
+    held_rate, p99 = told["pressed_of_calm"], told["claim_p99_ms"]
+    yield judged(f"{held_rate} of the rate under a held snapshot (0.9)", held_rate,
+                 good=(held_rate or 0) >= 0.9)  # fmt: skip
+    calm, pressed = p99["calm"], p99["pressed"]
+    slower = round(pressed / calm, 2) if calm and pressed else None
+    yield judged(f"p99 of a claim {pressed} ms under it, {slower} of {calm} ms (2)", slower,
+                 good=(slower or 9) <= 2)  # fmt: skip
+    early, late = told["size_mb_second_quarter"], told["size_mb_second_half"]
+    grown = round(late / early, 3) if early and late else None
+    yield judged(f"sizes {early} MB, later {late} MB, {grown} of that (1.1)", grown,
+                 good=(grown or 9) <= 1.1)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ The suite does 5,000 steps. BYROTE_MODEL_EXAMPLES=4000 makes it 200,000.
 """
 
 import os
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -164,8 +165,10 @@ class Store(RuleBasedStateMachine):
             self.model.paused.discard(queue)
 
 
-@pytest.mark.timeout(900)
-def test_the_store_does_what_the_model_does(db: Db) -> None:
+@pytest.mark.timeout(900 if EXAMPLES <= 100 else 4 * 3_600)
+def test_the_store_does_what_the_model_does(
+    db: Db, record_property: Callable[[str, object], None]
+) -> None:
     Store.db, Store.steps = db, 0
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         Store,
@@ -180,6 +183,7 @@ def test_the_store_does_what_the_model_does(db: Db) -> None:
     )
 
     # Hypothesis may end an example early; what counts is what was done.
+    record_property("steps", Store.steps)
     assert Store.steps >= EXAMPLES * 50, Store.steps
 
 

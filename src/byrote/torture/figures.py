@@ -32,6 +32,23 @@ where kind in ('Succeeded', 'Retried', 'Failed')
 """
 
 
+_LEFT_LYING = """
+select 1
+from byrote_task_runs
+where result_id = any (%(runs)s::uuid[])
+  and (status = 'READY' or (status = 'RUNNING' and leased_by = %(worker)s))
+limit 1
+"""
+
+
+def recovered(connection: psycopg.Connection[Any], kind: str, shown: Mapping[str, Any]) -> bool:
+    """Whether what a fault broke works again, so that the next does not spoil how long it took."""
+    if shown.get("accepts_at"):
+        [[waited]] = connection.execute(_FIRST, {"at": shown["accepts_at"]}).fetchall()
+        return waited is not None
+    return kind != "kill_worker" or connection.execute(_LEFT_LYING, shown).fetchone() is None
+
+
 class Recovery(msgspec.Struct, frozen=True):
     """How long something took to be well again, over all times it was not."""
 

@@ -21,7 +21,7 @@ from byrote.store.connect import Door
 from byrote.store.verify import Report, verify
 from byrote.torture import networks, processes, servers, services
 from byrote.torture.cluster import dump
-from byrote.torture.figures import Recovery, recoveries
+from byrote.torture.figures import Recovery, recovered, recoveries
 from byrote.torture.judgement import Judged, gather, judge
 from byrote.torture.plan import OWN_SERVER, Planned, dice, schedule
 from byrote.torture.processes import Shown
@@ -30,6 +30,8 @@ from byrote.torture.zombies import Zombies
 
 WORKERS = 3
 PRODUCERS = 2
+RECOVER_S = 10.0
+"""How long the next fault waits for the recovery from the last."""
 PEACE_S = 120.0
 """How long the runs may take to end once the faults have."""
 TRIES = 3
@@ -163,6 +165,7 @@ def _strike_all(
             break
         faults.append(_strike(stage, planned, say))
         _heal(stage)
+        _let_recover(stage, faults[-1])
     while monotonic() - began < wish.seconds:
         stage.tend(wish.workers)
         _pause(0.5)
@@ -188,6 +191,16 @@ def _strike(stage: Stage, planned: Planned, say: Say) -> dict[str, Any]:
     said = "happened" if shown else f"did not happen{f': {error}' if error else ''}"
     say(f"{planned.at_s:7.1f} s  {planned.kind:<18} {said} ({monotonic() - before:.1f} s)")
     return line
+
+
+def _let_recover(stage: Stage, fault: Mapping[str, Any]) -> None:
+    shown, deadline = fault["shown"], monotonic() + RECOVER_S
+    while shown and monotonic() < deadline:
+        # The server may be busy with what was done to it.
+        with contextlib.suppress(psycopg.Error), stage.connect() as connection:
+            if recovered(connection, fault["kind"], shown):
+                return
+        _pause(0.2)
 
 
 def _heal(stage: Stage) -> None:
