@@ -12,7 +12,13 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from byrote.assembly.identity import new_id, new_token
 from byrote.core.fold import fold_all
@@ -191,6 +197,13 @@ class Unfenced(Store):
     """The same, compared with a model that believes anybody."""
 
     fenced = False
+
+    @initialize()
+    def oversleep(self) -> None:
+        """Leases that have run out from the start: whoever speaks up next tells them apart."""
+        self.enqueue(queue="a", number=3, wait_s=0, priority=0, attempts=1)
+        self.claim(worker="v", queue="a", quota=3)
+        self.time_passes(seconds=31)
 
 
 def test_a_model_that_differs_from_the_store_is_noticed(db: Db) -> None:

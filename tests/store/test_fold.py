@@ -38,7 +38,7 @@ def of_row(db: Db, run_id: str) -> dict[str, Any]:
     return kept | {"lease_token": token and str(token)} | waits
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_folding_all_events_of_a_run_gives_its_row(db: Db, clock: FakeClock, seed: int) -> None:
     walker = Walker(db, clock, 7_000 + seed)
     for _ in range(150):

@@ -30,19 +30,18 @@ def test_a_minute_of_torture_breaks_no_promise() -> None:
 
 
 GIVEN = (
-    "kill_worker", "kill_hand", "kill_producer", "terminate_backends", "row_locks", "held_snapshot",
-    "cut", "lost_answers",
+    "kill_worker", "kill_producer", "terminate_backends", "row_locks", "cut", "lost_answers",
 )  # fmt: skip
 
 
 def test_a_server_of_yours_is_tortured_in_a_database_of_its_own(server_url: str, db: Db) -> None:
     said: list[str] = []
     before = databases(db)
-    wish = Wish(seconds=16, runs=150, faults=8, seed=4, kinds=GIVEN, url=server_url, workers=2)
+    wish = Wish(seconds=14, runs=150, faults=6, seed=4, kinds=GIVEN, url=server_url, workers=2)
     ended = torture(wish, say=said.append)
 
     assert ended.violations == 0, (ended.judged.violations, ended.verified.findings)
-    assert sum(fault.happened for fault in ended.faults) >= 8, said
+    assert {fault.kind for fault in ended.faults if fault.happened} == set(GIVEN), said
     assert ended.judged.runs >= 150
     assert databases(db) == before
 
@@ -55,7 +54,7 @@ def databases(db: Db) -> list[str]:
 
 def test_without_faults_no_run_of_ten_thousand_is_executed_twice() -> None:
     wish = Wish(
-        seconds=15, runs=10_000, faults=0, seed=2, kinds=(), durable=False, workers=2, calm=True
+        seconds=11, runs=10_000, faults=0, seed=2, kinds=(), durable=False, workers=2, calm=True
     )
     ended = torture(wish, say=lambda _line: None)
 

@@ -36,6 +36,8 @@ class Order(msgspec.Struct, frozen=True):
     seed: int
     per_s: float
     runs: int
+    batches: tuple[int, ...] = (1, 1, 1, 5)
+    """How many are sent at once; one of these each time."""
 
 
 ONCE = Retry(attempts=2, backoff="fixed", delay_first=timedelta(milliseconds=200))
@@ -66,7 +68,7 @@ def produce(order: Order) -> None:
     store = Store(Door(order.url, name="torture producer"), chance=chance, patience_s=20.0)
     sent, began = 0, time.monotonic()
     while sent < order.runs:
-        number = min(chosen.choice([1, 1, 1, 5]), order.runs - sent)
+        number = min(chosen.choice(order.batches), order.runs - sent)
         specs = [
             (new_id(), spec_of(task, order.folder, chosen))
             for task in chosen.choices(names, weights, k=number)

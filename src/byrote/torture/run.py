@@ -128,7 +128,7 @@ def torture(wish: Wish, *, say: Say) -> Ended:
 def _stage(wish: Wish, folder: Path) -> Iterator[Stage]:
     os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     with _database(wish.url, folder) as url:
-        stage = Stage(folder, seed=wish.seed, url=url, durable=wish.durable)
+        stage = Stage(folder, seed=wish.seed, url=url, durable=wish.durable, calm=wish.calm)
         try:
             stage.tend(wish.workers)
             stage.producing_until = monotonic() + 0.9 * wish.seconds

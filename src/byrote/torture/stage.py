@@ -32,6 +32,8 @@ from byrote.torture.proxy import Proxy
 LEASE_S = 2.0
 GRACE_S = 3.0
 BUSY_S = 3.0
+CALM_BATCHES = (1, 5, 50)
+"""Without faults it is the executions that count, and enqueues are to hold nobody up."""
 APP = "byrote.torture.tasks:app"
 _pause = threading.Event().wait
 
@@ -76,11 +78,14 @@ class Process:
 class Stage:
     """What a fault is given: everything it may break, and how to mend it."""
 
-    def __init__(self, folder: Path, *, seed: int, url: str | None, durable: bool) -> None:
+    def __init__(
+        self, folder: Path, *, seed: int, url: str | None, durable: bool, calm: bool = False
+    ) -> None:
         self.folder = folder
         self.history = folder / "history"
         self.history.mkdir()
         self.seed = seed
+        self.calm = calm
         self.cluster = None if url else Cluster(folder, durable=durable)
         self._given = url
         self.producing_until = monotonic()
@@ -125,6 +130,10 @@ class Stage:
                 f"{' '.join(str(error).split())}"
             ) from error
 
+    def _way(self, place: int) -> str:
+        """How a process reaches the database: past the proxies only where they have no use."""
+        return self.url if self.calm else self.proxies[place % len(self.proxies)].url(self.url)
+
     @contextlib.contextmanager
     def connect(self, *, patience_s: float = 30.0) -> Iterator[psycopg.Connection[Any]]:
         """A connection of the nemesis' own, past the proxies, as soon as there is one."""
@@ -151,8 +160,7 @@ class Stage:
         log = self.folder / f"worker-{place}-{self._started}.log"
         settings = {"log_format": "json", "lease": f"{LEASE_S}s", "grace": f"{GRACE_S}s"}
         settings |= {"hands": "2", "concurrency": "20", "worker_id": name, "poll_interval": "500ms"}
-        proxy = self.proxies[place % len(self.proxies)]
-        env = environment(proxy.url(self.url), settings) | more
+        env = environment(self._way(place), settings) | more
         process = self.spawn(name, ["byrote.cli.main", "worker", APP], log, env)
         self.workers.append(process)
         self.note("worker", name=name, pid=process.pid, **more)
@@ -162,10 +170,11 @@ class Stage:
         """Start a producer behind a proxy; it spreads its runs over the time that is left."""
         self._started += 1
         name = f"producer-{number}-{self._started}"
-        proxy = self.proxies[number % len(self.proxies)]
-        url = proxy.url(self.url)
         per_s = runs / max(self.producing_until - monotonic(), 1.0)
-        order = Order(url, str(self.history), name, self.seed + self._started, per_s, runs)
+        seed = self.seed + self._started
+        order = Order(self._way(number), str(self.history), name, seed, per_s, runs)
+        if self.calm:
+            order = msgspec.structs.replace(order, batches=CALM_BATCHES)
         self._orders[name] = order
         words = ["byrote.torture.producer", msgspec.json.encode(order).decode()]
         process = self.spawn(name, words, self.folder / f"{name}.log", dict(os.environ))
