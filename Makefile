@@ -22,7 +22,7 @@ sim:
 	uv run python -m tests.sim $(SEEDS) $(SEED)
 model:
 	BYROTE_MODEL_EXAMPLES=4000 uv run pytest tests/sim/test_model.py -n 0
-# About three and a half hours on a machine that does nothing else; each part may be done alone.
+# About two hours on a machine that does nothing else; each part may be done alone.
 RELEASE = bench/results/release
 release-proof:
 	mkdir -p $(RELEASE)

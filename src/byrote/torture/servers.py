@@ -190,11 +190,12 @@ def _fill(connection: psycopg.Connection[Any], place: Path, *, seconds: float) -
     move = sql.SQL("alter table {} set tablespace {}")
     make = sql.SQL("create tablespace torture location {}").format(sql.Literal(str(place)))
     empty = sql.SQL("truncate {}").format(name)
+    away = move.format(name, sql.Identifier("torture"))
     connection.execute("set lock_timeout = '10s'")
     connection.execute(make)
     try:
         connection.execute(empty)
-        connection.execute(move.format(name, sql.Identifier("torture")))
+        connection.execute(away)
         full = _fill_up(connection)
         _pause(seconds)
         return {"full": True} if full else None
