@@ -28,7 +28,7 @@ release-proof:
 	mkdir -p $(RELEASE)
 	-uv run byrote torture --minutes 60 --runs 200000 --faults 400 --seed 1 --json > $(RELEASE)/torture.json
 	-uv run byrote torture --calm --minutes 20 --runs 500000 --seed 2 --json > $(RELEASE)/calm.json
-	-BYROTE_MODEL_EXAMPLES=4000 uv run pytest tests/sim/test_model.py -n 0 --junitxml=$(RELEASE)/model.xml
+	-BYROTE_MODEL_EXAMPLES=4000 uv run pytest tests/sim/test_model.py -n 0 -o junit_family=xunit1 --junitxml=$(RELEASE)/model.xml
 	-uv run python -m tests.sim $(SEEDS) > $(RELEASE)/sim.txt
 	uv run python -m bench.release $(RELEASE) > docs/reference/proof.md
 bench:
