@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
-from byrote.demo.compiled import NEVER, shared_code
+from byrote.demo.compiled import NEVER, compiling
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("demo")]
 
@@ -157,13 +157,15 @@ def test_interrupted_in_the_middle_it_cleans_up(folder: Path) -> None:
 def test_processes_share_compiled_code_where_python_must_not_store_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.setenv(NEVER, "1")
-    with shared_code(tmp_path):
-        subprocess.run([sys.executable, "-c", "import byrote.core.seed"], check=True)
+    with compiling(tmp_path) as compiler:
+        assert compiler.wait(LIMIT_S) == 0
+        used = "import byrote.assembly.hand as hand; print(hand.__cached__)"
+        found = subprocess.run([sys.executable, "-c", used], capture_output=True, check=True)
 
-    assert list(tmp_path.rglob("seed.*.pyc"))
-    assert (os.environ[NEVER], sys.dont_write_bytecode) == ("1", True)
+    assert Path(found.stdout.decode().strip()).is_relative_to(tmp_path)
+    assert Path(found.stdout.decode().strip()).exists()
+    assert os.environ[NEVER] == "1"
 
 
 def test_in_a_database_of_yours_it_leaves_other_runs_alone(

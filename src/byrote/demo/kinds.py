@@ -160,7 +160,7 @@ KINDS = (
     ),
     Kind(
         name="timeout",
-        count=2,
+        count=1,
         task=tasks.endless,
         about="never returns, killed after 300 ms",
         expected="failed, 1 of 1 try: timeout",

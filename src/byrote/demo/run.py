@@ -3,20 +3,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from contextlib import contextmanager
+import subprocess
+import threading
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from byrote.assembly.clock import monotonic
 from byrote.bench.stage import own_folder
-from byrote.demo.compiled import compile_ahead, shared_code
+from byrote.demo.compiled import compiling
+from byrote.demo.screen import Paint, Screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from byrote.demo.screen import Paint, Screen
     from byrote.demo.story import Story
+
+PATIENCE_S = 10.0
 
 
 class Ended(NamedTuple):
@@ -30,21 +35,22 @@ class Ended(NamedTuple):
 def run_demo(*, url: str | None, keep: bool, silent: bool, paint: Paint) -> Ended:
     """Play the demo; whatever happens, nothing is left running."""
     began = monotonic()
-    with own_folder(keep=keep) as folder, shared_code(folder):
-        # Imported here: what they import is compiled once for all processes of the demo.
-        from byrote.demo.screen import Screen  # noqa: PLC0415
-        from byrote.demo.story import Play  # noqa: PLC0415
-
-        screen = Screen(silent=silent, paint=paint)
+    screen = Screen(silent=silent, paint=paint)
+    with own_folder(keep=keep) as folder, compiling(folder) as compiler:
+        # Takes long to import, and the server takes long to start: both at once.
+        threading.Thread(target=import_module, args=("byrote.demo.story",), daemon=True).start()
         with _server(url, folder, screen, keep=keep) as found:
+            from byrote.demo.story import Play  # noqa: PLC0415 -- see above.
+
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                compiler.wait(PATIENCE_S)
             play = Play(found, folder)
             story = play.perform(began=began, watch=screen.watch, tell=screen.tell)
         return Ended(story, folder / "pg" if keep and url is None else None)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _server(url: str | None, folder: Path, screen: Screen, *, keep: bool) -> Iterator[str]:
-    compile_ahead()
     if url is not None:
         screen.tell("Using the database you gave; the demo's runs stay in it.")
         yield url

@@ -4,10 +4,11 @@
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from byrote.core.run import Run
-from byrote.demo.story import counts, ended
+from byrote.core.state import FINAL
 
 _STATES = ("WAITING", "READY", "RUNNING", "SUCCESSFUL", "FAILED", "CANCELLED")
 _PLAIN_EVERY_S = 1.0
@@ -73,3 +74,16 @@ class Screen:
     def _write(self, text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+def counts(runs: Sequence[Run]) -> dict[str, Counter[str]]:
+    """For each kind how many runs are in which state, the first sent first."""
+    found: dict[str, Counter[str]] = {}
+    for run in reversed(runs):
+        found.setdefault(run.labels["kind"], Counter())[run.status.value] += 1
+    return found
+
+
+def ended(states: Mapping[str, int]) -> int:
+    """How many of these have come to their end."""
+    return sum(count for status, count in states.items() if status in FINAL)

@@ -18,7 +18,6 @@ from byrote.bench.stage import StageFailed, WorkerProcess, worker
 from byrote.core.errors import ResultTimeout, RunFailed
 from byrote.core.run import Run
 from byrote.core.spec import Spec
-from byrote.core.state import FINAL
 from byrote.demo.kinds import KINDS, Kind
 from byrote.demo.tasks import struck
 from byrote.demo.verified import Verified, verifying
@@ -202,16 +201,3 @@ def _chapter(kind: Kind, runs: Sequence[Run]) -> Chapter:
     seen = Counter(kind.fate(run, runs) for run in ours)
     ok = seen == {kind.expected: kind.count}
     return Chapter(kind.name, kind.about, kind.count, kind.expected, dict(seen), ok, ours[0].id)
-
-
-def counts(runs: Sequence[Run]) -> dict[str, Counter[str]]:
-    """For each kind that was sent how many runs are in which state, in the order of sending."""
-    found: dict[str, Counter[str]] = {kind.name: Counter() for kind in KINDS}
-    for run in runs:
-        found[run.labels["kind"]][run.status.value] += 1
-    return {name: states for name, states in found.items() if states}
-
-
-def ended(states: Mapping[str, int]) -> int:
-    """How many of these have come to their end."""
-    return sum(count for status, count in states.items() if status in FINAL)
