@@ -125,7 +125,7 @@ def _print_usage(usage: Mapping[str, Any]) -> None:
     size = usage.get("rss_max", 0) / 2**20
     click.echo(f"\nattempt {usage.get('attempt', '?')} used")
     click.echo(
-        f"  {wall:.6f} s, of that {cpu:.6f} s of CPU; its hand has had {size:.0f} MiB at most"
+        f"  {wall:.6f} s, of that {cpu:.6f} s of CPU; its process has had {size:.0f} MiB at most"
     )
 
 
