@@ -31,7 +31,7 @@ WORDS = {
     "postgres": {
         "claim": "set status = 'RUNNING'",
         "renew": "'Renewed'",
-        "finish": "as sent (\n    id uuid, token uuid, verdict",
+        "finish": "'Succeeded'",
         "note": "insert into byrote_steps",
     },
     "http": {
