@@ -25,6 +25,7 @@ COMMANDS = {
     "token": "Create, list, rotate and revoke tokens of the service.",
     "roles": "Print SQL for database roles with least privilege.",
     "events": "Show what happens, as it happens.",
+    "prune": "Forget now what has been kept long enough.",
     "migrate": "Bring the database's schema up to date, or check it.",
     "verify": "Check every run against the event log and the rules.",
     "doctor": "Check the set-up and say what to do about it.",

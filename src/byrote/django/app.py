@@ -11,6 +11,7 @@ import django
 from django.apps import apps
 from django.utils.module_loading import autodiscover_modules
 
+from byrote.core.answer import Stranger
 from byrote.core.errors import BadOption, UnknownTask
 from byrote.core.task import Registry, Task
 from byrote.django import compat
@@ -69,6 +70,18 @@ def backend_of(alias: str) -> Backend:
 
 def _is_ours(alias: str) -> bool:
     return isinstance(compat.task_backends[alias], Backend)
+
+
+def imports(backend: Backend, stranger: Stranger) -> bool:
+    """Whether a run is one of this backend's, of a task that can be imported here."""
+    path = backend.path_of(stranger.task)
+    if path is None or stranger.version != VERSION:
+        return False
+    try:
+        definition_at(path)
+    except Exception:  # noqa: BLE001 -- a module may raise anything; it is not ours to run then.
+        return False
+    return True
 
 
 def set_up() -> None:

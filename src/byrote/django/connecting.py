@@ -21,3 +21,9 @@ def conninfo_of(database: str) -> str:
     if role:
         known["options"] = f"{known.get('options', '')} -c role={role}".strip()
     return make_conninfo(**known)
+
+
+def flags_of(backend: Any) -> dict[str, Any]:
+    """Settings of Byrote's own that reach the database of a backend as the backend does."""
+    flags: dict[str, Any] = {"database_url": conninfo_of(backend.database)}
+    return flags if backend.settings.listen else {**flags, "listen": False, "pooled": True}

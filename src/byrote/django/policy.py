@@ -28,6 +28,14 @@ BACKOFF, STORED = "byrote.backoff", "stored"
 CURVES = frozenset({"exponential", "linear", "fixed"})
 
 
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """How long runs are kept when they have ended; absent: as their queues say."""
+
+    successful: timedelta | None = None
+    """Those that ended well or were cancelled. They go by the day, so a day is the least."""
+    failed: timedelta | None = None
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """OPTIONS of a backend in TASKS, read."""
 
@@ -36,6 +44,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts: int = 1
     backoff: Backoff | None = None
     timeout: timedelta | None = None
+    retention: Retention = Retention()
     listen: bool = True
     """False behind a transaction pooler: workers only poll, and set nothing in their sessions."""
 
@@ -90,6 +99,19 @@ def _read_timeout(value: Any) -> timedelta | None:
     return None if value is None else Delivery(timeout=value).timeout
 
 
+def _read_retention(value: Any) -> Retention:
+    if not isinstance(value, Mapping) or not value.keys() <= set(Retention.__struct_fields__):
+        raise TypeError(
+            f"write {{'successful': '7d', 'failed': '30d'}}, or one of the two; not {value!r}."
+        )
+    kept = Retention(**{name: duration(length) for name, length in value.items()})
+    if kept.successful is not None and kept.successful < timedelta(days=1):
+        raise ValueError(
+            "runs that ended well are dropped by the day; keep them for '1d' at least."
+        )
+    return kept
+
+
 def _read_flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"write True or False, not {value!r}.")
@@ -107,6 +129,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "MAX_ATTEMPTS": read_attempts,
     "BACKOFF": read_backoff,
     "TIMEOUT": _read_timeout,
+    "RETENTION": _read_retention,
     "LISTEN": _read_flag,
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 from django.conf import settings as site
+from django.db import DatabaseError, connections
 
 from byrote.assembly.build import build_worker
 from byrote.assembly.settings import Settings, resolve
@@ -15,11 +16,14 @@ from byrote.cli.worker import start_log
 from byrote.cli.worker import worker as plain_worker
 from byrote.core.answer import Stranger
 from byrote.core.errors import BadOption
-from byrote.django.app import backend_of, set_up
-from byrote.django.backend import VERSION, Backend, definition_at
+from byrote.django.app import backend_of, imports, set_up
+from byrote.django.backend import Backend
 from byrote.django.checks import faults_of_worker
-from byrote.django.connecting import conninfo_of
+from byrote.django.connecting import flags_of
+from byrote.django.database import fetch
+from byrote.django.policy import Retention
 from byrote.django.reload import keep_fresh
+from byrote.store.retention import keep
 
 LEFT_OUT = frozenset({"app", "url", "executor", "no_listen"})
 
@@ -50,6 +54,7 @@ def worker(*, backend: str, reload: bool | None, drain: bool, **flags: Any) -> N
     if (site.DEBUG and not drain and sys.argv[1:2] == ["byrote"]) if reload is None else reload:
         keep_fresh(settings)
         return
+    keep_as_told(ours, settings)
     built = build_worker(
         f"byrote.django.app:{backend}",
         settings,
@@ -72,11 +77,9 @@ def tell_faults(backend: Backend) -> None:
 
 def settings_of(backend: Backend, flags: dict[str, Any]) -> Settings:
     """Settings of a worker: Django says where the database is, the rest is as everywhere."""
-    flags = spread(flags) | {"database_url": conninfo_of(backend.database)}
+    flags = spread(flags) | flags_of(backend)
     if flags.get("queues") is None:
         flags["queues"] = sorted(backend.queues) or ["default"]
-    if not backend.settings.listen:
-        flags |= {"listen": False, "pooled": True}
     settings = resolve(flags).settings
     foreign = sorted(set(settings.queues) - backend.queues) if backend.queues else []
     if foreign:
@@ -85,6 +88,21 @@ def settings_of(backend: Backend, flags: dict[str, Any]) -> Settings:
             f"{', '.join(sorted(backend.queues))}."
         )
     return settings
+
+
+def keep_as_told(backend: Backend, settings: Settings) -> None:
+    """Let the queues of this worker keep runs as RETENTION says; without it nothing changes."""
+    told = backend.settings.retention
+    if told == Retention():
+        return
+    try:
+        asked = keep(list(settings.queues), keep_done=told.successful, keep_dead=told.failed)
+        fetch(backend.database, asked)
+    except DatabaseError as error:
+        # Housekeeping is no reason to execute nothing; what is really wrong is told in a moment.
+        click.echo(f"byrote: RETENTION could not be stored: {error}", err=True)
+    finally:
+        connections[backend.database].close()
 
 
 def spread(flags: dict[str, Any]) -> dict[str, Any]:
@@ -98,15 +116,8 @@ def spread(flags: dict[str, Any]) -> dict[str, Any]:
 
 def recognises(backend: Backend, flags: dict[str, Any], stranger: Stranger) -> bool:
     """Whether a run nobody announced is for this worker: its queue, its alias, and importable."""
-    path = backend.path_of(stranger.task)
-    if path is None or stranger.version != VERSION:
-        return False
     if flags.get("queues") is not None and stranger.queue not in resolve(flags).settings.queues:
         return False
     if backend.queues and stranger.queue not in backend.queues:
         return False
-    try:
-        definition_at(path)
-    except Exception:  # noqa: BLE001 -- a module may raise anything; it is not ours to run then.
-        return False
-    return True
+    return imports(backend, stranger)

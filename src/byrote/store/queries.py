@@ -203,7 +203,7 @@ def once(run_id: str, key: str) -> Query[int]:
 
 
 def forget(
-    *, keep_done: timedelta = timedelta(days=30), limit: int = 5_000
+    *, keep_done: timedelta | None = None, limit: int = 5_000
 ) -> Query[tuple[int, int, int]]:
     """Delete some steps, signals and marks of runs that are gone; gives how many of each."""
     args = {"keep_done": keep_done, "limit": limit}
@@ -253,15 +253,15 @@ def archive(*, after: str, limit: int = 5_000) -> Query[answer.Archived]:
 
 def prune(
     *,
-    keep_done: timedelta = timedelta(days=30),
-    keep_dead: timedelta = timedelta(days=90),
+    keep_done: timedelta | None = None,
+    keep_dead: timedelta | None = None,
     keep_events: timedelta = timedelta(days=30),
     keep_worker: timedelta = timedelta(hours=1),
     keep_shadow: timedelta = timedelta(days=1),
 ) -> Query[rows.Pruned]:
-    """Forget what has been kept long enough."""
-    args = {"keep_done": keep_done, "keep_dead": keep_dead, "keep_events": keep_events}
-    args |= {"keep_worker": keep_worker, "keep_shadow": keep_shadow}
+    """Forget what has been kept long enough, as queues say, or as is said here."""
+    args: dict[str, Any] = {"keep_done": keep_done, "keep_dead": keep_dead}
+    args |= {"keep_events": keep_events, "keep_worker": keep_worker, "keep_shadow": keep_shadow}
     return Query("prune", args, lambda row: rows.Pruned(*row))
 
 

@@ -4,7 +4,7 @@ with clock as materialized (
   select byrote_now() as now
 ),
 horizon as materialized (
-  select (select now from clock) - greatest(max(keep_done), %(keep_done)s::interval) as moment
+  select (select now from clock) - coalesce(%(keep_done)s::interval, max(keep_done), interval '30 days') as moment
   from byrote_queues
 ),
 steps as (

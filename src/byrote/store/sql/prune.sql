@@ -4,8 +4,8 @@ with clock as materialized (
   select byrote_now() as now
 ),
 longest as materialized (
-  select
-    greatest(max(keep_done), %(keep_done)s::interval) as keep_done
+  -- Days go as a whole, so the queue that keeps longest decides, unless somebody says how long.
+  select coalesce(%(keep_done)s::interval, max(keep_done), interval '30 days') as keep_done
   from byrote_queues
 ),
 forgotten as (
@@ -13,7 +13,9 @@ forgotten as (
   where dead.finished_at < (select now from clock) - case
     when dead.shadow then %(keep_shadow)s::interval
     else coalesce(
-      (select queue.keep_dead from byrote_queues as queue where queue.queue_name = dead.queue_name), %(keep_dead)s::interval
+      %(keep_dead)s::interval,
+      (select queue.keep_dead from byrote_queues as queue where queue.queue_name = dead.queue_name),
+      interval '90 days'
     )
   end
   returning dead.result_id

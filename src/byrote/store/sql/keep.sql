@@ -1,0 +1,9 @@
+-- Say how long these queues keep what has ended and what is dead; null leaves either as it is.
+insert into byrote_queues (queue_name, keep_done, keep_dead)
+select
+  served.queue_name, coalesce(%(keep_done)s::interval, interval '30 days'), coalesce(%(keep_dead)s::interval, interval '90 days')
+from unnest(%(queues)s::text[]) as served (queue_name)
+on conflict (queue_name) do update
+set keep_done = coalesce(%(keep_done)s::interval, byrote_queues.keep_done),
+    keep_dead = coalesce(%(keep_dead)s::interval, byrote_queues.keep_dead)
+returning queue_name;
