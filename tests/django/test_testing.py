@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from byrote import Retry
 from byrote.django import compat
+from byrote.django.errors import TaskTimedOut
 from byrote.django.models import Run
 from byrote.django.plugin import Tasks
 from byrote.django.test import assert_enqueued, assert_not_enqueued, captured_tasks, run_tasks
@@ -124,6 +125,59 @@ class InATestCase(TestCase):
 
         assert run_tasks() == []
         assert [r.return_value for r in run_tasks(backend="apart")] == [3]
+
+
+class Limits(TestCase):
+    """Timeouts and memos hold as they do with a worker."""
+
+    def test_a_sync_task_is_interrupted_when_its_time_is_up(self) -> None:
+        sent = tasks.dawdle.enqueue()
+        with pytest.raises(TaskTimedOut, match=r"timeout of 0\.2 s"):
+            run_tasks()
+        sent.refresh()
+
+        assert sent.status == compat.TaskResultStatus.FAILED
+        assert [error.exception_class for error in sent.errors] == [TaskTimedOut]
+
+    def test_an_async_task_is_cancelled_when_its_time_is_up(self) -> None:
+        tasks.adawdle.enqueue()
+        [result] = run_tasks(raise_errors=False)
+
+        assert [error.exception_class for error in result.errors] == [TaskTimedOut]
+
+    def test_a_query_is_let_go_and_the_test_goes_on(self) -> None:
+        Note.objects.create(text="kept")
+        tasks.query_long.enqueue()
+        [result] = run_tasks(raise_errors=False)
+
+        assert (result.attempts, len(result.errors)) == (2, 2)
+        assert list(Note.objects.values_list("text", flat=True)) == ["kept"]
+
+    def test_a_task_that_cannot_be_interrupted_has_timed_out_when_it_comes_back(self) -> None:
+        tasks.ablock.enqueue()
+        heard: list[Any] = []
+
+        def hear(task_result: Any, **_more: Any) -> None:
+            heard.append(task_result.status)
+
+        compat.task_finished.connect(hear)
+        try:
+            [result] = run_tasks(raise_errors=False)
+        finally:
+            compat.task_finished.disconnect(hear)
+
+        assert [error.exception_class for error in result.errors] == [TaskTimedOut]
+        assert heard == [compat.TaskResultStatus.FAILED]
+
+    def test_a_memo_answers_the_next_call(self) -> None:
+        for task in (tasks.remembered, tasks.aremembered):
+            task.enqueue(2)
+            [first] = run_tasks()
+            second = task.enqueue(2)
+
+            assert second.status == compat.TaskResultStatus.SUCCESSFUL
+            assert second.return_value == first.return_value
+            assert run_tasks() == []
 
 
 class InATransactionTestCase(TransactionTestCase):

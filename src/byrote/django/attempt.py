@@ -24,6 +24,7 @@ from byrote.django.backend import VERSION, Backend
 from byrote.django.herald import Herald
 from byrote.django.policy import delivery_of, wait_of
 from byrote.django.result import TaskResult
+from byrote.django.timeup import TimeUp, cancelled_in_time
 from byrote.django.values import plain
 from byrote.executors.call import Decided
 from byrote.executors.context import Context
@@ -31,8 +32,8 @@ from byrote.executors.ledger import Suspended
 
 ENVIRONMENT = ("DJANGO_SETTINGS_MODULE", "PYTHONPATH")
 """What a fresh process needs to find the project."""
-OURS = (Snooze, RetryLater, Fatal, Suspended)
-"""Exceptions by which a task itself says what is to follow."""
+OURS = (Snooze, RetryLater, Fatal, Suspended, TimeUp)
+"""Exceptions that say what is to follow, mostly the task's own."""
 
 
 class Attempts:
@@ -51,7 +52,7 @@ class Attempts:
         is_async = inspect.iscoroutinefunction(definition.func)
         function = self._async(definition) if is_async else self._sync(definition)
         if is_async and (threaded or self._borrowed):
-            function = _threaded(function)
+            function = _threaded(cancelled_in_time(function) if self._borrowed else function)
         keep = getattr(definition, "memo", None)
         return Task(
             name=self.backend.name_of(definition.module_path),

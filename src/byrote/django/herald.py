@@ -140,18 +140,22 @@ class Herald:
         if len(self._ended) > ENDED_MAX:
             del self._ended[next(iter(self._ended))]
 
+    def forget(self, run_id: str) -> None:
+        """Forget how an attempt ended here: what is stored of it is something else."""
+        self._ended.pop(run_id, None)
+
     # -- Settled ---------------------------------------------------------------------------------
 
     def settled(self, told: Sequence[tuple[str, str | None]]) -> None:
         """Hear how attempts were stored; never waits."""
         for run_id, verdict in told:
             if verdict not in FINAL:
-                self._ended.pop(run_id, None)
+                self.forget(run_id)
                 continue
             try:
                 self._told.put_nowait((run_id, verdict or ""))
             except queue.Full:
-                self._ended.pop(run_id, None)
+                self.forget(run_id)
                 _log.warning("task_finished of %s was not sent: receivers are too slow", run_id)
         if told and self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="byrote-herald", daemon=True)

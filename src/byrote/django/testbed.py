@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A worker for tests: the same statements and the same judge, on the test's own connection."""
 
+import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -10,17 +11,24 @@ from django.db import connections
 from django.db.models import Min
 from psycopg.pq import TransactionStatus
 
+from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import new_token
 from byrote.core.codec import unpack
+from byrote.core.duration import micros
 from byrote.core.judged import LETTERS, row_of
+from byrote.core.memo import Memo, memo_keep
 from byrote.core.outcome import Failed, Outcome
 from byrote.core.policy import Fail, judge
+from byrote.core.provenance import Provenance
 from byrote.core.run import Leased
 from byrote.django.attempt import Attempts
 from byrote.django.backend import VERSION, Backend, definition_at
 from byrote.django.database import fetch
+from byrote.django.errors import TaskTimedOut
 from byrote.django.herald import FINAL
+from byrote.django.memory import code_for
 from byrote.django.models import TaskRun
+from byrote.django.timeup import TimeUp, limited
 from byrote.executors import call
 from byrote.executors.child import job_of
 from byrote.executors.context import Context
@@ -108,13 +116,27 @@ class Testbed:
     def _attempt(self, run: Leased, attempts: Attempts) -> None:
         self.attempts += 1
         self._done[run.id] = None
-        task = attempts.task_of(definition_at(self._backend.path_of(run.task) or ""))
-        error, result = execute(task, job_of(0, run))
+        path = self._backend.path_of(run.task) or ""
+        definition = definition_at(path)
+        is_async = inspect.iscoroutinefunction(definition.func)
+        error, result = execute(attempts.task_of(definition), job_of(0, run), is_async=is_async)
+        if isinstance(error, TaskTimedOut):
+            attempts.herald.forget(run.id)
+        run.provenance = self._remembering(definition, path)
         outcome = call.outcome_of(result, run.attempt, WORKER)
         self._store(run, outcome, attempts)
         failed = isinstance(outcome, Failed) and isinstance(judge(run, outcome), Fail)
         if failed and self._raise_errors:
             raise error or AssertionError(f"{run.task} failed: {result[2]['message']}")
+
+    def _remembering(self, definition: Any, path: str) -> Provenance | None:
+        """By which code the result of a task with a memo came about; nothing else is noted here."""
+        kept: Any = getattr(definition, "memo", None)
+        code = None if kept is None else code_for(self._backend.alias, path)
+        if code is None:
+            return None
+        memo = Memo(code, micros(memo_keep(kept)))
+        return Provenance("", "", memos={f"{self._backend.name_of(path)}@{VERSION}": memo})
 
     def _store(self, run: Leased, outcome: Outcome, attempts: Attempts) -> None:
         verdict = judge(run, outcome)
@@ -127,12 +149,30 @@ class Testbed:
         return [self._backend.get_result(run_id) for run_id in self._done]
 
 
-def execute(task: Any, job: call.Job) -> tuple[BaseException | None, call.Result]:
-    """One attempt in this thread: what it raised, if anything, and its result for the wire."""
+type Ended = tuple[BaseException | None, call.Result]
+"""What an attempt raised, if anything, and its result for the wire."""
+
+
+def execute(task: Any, job: call.Job, *, is_async: bool) -> Ended:
+    """One attempt in this thread, within its timeout if it has one."""
+    limit_ms: int | None = job[6]
+    limit_s = None if limit_ms is None else limit_ms / 1000
+    began = monotonic()
+    error, result = _called(task, job, limit_s, is_async=is_async)
+    if limit_ms is None or limit_s is None:
+        return error, result
+    if isinstance(error, TimeUp) or monotonic() - began >= limit_s:
+        late = call.timed_out(job[0], limit_ms)
+        return TaskTimedOut(late[2]["message"]), late
+    return error, result
+
+
+def _called(task: Any, job: call.Job, limit_s: float | None, *, is_async: bool) -> Ended:
     with usable_connections():
         try:
             spec = unpack(job[4])
-            value = task.function(Context.of(job), *spec["args"], **spec["kwargs"])
+            with limited(limit_s, is_async=is_async):
+                value = task.function(Context.of(job), *spec["args"], **spec["kwargs"])
         except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome.
             inner = error.error if isinstance(error, call.Decided) else error
             return inner, call.raised(job[0], error)

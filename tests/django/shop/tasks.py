@@ -88,6 +88,29 @@ def dawdle() -> None:
     time.sleep(30)
 
 
+@task(timeout="200ms")
+async def adawdle() -> None:
+    await asyncio.sleep(30)
+
+
+@task(timeout="50ms")
+async def ablock() -> None:
+    time.sleep(0.1)  # noqa: ASYNC251 -- it is to be in the way of everything.
+
+
+@task(timeout="200ms", max_attempts=2, backoff=at_once)
+def query_long() -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        Note.objects.create(text="rolled back")
+        cursor.execute("select pg_sleep(30)")
+
+
+@task
+def tariff() -> str:
+    """What changes when the code of a project does."""
+    return os.environ.get("SHOP_TARIFF", "old")
+
+
 @task
 def leave() -> None:
     sys.exit(3)
