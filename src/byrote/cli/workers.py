@@ -45,7 +45,7 @@ def list_workers(*, url: str | None, as_json: bool, at: datetime | None) -> None
 def _row(worker: WorkerRow) -> tuple[object, ...]:
     return (
         worker.worker,
-        state_of(worker),
+        worker.state,
         worker.queues,
         worker.running,
         worker.finished,
@@ -54,12 +54,3 @@ def _row(worker: WorkerRow) -> tuple[object, ...]:
         worker.started_at,
         worker.seen_at,
     )
-
-
-def state_of(worker: WorkerRow) -> str:
-    """One word for how a worker is."""
-    if not worker.alive:
-        return "gone"
-    if worker.stopping:
-        return "stopping"
-    return "idle" if worker.idle else "busy"

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: MIT
+"""Byrote as a Django app. Every command of a project imports this: it imports next to nothing."""
+
+from typing import Any
+
 from django.apps import AppConfig
+from django.core.checks import Tags, register
 
 
 class ByroteConfig(AppConfig):
@@ -11,5 +16,12 @@ class ByroteConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the system checks."""
-        from byrote.django import checks  # noqa: F401, PLC0415 -- registering is what it does.
+        """Register the system check that asks the database."""
+        register(check_schema, Tags.database)
+
+
+def check_schema(**asked: Any) -> list[Any]:
+    """Whether each database that holds runs has the schema this Byrote needs."""
+    from byrote.django.schema_check import faults_of_schema  # noqa: PLC0415 -- few commands check.
+
+    return faults_of_schema(**asked)

@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""System checks: what would go wrong later, said now. Only those tagged `database` connect."""
+"""System checks of settings: what would go wrong later, said now. Nothing here connects."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-import psycopg
 from django.apps import apps
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, Warning, register  # noqa: A004 -- Django's.
-from django.db import DatabaseError, connections
+from django.core.checks import CheckMessage, Error, Warning  # noqa: A004 -- Django's.
+from django.db import connections
 
-from byrote.core.errors import BadOption, SchemaMismatch
+from byrote.core.errors import BadOption
 from byrote.core.spec import check_name
-from byrote.django import compat, policy
-from byrote.django.database import raw_connection
-from byrote.store import migrate
+from byrote.django import policy
 
 APP = "byrote.django"
 POOLER_PORTS = frozenset({"6432", "6543"})
@@ -98,37 +95,3 @@ def faults_of_worker(backend: Any) -> list[CheckMessage]:
             )
         )
     return found
-
-
-@register(Tags.database)
-def check_schema(databases: Sequence[str] | None = None, **_more: Any) -> list[CheckMessage]:
-    """Whether each database that holds runs has the schema this Byrote needs."""
-    from byrote.django.backend import Backend  # noqa: PLC0415 -- checks load with the app.
-
-    ours = [one for one in compat.task_backends.all() if isinstance(one, Backend)]
-    sound = [one for one in ours if not any(m.is_serious() for m in one.check())]
-    homes = {one.database: one.alias for one in sound}
-    return [
-        message
-        for database, alias in homes.items()
-        if database in (databases or ())
-        for message in _schema(database, alias)
-    ]
-
-
-def _schema(database: str, alias: str) -> Iterator[CheckMessage]:
-    try:
-        with raw_connection(connections[database]) as raw:
-            missing = [step.name for step in migrate.pending(raw)]
-    except SchemaMismatch as error:
-        yield Error(f"TASKS[{alias!r}]: database {database!r}: {error}", id="byrote.E010")
-    except (DatabaseError, psycopg.Error) as error:
-        yield Error(f"TASKS[{alias!r}]: {database!r} did not answer: {error}", id="byrote.E011")
-    else:
-        if missing:
-            # No error: `manage.py migrate`, which helps, checks first.
-            yield Warning(
-                f"TASKS[{alias!r}]: the database {database!r} lacks {', '.join(missing)}.",
-                hint=f"Run `manage.py migrate --database {database}`.",
-                id="byrote.W010",
-            )

@@ -189,6 +189,15 @@ class WorkerRow(msgspec.Struct, frozen=True):
     tasks: list[str]
     alive: bool
 
+    @property
+    def state(self) -> str:
+        """One word for how it is."""
+        if not self.alive:
+            return "gone"
+        if self.stopping:
+            return "stopping"
+        return "idle" if self.idle else "busy"
+
 
 class Applied(msgspec.Struct, frozen=True):
     """A migration the database has."""

@@ -8,7 +8,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.urls import path
 
-from byrote.cli.workers import state_of
 from byrote.django.admin import show
 from byrote.django.admin.home import ByroteAdmin
 from byrote.django.models import Worker
@@ -39,5 +38,5 @@ class WorkerAdmin(ByroteAdmin):
 
 def _state(row: WorkerRow) -> str:
     # A worker asks to be woken a moment after it has run out of work; people need not wait for it.
-    state = state_of(row)
+    state = row.state
     return "idle" if state == "busy" and not row.running else state
