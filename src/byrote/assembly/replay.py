@@ -9,7 +9,7 @@ a few shadow runs are under way at a time; when the stage is left early, they ar
 import contextlib
 import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -24,7 +24,7 @@ from byrote.assembly.identity import chance, new_id, new_token, worker_id
 from byrote.assembly.prompter import Prompter
 from byrote.assembly.settings import Settings
 from byrote.core import event
-from byrote.core.answer import StepRow
+from byrote.core.answer import StepRow, Stranger
 from byrote.core.codec import digest_of
 from byrote.core.duration import duration
 from byrote.core.errors import BadOption, BadPayload, UnknownRun
@@ -50,6 +50,9 @@ LOOK_S = 0.5
 _HASH = re.compile(r"[0-9a-fA-F]{64}")
 _ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 ENDED = (event.Succeeded, event.Failed, event.Cancelled, event.Swept)
+
+type Recognise = Callable[[Stranger], bool]
+"""Says of a task that the app did not announce whether its hands could execute it."""
 
 
 class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +106,15 @@ def choose(
 class Stage:
     """Where replays of one app's tasks are executed."""
 
-    def __init__(self, app: Any, settings: Settings, store: Store, options: ReplayOptions) -> None:
+    def __init__(
+        self,
+        app: Any,
+        settings: Settings,
+        store: Store,
+        options: ReplayOptions,
+        *,
+        recognise: Recognise | None = None,
+    ) -> None:
         self._store = store
         self._options = options
         self._ended: SimpleQueue[str] = SimpleQueue()
@@ -130,6 +141,8 @@ class Stage:
         )
         self._ignores = built.ignores
         self._mute = built.mute
+        self._pool = built.pool
+        self._recognise = recognise
         self._rehearsal = Rehearsal(built.executor)
         self._prompter = Prompter(store, asked, own, artifact_max=settings.artifact_max)
         wanted = _worker_options(name, self.queue, settings, options.jobs)
@@ -198,6 +211,7 @@ class Stage:
         if run.memo_of is not None:
             # What was answered from memory was computed by another run.
             run = self._store.first(queries.run(run.memo_of)) or run
+        self._get_to_know(run)
         refused = obstacle(run, self._rehearsal.tasks) or self._about_steps(run)
         if refused is not None:
             return refused
@@ -207,6 +221,12 @@ class Stage:
         self._pending[shadow] = run
         self._store.all(replay.shadow([(shadow, run.id)], queue=self.queue))
         return None
+
+    def _get_to_know(self, run: Run) -> None:
+        if self._pool is None or self._recognise is None or key_of(run) in self._rehearsal.tasks:
+            return
+        if self._recognise(Stranger(run.queue, run.task, run.version)):
+            self._pool.learn(key_of(run))
 
     def _about_steps(self, run: Run) -> NotReplayable | None:
         who, steps = key_of(run), self._store.all(queries.steps([run.id]))
@@ -279,13 +299,18 @@ def _worker_options(name: str, queue: str, settings: Settings, jobs: int) -> Wor
 
 @contextlib.contextmanager
 def open_stage(
-    app: Any, settings: Settings, store: Store, options: ReplayOptions
+    app: Any,
+    settings: Settings,
+    store: Store,
+    options: ReplayOptions,
+    *,
+    recognise: Recognise | None = None,
 ) -> Iterator[Stage]:
     """A stage for the app at `module:name`, in hands, or for one that is here, in this process."""
     chosen = (
         settings if isinstance(app, str) else msgspec.structs.replace(settings, executor="inline")
     )
-    stage = Stage(app, chosen, store, options)
+    stage = Stage(app, chosen, store, options, recognise=recognise)
     try:
         stage.open()
         yield stage

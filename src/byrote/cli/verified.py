@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from byrote.assembly.clock import monotonic
-from byrote.assembly.replay import LAST_MAX, ReplayOptions, choose, find, open_stage
+from byrote.assembly.replay import LAST_MAX, Recognise, ReplayOptions, choose, find, open_stage
 from byrote.assembly.settings import resolve
 from byrote.cli.database import open_app, whole_id
 from byrote.cli.diff import print_change, summary
@@ -57,7 +57,10 @@ def verify_runs(
         counts: Counter[str] = Counter()
         cases: list[str] = []
         if wanted:
-            with open_stage(settings.app, settings, opened.store, options) as stage:
+            # A project that imports tasks by their path says so; see byrote.django.
+            known: Recognise | None = click.get_current_context().obj
+            opening = open_stage(settings.app, settings, opened.store, options, recognise=known)
+            with opening as stage:
                 watched = _watched(stage.perform(wanted), len(wanted), quiet=task is None)
                 for verdict in _printed(watched, as_json=as_json, alone=task is None):
                     counts[word_of(verdict)] += 1

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import click
 
 from byrote.cli.root import COMMANDS, Root
-from byrote.django.app import backend_of
-from byrote.django.connecting import conninfo_of
+from byrote.core.answer import Stranger
+from byrote.django.app import backend_of, imports
+from byrote.django.connecting import flags_of
 from byrote.django.worker import worker
 
 OFFERED = (
@@ -17,7 +18,7 @@ OFFERED = (
     "verify", "prune", "migrate", "doctor",
 )  # fmt: skip
 """Commands that make sense on a Django database, as far as they exist."""
-URL, APP = "BYROTE_DATABASE_URL", "BYROTE_APP"
+APP = "BYROTE_APP"
 
 
 class DjangoRoot(Root):
@@ -38,14 +39,23 @@ class DjangoRoot(Root):
 @click.pass_context
 def root(ctx: click.Context, backend: str) -> None:
     """Byrote on the database of a Django project: the backend ALIAS in TASKS says which one."""
-    if ctx.invoked_subcommand != "worker":
-        ctx.with_resource(database_of(backend))
+    if ctx.invoked_subcommand == "worker":
+        return
+    ctx.with_resource(database_of(backend))
+
+    def known(stranger: Stranger) -> bool:
+        return imports(backend_of(backend), stranger)
+
+    # For replays: tasks that are not in a `tasks` module are known when they are met.
+    ctx.obj = known
 
 
 @contextlib.contextmanager
 def database_of(alias: str) -> Iterator[None]:
     """Let plain commands find the database of a backend, and replays its tasks."""
-    wanted = {URL: conninfo_of(backend_of(alias).database), APP: f"byrote.django.app:{alias}"}
+    flags = flags_of(backend_of(alias))
+    wanted = {f"BYROTE_{name.upper()}": str(value) for name, value in flags.items()}
+    wanted[APP] = f"byrote.django.app:{alias}"
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

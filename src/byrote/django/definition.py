@@ -90,3 +90,22 @@ def restored(definition: Any, **changes: Any) -> Any:
         value = changes.get(field.name, getattr(definition, field.name))
         object.__setattr__(made, field.name, value)
     return made
+
+
+def own_task(function: Callable[..., Any]) -> Any:
+    """Make a function that takes a context a task of Byrote's own.
+
+    Nothing judges it: the project may have neither the alias nor the queue that Django asks for,
+    and whoever enqueues it chooses both.
+    """
+    made = object.__new__(Task)
+    given = {
+        "func": function,
+        "priority": 0,
+        "backend": compat.DEFAULT_TASK_BACKEND_ALIAS,
+        "queue_name": "default",
+        "takes_context": True,
+    }
+    for field in fields(Task):
+        object.__setattr__(made, field.name, given.get(field.name))
+    return made

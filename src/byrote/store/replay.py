@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from byrote.core.spec import Spec
 from byrote.store import rows
 from byrote.store.query import Query
 
@@ -53,3 +54,17 @@ def remembered(run_id: str) -> Query[bool]:
     millis = int(digits[:12], 16) if digits[12] == "7" else 0
     around = datetime.fromtimestamp(min(millis, _MILLIS_MAX) / 1000, UTC)
     return Query("remembered", {"id": run_id, "around": around}, lambda row: bool(row[0]))
+
+
+def verify_later(run_id: str, spec: Spec, *, original: str) -> Query[str]:
+    """Enqueue a run that verifies another, once; nothing if that one has not ended by itself."""
+    args = {
+        "id": run_id,
+        "original": original,
+        "queue": spec.delivery.queue,
+        "task": spec.task,
+        "version": spec.version,
+        "spec": spec.text,
+        "hash": spec.digest,
+    }
+    return Query("verify_later", args, lambda row: str(row[0]))

@@ -7,8 +7,15 @@ from typing import Any
 import msgspec
 from django.utils.timezone import now
 
+from byrote.assembly.identity import new_id
+from byrote.core.diff import diff
+from byrote.core.replay import Differs
 from byrote.core.run import Leased
-from byrote.store import queries
+from byrote.core.state import Status
+from byrote.django import compat
+from byrote.django.admin import verdicts
+from byrote.django.verification import told
+from byrote.store import queries, replay
 from byrote.store.sync import fetch
 from tests.django.shop import tasks
 from tests.store.test_artifact import keep
@@ -134,3 +141,28 @@ def storied(db: Db) -> str:
         )
     settle(db, success(second) | {"more": {"provenance": environment(db)}})
     return second.id
+
+
+def verified(db: Db) -> str:
+    """A run whose verification has found another result, by other code."""
+    run_id = successful(db, '{"total":5,"items":["a"]}')
+    [backend] = [one for one in compat.task_backends.all() if one.alias == "default"]
+    spec = verdicts.request_for(backend.database, ECHO, "default", run_id)
+    assert spec is not None
+    fetch(db, replay.verify_later(new_id(), spec, original=run_id))
+    settle(db, success(lease(db, task=verdicts.PATH), verdict_json(run_id)))
+    return run_id
+
+
+def verdict_json(original: str) -> str:
+    """What a verification has written that found a difference."""
+    old, new = {"total": 5, "items": ["a"]}, {"total": "<6>", "items": ["a", "x" * 900]}
+    found = Differs(
+        original=original,
+        replay=new_id(),
+        task=f"{ECHO}@1",
+        status=(Status.SUCCESSFUL, Status.SUCCESSFUL),
+        result=diff(old, new),
+        provenance=diff({"python": {"version": "3.13.0"}}, {"python": {"version": "3.13.1"}}),
+    )
+    return msgspec.json.encode(told(found)).decode()

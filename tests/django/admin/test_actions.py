@@ -22,6 +22,7 @@ PERMISSIONS = {
     "hurry": "hurry_run",
     "cancel": "cancel_run",
     "replay": "replay_run",
+    "verify": "verify_run",
     "delete_selected": "delete_run",
 }
 MAKE: dict[str, Callable[[Db], str]] = {
@@ -29,6 +30,7 @@ MAKE: dict[str, Callable[[Db], str]] = {
     "hurry": lambda _db: stage.waiting(),
     "cancel": lambda _db: stage.ready(),
     "replay": stage.successful,
+    "verify": stage.successful,
     "delete_selected": stage.dead,
 }
 AFTER = {
@@ -36,6 +38,7 @@ AFTER = {
     "hurry": "READY",
     "cancel": "CANCELLED",
     "replay": "SUCCESSFUL",
+    "verify": "SUCCESSFUL",
     "delete_selected": None,
 }
 
@@ -61,7 +64,8 @@ def test_a_verb_moves_the_runs_it_is_for(root: Client, db: Db, name: str, way: A
     way(root, name, run_id)
 
     assert stage.status_of(db, run_id) == AFTER[name]
-    assert count(db, "byrote_runs") - before == {"replay": 1, "delete_selected": -1}.get(name, 0)
+    more = {"replay": 1, "verify": 1, "delete_selected": -1}
+    assert count(db, "byrote_runs") - before == more.get(name, 0)
 
 
 @pytest.mark.parametrize("name", PERMISSIONS)

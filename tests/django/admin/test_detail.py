@@ -161,14 +161,14 @@ def test_a_run_nobody_knows_is_not_found(root: Client) -> None:
 
 def test_only_what_makes_sense_now_is_offered(root: Client, db: Db) -> None:
     offered = {
-        "dead": {"retry", "replay", "delete_selected"},
+        "dead": {"retry", "replay", "verify", "delete_selected"},
         "ready": {"cancel", "replay"},
     }
     for name, run_id in (("dead", stage.dead(db)), ("ready", stage.ready())):
         text = text_of(root, run_id)
         shown = {
             verb
-            for verb in ("retry", "hurry", "cancel", "replay", "delete_selected")
+            for verb in ("retry", "hurry", "cancel", "replay", "verify", "delete_selected")
             if f"/do/{verb}/" in text
         }
         assert shown == offered[name]

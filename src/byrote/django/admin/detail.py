@@ -13,7 +13,7 @@ from byrote.core.artifact import POSTGRES, Entry
 from byrote.core.diff import Change, diff
 from byrote.core.provenance import brief
 from byrote.core.run import Run
-from byrote.django.admin import show
+from byrote.django.admin import show, verdicts
 from byrote.django.admin.listing import CANCELED, PATIENCE
 from byrote.django.database import fetch
 from byrote.store import artifacts, oversight, queries, replay
@@ -49,6 +49,7 @@ def read(database: str, run: Run) -> dict[str, Any]:
     numbers = sorted({number for number in run.provenance if number is not None})
     environments = {found.id: found for found in fetch(database, queries.provenances(numbers))}
     stored = fetch(database, artifacts.artifacts(run.id))
+    found = verdicts.verdicts_on(database, run)
     return {
         "run": run,
         "spec": show.document(run.spec_json),
@@ -62,7 +63,8 @@ def read(database: str, run: Run) -> dict[str, Any]:
         "artifacts": [Stored(entry, entry.place == POSTGRES) for entry in stored],
         "history": _history(database, run),
         "original": _original(database, run),
-        "replays": _replays(database, run),
+        "verdicts": found,
+        "replays": _replays(database, run, {verdict.run_id for verdict in found}),
         "took": _took(run),
     }
 
@@ -137,8 +139,9 @@ def _history(database: str, run: Run) -> list[oversight.Moment] | None:
         return None
 
 
-def _replays(database: str, run: Run) -> list[ReplayRow]:
-    return fetch(database, replay.replays(run.id, limit=REPLAYS_SHOWN))
+def _replays(database: str, run: Run, verifying: set[str]) -> list[ReplayRow]:
+    rows = fetch(database, replay.replays(run.id, limit=REPLAYS_SHOWN))
+    return [row for row in rows if row.id not in verifying]
 
 
 def _original(database: str, run: Run) -> dict[str, Any] | None:
@@ -146,6 +149,8 @@ def _original(database: str, run: Run) -> dict[str, Any] | None:
     if run.replay_of is None:
         return None
     found = fetch(database, queries.run(run.replay_of))
+    if verdicts.is_verification(run.task):
+        return {"id": run.replay_of, "verdict": "" if found else "gone", "verifies": True}
     if not found:
         return {"id": run.replay_of, "verdict": "gone"}
     return {"id": run.replay_of, **_compared(found[0], run)}

@@ -28,10 +28,11 @@ def action_of(verb: Verb) -> Any:
 
     @admin.action(permissions=[verb.permission], description=f"{verb.label} selected runs")
     def act(model_admin: Any, request: Any, queryset: Any) -> HttpResponse | None:
-        picked = queryset.values_list("pk", flat=True)[: BATCH_MAX + 1]
+        most = min(verb.most, BATCH_MAX)
+        picked = queryset.values_list("pk", flat=True)[: most + 1]
         ids = [str(run_id) for run_id in picked]
-        if len(ids) > BATCH_MAX:
-            messages.error(request, f"Select up to {BATCH_MAX:,} runs at a time.")
+        if len(ids) > most:
+            messages.error(request, f"Select up to {most:,} runs at a time.")
             return None
         if verb.confirm and "confirmed" not in request.POST:
             hidden = [("action", verb.name), *((ACTION_CHECKBOX_NAME, run_id) for run_id in ids)]
@@ -83,7 +84,7 @@ def do(model_admin: Any, request: Any, verb: Verb, ids: Sequence[str]) -> list[s
     if left:
         messages.warning(request, f"{_runs(left)} left alone: {verb.left}.")
     # Of a replay, the log names the run that was replayed; the new one says so itself.
-    logged = list(ids) if verb.name == "replay" and moved else moved
+    logged = list(ids) if verb.makes and moved else moved
     log(request, {run_id: known.get(run_id, "") for run_id in logged}, verb)
     return moved
 

@@ -165,6 +165,10 @@ class RunAdmin(ByroteAdmin):
         """Whether this person may replay runs."""
         return self.may(request, "replay_run")
 
+    def has_verify_permission(self, request: Any) -> bool:
+        """Whether this person may have workers replay runs and verify their results."""
+        return self.may(request, "verify_run")
+
     # -- Pages -----------------------------------------------------------------------------------
 
     def get_urls(self) -> list[Any]:
@@ -201,7 +205,7 @@ class RunAdmin(ByroteAdmin):
         allowed = [
             verb
             for verb in verbs.VERBS.values()
-            if run.status in verb.states and self.may(request, verb.permission_name)
+            if verbs.applies(verb, run) and self.may(request, verb.permission_name)
         ]
         context = detail.read(self.home(), run)
         return self.page(

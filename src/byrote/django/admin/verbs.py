@@ -15,12 +15,17 @@ import msgspec
 from django.db import IntegrityError, transaction
 
 from byrote.assembly.identity import new_id
+from byrote.core.run import Run as StoredRun
+from byrote.django.admin import verdicts
 from byrote.django.database import fetch
-from byrote.django.models import DeadRun, TaskRun
+from byrote.django.models import DeadRun, Run, TaskRun
 from byrote.store import oversight, queries
+from byrote.store import replay as replays
 
 BATCH_MAX = 1_000
 """Runs that one press of a button may move."""
+VERIFY_MAX = 100
+"""Runs that one press may have verified; each takes a worker a second or so."""
 
 
 def retry(database: str, ids: Sequence[str], nonce: str) -> list[str]:
@@ -78,6 +83,20 @@ def _replay(database: str, original: str, run_id: str) -> list[str]:
         return []  # The same button, pressed twice at once.
 
 
+def verify(database: str, ids: Sequence[str], nonce: str) -> list[str]:
+    """Have workers execute ended runs again and compare; gives the ids of the runs that will."""
+    rows = Run.objects.using(database).filter(pk__in=ids)
+    made = []
+    for run_id, task, queue in rows.values_list("pk", "task_path", "queue_name"):
+        original = str(run_id)
+        spec = verdicts.request_for(database, task, queue, original)
+        if spec is not None:
+            # Another id than that of a plain replay by the same page.
+            asked = replay_id(f"{nonce} verify", original)
+            made += fetch(database, replays.verify_later(asked, spec, original=original))
+    return made
+
+
 def replay_id(nonce: str, original: str) -> str:
     """The id of a run's replay by one page: a page that is sent twice replays once."""
     noise = hashlib.sha256(f"{nonce} {original}".encode()).hexdigest()
@@ -111,6 +130,10 @@ class Verb(msgspec.Struct, frozen=True):
     """Why others of the selected are left as they are."""
     permission: str
     confirm: bool = False
+    makes: bool = False
+    """Whether it makes new runs and leaves those it is done to as they are."""
+    most: int = BATCH_MAX
+    """How many runs one press may be about."""
 
     @property
     def permission_name(self) -> str:
@@ -158,6 +181,18 @@ VERBS = {
             replay,
             "they are gone, or were replayed by this very page",
             "replay",
+            makes=True,
+        ),
+        Verb(
+            "verify",
+            "Replay and verify",
+            "will be executed again by a worker; the verdict appears on the run's page",
+            frozenset({"SUCCESSFUL", "FAILED"}),
+            verify,
+            "they did not end by themselves, or this very page has asked before",
+            "verify",
+            makes=True,
+            most=VERIFY_MAX,
         ),
         Verb(
             "delete_selected",
@@ -171,3 +206,12 @@ VERBS = {
         ),
     )
 }
+
+
+def applies(verb: Verb, run: StoredRun) -> bool:
+    """Whether a verb makes sense for a run as it is now."""
+    if verb.makes and run.shadow:
+        return False
+    if verb.name == "verify" and verdicts.is_verification(run.task):
+        return False
+    return run.status in verb.states

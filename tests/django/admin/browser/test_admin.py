@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from byrote.django.admin import verdicts
 from byrote.store import queries
 from byrote.store.sync import fetch
 from tests.django.admin import stage
@@ -36,6 +37,7 @@ def many(db: Db) -> dict[str, str]:
     )
     made = {"archived": stage.archived(db), "dead": stage.dead(db, "card 4242 was refused")}
     made |= {"storied": stage.storied(db), "cancelled": stage.cancelled(db)}
+    made |= {"verified": stage.verified(db)}
     made |= {"running": stage.running(db), "waiting": stage.waiting()}
     for n in range(12):
         stage.ready(n, to=f"user{n}@example.com", subject="Welcome to the shop")
@@ -107,6 +109,30 @@ def test_a_replay_by_a_second_click_and_by_going_back_is_one_replay(
     assert len(fetch(db, queries.runs())) == 2
     page.click(f"a:text-is('{original}')")
     assert "Replays" in page.inner_text(".byrote-facts")
+
+
+def test_a_run_is_verified_and_its_verdict_read(
+    root: Client, db: Db, open_page: Open, shoot: Shoot
+) -> None:
+    original = stage.successful(db, '{"total":5}')
+    page = open_page(root)
+    page.goto(f"{RUNS}{original}/change/")
+    page.dblclick("button:text-is('Replay and verify')", no_wait_after=True)
+    page.wait_for_selector("text=reload this page for the verdict")
+    shoot(page, "verify-asked")
+    assert len(fetch(db, queries.runs())) == 2
+
+    leased = stage.lease(db, task=verdicts.PATH)
+    stage.settle(db, stage.success(leased, stage.verdict_json(original)))
+    page.reload()
+    shoot(page, "verify-differs")
+    told = page.inner_text("section:has(#byrote-verdicts)")
+    assert "differs" in told
+    assert "/total" in told
+    page.click(f"a:text-is('{leased.id}')")
+    assert "Verifies" in page.inner_text(".byrote-facts")
+    page.click(f"a:text-is('{original}')")
+    page.wait_for_selector("#byrote-verdicts")
 
 
 def test_deleting_asks_and_can_be_thought_better_of(
@@ -207,7 +233,10 @@ def test_every_page_is_readable_wide_and_narrow_light_and_dark(
     page = open_page(root, color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 900})
     where = {"runs": RUNS, "queues": "/admin/byrote/queue/", "workers": "/admin/byrote/worker/"}
-    where |= {name: f"{RUNS}{made[name]}/change/" for name in ("storied", "waiting", "running")}
+    where |= {
+        name: f"{RUNS}{made[name]}/change/"
+        for name in ("storied", "waiting", "running", "verified")
+    }
     for name, address in where.items():
         page.goto(address)
         shoot(page, f"{theme}-{width}-{name}")

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+"""Byrote's own task in a Django project; workers find it here as they find those of every app."""
+
+from typing import Any
+
+from byrote.django.backend import KNOWN
+from byrote.django.definition import own_task
+
+
+@own_task
+def verify(context: Any, run_id: str) -> dict[str, Any]:
+    """Execute an ended run again in a shadow run, compare, and give the verdict."""
+    from byrote.django.verification import verdict_on  # noqa: PLC0415 -- only workers need it.
+
+    return verdict_on(context.task_result.backend, run_id)
+
+
+KNOWN.add(verify.module_path)
