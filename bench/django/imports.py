@@ -17,8 +17,9 @@ PROJECT = """
 import sys
 from django.conf import settings
 admin, ours = "admin" in sys.argv, "byrote" in sys.argv
-names = ["contenttypes", "auth", "sessions", "messages", "admin"]
+names = ["contenttypes", "auth", *(["sessions", "messages", "admin"] if admin else [])]
 middleware = ["sessions.middleware.Session", "auth.middleware.Authentication"]
+middleware += ["messages.middleware.Message"]
 processors = ["django.template.context_processors.request"]
 processors += [f"django.contrib.{name}.context_processors.{name}" for name in ("auth", "messages")]
 templates = {"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True}
@@ -26,12 +27,10 @@ settings.configure(
     SECRET_KEY="not a secret",
     USE_TZ=True,
     INSTALLED_APPS=[
-        *([f"django.contrib.{name}" for name in names] if admin else []),
+        *(f"django.contrib.{name}" for name in names),
         *(["byrote.django"] if ours else []),
     ],
-    MIDDLEWARE=[
-        f"django.contrib.{name}Middleware" for name in (*middleware, "messages.middleware.Message")
-    ],
+    MIDDLEWARE=[f"django.contrib.{name}Middleware" for name in middleware if admin],
     TEMPLATES=[{**templates, "OPTIONS": {"context_processors": processors}}],
     DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", "NAME": "nowhere"}},
     TASKS={
@@ -45,7 +44,7 @@ settings.configure(
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", "check"])
 """
-KINDS = {"without the admin": [], "with the admin": ["admin"]}
+KINDS = {"a project with models": [], "with the admin": ["admin"]}
 
 type Sample = tuple[float, float]
 """Milliseconds by the clock, and of the processor."""

@@ -21,6 +21,7 @@ settings.configure(
     INSTALLED_APPS=[*apps, *backport, "byrote.django"],
     DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", "NAME": "nowhere"}},
     TASKS={"default": {"BACKEND": "byrote.django.Backend"}},
+    TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True}],
     USE_TZ=True,
 )
 import django
@@ -28,6 +29,9 @@ django.setup()
 if "check" in sys.argv:
     from django.core.checks import run_checks
     assert not [one for one in run_checks() if one.id.startswith("byrote")]
+if "template" in sys.argv:
+    from django.template import engines
+    engines["django"].from_string("").render()
 print(json.dumps(sorted(sys.modules)))
 """
 HEAVY = ("cli", "worker", "executors", "service", "sdk", "embedded", "artifacts", "observe", "wire")
@@ -56,6 +60,13 @@ def test_set_up_imports_the_app_and_its_models_and_nothing_else() -> None:
 
     assert rooms(modules) == {"django"}
     assert not {"msgspec", "click", "byrote.django.backend"} & modules
+
+
+def test_a_project_without_the_admin_renders_templates_and_imports_little_for_it() -> None:
+    modules = imported("template")
+
+    assert rooms(modules) == {"django", "core"}
+    assert not {"msgspec", "byrote.django.admin"} & modules
 
 
 def test_neither_the_admin_nor_the_checks_import_what_executes() -> None:

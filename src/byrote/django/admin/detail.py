@@ -13,6 +13,7 @@ from byrote.core.artifact import POSTGRES, Entry
 from byrote.core.diff import Change, diff
 from byrote.core.provenance import brief
 from byrote.core.run import Run
+from byrote.django import moments
 from byrote.django.admin import show, verdicts
 from byrote.django.admin.listing import CANCELED, PATIENCE
 from byrote.django.database import fetch
@@ -179,7 +180,7 @@ def _took(run: Run) -> dict[str, str]:
     """How long it waited at first, and how long its last attempt took."""
     told = {}
     if run.started_at is not None:
-        told["waited"] = show.rough(run.started_at - max(run.enqueued_at, run.run_after))
+        told["waited"] = moments.rough(run.started_at - max(run.enqueued_at, run.run_after))
     if run.finished_at is not None and run.last_attempted_at is not None:
-        told["took"] = show.rough(run.finished_at - run.last_attempted_at)
+        told["took"] = moments.rough(run.finished_at - run.last_attempted_at)
     return told

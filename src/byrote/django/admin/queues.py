@@ -12,6 +12,7 @@ from django.urls import path, reverse
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_POST
 
+from byrote.django import moments
 from byrote.django.admin import show
 from byrote.django.admin.home import ByroteAdmin
 from byrote.django.models import Queue
@@ -67,9 +68,9 @@ def _shown(row: QueueRow, capped: Mapping[str, int]) -> dict[str, Any]:
     oldest = row.oldest_ready_s
     return {
         "row": row,
-        "state": show.badge("open" if row.paused_at is None else "paused"),
-        "paused": show.moment(row.paused_at),
-        "oldest": "" if oldest is None else show.rough(timedelta(seconds=max(round(oldest), 0))),
+        "state": moments.badge("open" if row.paused_at is None else "paused"),
+        "paused": moments.moment(row.paused_at),
+        "oldest": "" if oldest is None else moments.rough(timedelta(seconds=max(round(oldest), 0))),
         **{
             name: show.count(number, whole=capped.get(name, number) < oversight.CAP)
             for name, number in counted.items()

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_POST
 from byrote.assembly.identity import new_id
 from byrote.core.artifact import POSTGRES
 from byrote.core.run import Run as StoredRun
+from byrote.django import moments
 from byrote.django.admin import detail, filters, search, show, verbs
 from byrote.django.admin.doing import NoncedActionForm, action_of, confirm, do, log
 from byrote.django.admin.home import ByroteAdmin
@@ -108,7 +109,7 @@ class RunAdmin(ByroteAdmin):
     @admin.display(description="Status")
     def state(self, run: Any) -> Any:
         """Where it stands, and what one wants to know first about that."""
-        return show.titled(show.badge(run.status), self.note(run))
+        return show.titled(moments.badge(run.status), self.note(run))
 
     @admin.display(description="Queue")
     def queue(self, run: Any) -> str:
@@ -123,19 +124,19 @@ class RunAdmin(ByroteAdmin):
     @admin.display(description="Enqueued")
     def enqueued(self, run: Any) -> Any:
         """How long ago it was accepted."""
-        return show.moment(run.enqueued_at)
+        return moments.moment(run.enqueued_at)
 
     @admin.display(description="Took")
     def took(self, run: Any) -> str:
         """How long its last attempt took."""
         if run.finished_at is None or run.last_attempted_at is None:
             return ""
-        return show.rough(run.finished_at - run.last_attempted_at)
+        return moments.rough(run.finished_at - run.last_attempted_at)
 
     def note(self, run: Any) -> str:
         """The last error, what it waits for, or who runs it."""
         if run.status == "WAITING":
-            return f"{run.wait_reason}, {show.age(run.run_after)}"
+            return f"{run.wait_reason}, {moments.age(run.run_after)}"
         if run.status == "RUNNING":
             return "asked to stop" if run.cancel_requested_at else f"by {run.leased_by}"
         if run.status != "FAILED" or not run.error:

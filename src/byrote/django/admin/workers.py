@@ -8,7 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.urls import path
 
-from byrote.django.admin import show
+from byrote.django import moments
 from byrote.django.admin.home import ByroteAdmin
 from byrote.django.models import Worker
 from byrote.store import queries
@@ -30,7 +30,7 @@ class WorkerAdmin(ByroteAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         workers = [
-            {"row": row, "state": show.badge(_state(row)), "seen": show.moment(row.seen_at)}
+            {"row": row, "state": moments.badge(_state(row)), "seen": moments.moment(row.seen_at)}
             for row in self.ask(queries.workers())
         ]
         return self.page(request, "workers.html", title="Workers", workers=workers)

@@ -7,11 +7,11 @@ from typing import Any
 from django import template
 from django.utils.html import format_html
 
-from byrote.django.admin import show
+from byrote.django import moments
 
 register = template.Library()
-register.filter("badge", show.badge)
-register.filter("moment", show.moment)
+register.filter("badge", moments.badge)
+register.filter("moment", moments.moment)
 
 
 @register.filter
@@ -20,12 +20,12 @@ def exact(value: datetime) -> Any:
     return format_html(
         '<time datetime="{}">{}</time> <span class="byrote-small">{}</span>',
         value.isoformat(),
-        show.local(value),
-        show.age(value),
+        moments.local(value),
+        moments.age(value),
     )
 
 
 @register.filter
 def length_of(value: timedelta) -> str:
     """A duration as people write it."""
-    return show.rough(value)
+    return moments.rough(value)
