@@ -17,6 +17,7 @@ from byrote.store import (
     proof,
     queries,
     replay,
+    retention,
     tokens,
     unique,
     watching,
@@ -156,5 +157,7 @@ def _parameters(text: str) -> set[str]:
 def test_every_statement_has_a_verb_and_every_verb_a_statement(db: Db) -> None:
     assert fetch(db, queries.schema())[0].checksum == migrations()[0].checksum
     for name in STATEMENTS:
-        homes = (queries, artifacts, oversight, proof, replay, watching, tokens, looking, unique)
+        homes = (
+            queries, artifacts, looking, oversight, proof, replay, retention, tokens, unique, watching
+        )  # fmt: skip
         assert any(callable(getattr(home, name, None)) for home in homes), name

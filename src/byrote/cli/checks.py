@@ -15,6 +15,7 @@ from byrote.assembly.settings import Resolved
 from byrote.cli.config import shown_settings
 from byrote.cli.main import installed_version
 from byrote.cli.probe import Health, hears
+from byrote.cli.show import worker_command
 from byrote.core.duration import spoken
 from byrote.core.errors import SchemaMismatch
 from byrote.embedded.binaries import MAJOR_MIN, tried
@@ -153,7 +154,7 @@ def of_queue(connection: psycopg.Connection[Any]) -> Iterator[Check]:
         "workers",
         f"{alive} alive, {len(workers) - alive} gone silent",
         good=alive > 0,
-        advice="Nobody executes runs: start one with `byrote worker module:app`.",
+        advice=f"Nobody executes runs: start one with `{worker_command()}`.",
     )
     dead = sum(queue.dead for queue in queues)
     yield judged(

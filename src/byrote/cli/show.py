@@ -117,3 +117,10 @@ def _cell(value: object) -> str:  # noqa: PLR0911 -- one return per kind of valu
 
 def _is_number(cell: str) -> bool:
     return cell == "" or cell.replace(",", "").isdigit()
+
+
+def worker_command() -> str:
+    """The words that start a worker where this command was given: plain, or of a Django project."""
+    context = click.get_current_context(silent=True)
+    program = "byrote" if context is None else context.find_root().info_name or "byrote"
+    return f"{program} worker" if program.endswith(" byrote") else "byrote worker module:app"

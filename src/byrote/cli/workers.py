@@ -10,7 +10,7 @@ from byrote.cli.database import open_store
 from byrote.cli.lazy import ListingGroup
 from byrote.cli.options import database_options
 from byrote.cli.past import at_option, show_workers_at
-from byrote.cli.show import print_json, print_table
+from byrote.cli.show import print_json, print_table, worker_command
 from byrote.store import queries
 from byrote.store.rows import WorkerRow
 
@@ -39,7 +39,7 @@ def list_workers(*, url: str | None, as_json: bool, at: datetime | None) -> None
         for worker in found:
             print_json(msgspec.structs.asdict(worker))
     else:
-        print_table(HEADS, map(_row, found), empty="No worker runs; start one: byrote worker")
+        print_table(HEADS, map(_row, found), empty=f"No worker runs; start one: {worker_command()}")
 
 
 def _row(worker: WorkerRow) -> tuple[object, ...]:

@@ -49,9 +49,10 @@ def worker(*, backend: str, reload: bool | None, drain: bool, **flags: Any) -> N
     """
     set_up()
     ours = backend_of(backend)
-    tell_faults(ours)
+    reload = is_watched(drain=drain) if reload is None else reload
+    tell_faults(ours, warn=not reload)
     settings = settings_of(ours, flags)
-    if (site.DEBUG and not drain and sys.argv[1:2] == ["byrote"]) if reload is None else reload:
+    if reload:
         keep_fresh(settings)
         return
     keep_as_told(ours, settings)
@@ -66,13 +67,19 @@ def worker(*, backend: str, reload: bool | None, drain: bool, **flags: Any) -> N
         built.run()
 
 
-def tell_faults(backend: Backend) -> None:
+def is_watched(*, drain: bool) -> bool:
+    """Whether code is watched when nobody says so: with DEBUG, by a command that stays."""
+    return bool(site.DEBUG) and not drain and sys.argv[1:2] == ["byrote"]
+
+
+def tell_faults(backend: Backend, *, warn: bool) -> None:
     """Say what the system checks find; BadOption when a worker would be of no use."""
     found = [one for one in faults_of_worker(backend) if not one.is_silenced()]
     for message in found:
         if message.is_serious():
             raise BadOption(f"{message.msg} {message.hint or ''}".strip())
-        click.echo(f"byrote: {message.msg} {message.hint} ({message.id})", err=True)
+        if warn:
+            click.echo(f"byrote: {message.msg} {message.hint} ({message.id})", err=True)
 
 
 def settings_of(backend: Backend, flags: dict[str, Any]) -> Settings:
