@@ -16,7 +16,7 @@ test-browser:
 test-django:
 	$(MATRIX) --extra django52 pytest tests/django
 	$(MATRIX) --with 'django==6.0.*' pytest tests/django
-	$(MATRIX) --with 'django==6.1.*' pytest tests/django
+	$(MATRIX) --with 'django==6.1.*' --with django-tasks-db==0.13.0 pytest tests/django tests/docs/test_from_django_tasks_db.py
 SEEDS ?= 1000000
 sim:
 	uv run python -m tests.sim $(SEEDS) $(SEED)

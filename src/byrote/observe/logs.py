@@ -89,6 +89,8 @@ class JsonFormatter(logging.Formatter):
 def set_up_logging(form: str, level: str) -> None:
     """Send the standard logging module's records to standard error in the chosen form."""
     handler = logging.StreamHandler()
+    # Not only the root: a logger with a level of its own, as Django has, asks no other.
+    handler.setLevel(LEVELS[level])
     plain = logging.Formatter("%(asctime)s   %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S")
     handler.setFormatter(JsonFormatter() if form == "json" else plain)
     logging.basicConfig(level=LEVELS[level], handlers=[handler], force=True)
