@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Byrote as a Django app. Every command of a project imports this: it imports next to nothing."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.apps import AppConfig
@@ -20,8 +21,10 @@ class ByroteConfig(AppConfig):
         register(check_schema, Tags.database)
 
 
-def check_schema(**asked: Any) -> list[Any]:
+def check_schema(databases: Sequence[str] | None = None, **more: Any) -> list[Any]:
     """Whether each database that holds runs has the schema this Byrote needs."""
+    if not databases:
+        return []  # Django 5.2 calls this with every command, to no purpose.
     from byrote.django.schema_check import faults_of_schema  # noqa: PLC0415 -- few commands check.
 
-    return faults_of_schema(**asked)
+    return faults_of_schema(databases, **more)

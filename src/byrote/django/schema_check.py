@@ -16,7 +16,7 @@ from byrote.django.database import raw_connection
 from byrote.store import migrate
 
 
-def faults_of_schema(databases: Sequence[str] | None = None, **_more: Any) -> list[CheckMessage]:
+def faults_of_schema(databases: Sequence[str], **_more: Any) -> list[CheckMessage]:
     """Whether each database that holds runs has the schema this Byrote needs."""
     ours = [one for one in compat.task_backends.all() if isinstance(one, Backend)]
     sound = [one for one in ours if not any(m.is_serious() for m in one.check())]
@@ -24,7 +24,7 @@ def faults_of_schema(databases: Sequence[str] | None = None, **_more: Any) -> li
     return [
         message
         for database, alias in homes.items()
-        if database in (databases or ())
+        if database in databases
         for message in _schema(database, alias)
     ]
 
