@@ -21,7 +21,7 @@ def test_a_minute_of_torture_breaks_no_promise() -> None:
     ended = torture(wish, say=said.append)
 
     assert ended.violations == 0, (ended.judged.violations, ended.verified.findings)
-    assert {fault.kind for fault in ended.faults if fault.happened} == set(SHORT), said
+    assert {fault.kind for fault in ended.faults if fault.happened} == set(SHORT), "\n".join(said)
     assert ended.judged.runs >= 600
     assert ended.judged.by_status["SUCCESSFUL"] >= 600
     assert ended.zombies_forced >= 20
@@ -41,7 +41,7 @@ def test_a_server_of_yours_is_tortured_in_a_database_of_its_own(server_url: str,
     ended = torture(wish, say=said.append)
 
     assert ended.violations == 0, (ended.judged.violations, ended.verified.findings)
-    assert {fault.kind for fault in ended.faults if fault.happened} == set(GIVEN), said
+    assert {fault.kind for fault in ended.faults if fault.happened} == set(GIVEN), "\n".join(said)
     assert ended.judged.runs >= 150
     assert databases(db) == before
 

@@ -110,7 +110,9 @@ class Node:
         wish = self.home.data / "promote"
         wish.touch()
         owner = self.home.data.stat()
-        os.chown(wish, owner.st_uid, owner.st_gid)
+        # A signal of the server's own may make it look, and take the file away, this very moment.
+        with contextlib.suppress(FileNotFoundError):
+            os.chown(wish, owner.st_uid, owner.st_gid)
         if self._running is not None:
             os.kill(self._running.pid, signal.SIGUSR1)
         deadline = monotonic() + STOP_S

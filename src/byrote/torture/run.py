@@ -183,7 +183,8 @@ def _strike(stage: Stage, planned: Planned, say: Say) -> dict[str, Any]:
         except (psycopg.Error, OSError, ByroteError) as failure:
             # Two faults may get in each other's way; one that could not be done is not counted.
             error = f"{type(failure).__name__}: {failure}"[:300]
-        if shown or error:
+            _heal(stage)
+        if shown:
             break
         _pause(1.0)
     line = {"kind": planned.kind, "number": planned.number, "shown": shown, "error": error}
