@@ -89,4 +89,9 @@ def __getattr__(name: str) -> Any:
     # driver.
     if name not in _HOME:
         raise AttributeError(f"module 'byrote' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    try:
+        return getattr(import_module(_HOME[name]), name)
+    except ModuleNotFoundError as error:
+        from byrote.core.errors import missing_driver  # noqa: PLC0415 -- only when it fails.
+
+        raise missing_driver(f"byrote.{name}", error) from None

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""What a user is told when a command fails, and the exit code that scripts go by."""
+"""What a user is told when a command fails, and the exit code that scripts go by.
+
+The driver of PostgreSQL is looked up among the modules that are there: where it is not installed,
+or was not needed, none of its errors can have been raised.
+"""
 
 import signal
 import sys
+from typing import Any
 
 import click
 import msgspec
-import psycopg
 
 from byrote.core import errors
 from byrote.core.artifact import UnknownArtifact
@@ -14,14 +18,6 @@ from byrote.embedded.errors import NoServer
 
 FAILED, USAGE, CHECK_FAILED, NOT_FOUND, UNREACHABLE = 1, 2, 3, 4, 75
 INTERRUPTED = 128 + signal.SIGINT
-
-EXPECTED: tuple[type[Exception], ...] = (
-    errors.ByroteError,
-    psycopg.Error,
-    click.ClickException,
-    click.Abort,
-)
-"""What may go wrong without being a bug."""
 
 _CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.BadOption, USAGE),
@@ -34,11 +30,25 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (UnknownArtifact, NOT_FOUND),
     (NoServer, NOT_FOUND),
     (errors.DatabaseUnreachable, UNREACHABLE),
-    (psycopg.OperationalError, UNREACHABLE),
-    (psycopg.errors.UndefinedTable, CHECK_FAILED),
     (errors.ByroteError, FAILED),
-    (psycopg.Error, FAILED),
 )
+
+
+def expected() -> tuple[type[Exception], ...]:
+    """What may go wrong without being a bug."""
+    ours = (errors.ByroteError, click.ClickException, click.Abort)
+    return (*ours, *(kind for kind, _ in _driver_codes()))
+
+
+def _driver_codes() -> tuple[tuple[type[Exception], int], ...]:
+    driver: Any = sys.modules.get("psycopg")
+    if driver is None:
+        return ()
+    return (
+        (driver.OperationalError, UNREACHABLE),
+        (driver.errors.UndefinedTable, CHECK_FAILED),
+        (driver.Error, FAILED),
+    )
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -72,7 +82,8 @@ def exit_code(error: Exception) -> int:
     """The exit code an error stands for."""
     if isinstance(error, click.ClickException):
         return error.exit_code
-    return next((code for kind, code in _CODES if isinstance(error, kind)), FAILED)
+    known = (*_CODES, *_driver_codes())
+    return next((code for kind, code in known if isinstance(error, kind)), FAILED)
 
 
 def describe(error: Exception) -> Failure:
@@ -85,13 +96,18 @@ def describe(error: Exception) -> Failure:
             known = cause.code if isinstance(cause, errors.ByroteError) else None
             plain = "usage" if isinstance(error, click.UsageError) else "failed"
             return Failure(known or plain, error.format_message())
-        case psycopg.errors.UndefinedTable():
-            said = "The database has no tables of Byrote, or other ones. Run `byrote migrate`."
-            return Failure(errors.SchemaMismatch.code, said)
-        case psycopg.OperationalError():
-            return Failure(errors.DatabaseUnreachable.code, f"PostgreSQL failed: {_said(error)}")
         case _:
-            return Failure("database_error", f"PostgreSQL refused: {_said(error)}")
+            return _of_database(error)
+
+
+def _of_database(error: Exception) -> Failure:
+    driver: Any = sys.modules.get("psycopg")
+    if isinstance(error, driver.errors.UndefinedTable):
+        said = "The database has no tables of Byrote, or other ones. Run `byrote migrate`."
+        return Failure(errors.SchemaMismatch.code, said)
+    if isinstance(error, driver.OperationalError):
+        return Failure(errors.DatabaseUnreachable.code, f"PostgreSQL failed: {_said(error)}")
+    return Failure("database_error", f"PostgreSQL refused: {_said(error)}")
 
 
 def _said(error: Exception) -> str:

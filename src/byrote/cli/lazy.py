@@ -27,7 +27,12 @@ class LazyGroup(click.Group):
         """Import the module of one command, and no other."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        module = import_module(f"byrote.cli.{cmd_name}")
+        try:
+            module = import_module(f"byrote.cli.{cmd_name}")
+        except ModuleNotFoundError as error:
+            from byrote.core.errors import missing_driver  # noqa: PLC0415 -- only when it fails.
+
+            raise missing_driver(f"byrote {cmd_name}", error) from None
         command: click.Command = getattr(module, cmd_name)
         return command
 

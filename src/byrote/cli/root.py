@@ -59,9 +59,9 @@ class Root(LazyGroup):
 
 def _expected() -> tuple[type[Exception], ...]:
     # Asked only once something was raised, so that a command that imports little stays quick.
-    from byrote.cli.failure import EXPECTED  # noqa: PLC0415 -- the same.
+    from byrote.cli.failure import expected  # noqa: PLC0415 -- the same.
 
-    return EXPECTED
+    return expected()
 
 
 @click.group(

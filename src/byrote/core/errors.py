@@ -257,3 +257,18 @@ class WaitTimeout(ByroteError, TimeoutError):
     """The signal a task waited for did not come in time."""
 
     code = "wait_timeout"
+
+
+class MissingExtra(ByroteError, ImportError):
+    """A package is not there that comes with an extra; the message says how to install it."""
+
+    code = "missing_extra"
+
+
+def missing_driver(what: str, error: ModuleNotFoundError) -> Exception:
+    """What to say of a failed import: how to install PostgreSQL's driver, if it is that."""
+    if error.name is None or error.name.partition(".")[0] != "psycopg":
+        return error
+    return MissingExtra(
+        f"{what} needs a driver for PostgreSQL; run `pip install 'byrote[postgres]'`."
+    )
