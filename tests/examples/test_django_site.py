@@ -64,13 +64,13 @@ def python(env: Env, *words: str) -> str:
 def test_the_shop_welcomes_imports_and_reports(env: Env) -> None:
     python(env, "manage.py", "migrate", "--verbosity", "0")
     progress = python(env, "-c", VISIT).strip()
-    assert json.loads(python(env, "-c", LOOK, progress))["done"] == 0
+    assert json.loads(python(env, "-c", LOOK, progress))["percent"] == 0
     python(env, "manage.py", "nightly")
 
     python(env, "manage.py", "byrote", "worker", "--drain", "--hands", "1")
 
     told = json.loads(python(env, "-c", LOOK, progress))
-    assert (told["done"], told["total"], told["finished"]) == (4, 4, True)
+    assert (told["percent"], told["message"], told["finished"]) == (100, "importing", True)
     assert len(told["refused"]) == 1
     [letter] = Path(env["MAIL_FOLDER"]).iterdir()
     assert "To: ada@example.com" in letter.read_text(encoding="utf-8")

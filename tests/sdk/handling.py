@@ -3,6 +3,7 @@
 
 import asyncio
 import os
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -86,4 +87,20 @@ async def bulky(_ctx: Context, payload: Any) -> str:
 
 @handlers.handle("filing")
 def filing(ctx: Context, payload: Any) -> str:
-    return ctx.artifact("report/a.txt", b"x" * payload, "text/plain").hash
+    """Store so many bytes; of a negative number so many from a file of its own."""
+    data: bytes | Path = b"x" * abs(payload)
+    if payload < 0:
+        own = Path(tempfile.gettempdir()) / f"own-{ctx.run_id}"
+        own.write_bytes(b"x" * -payload)
+        data = own
+    return ctx.artifact("report/a.txt", data, "text/plain").hash
+
+
+@handlers.handle("telling")
+def telling(ctx: Context, payload: Any) -> int:
+    """Tells how far it is; in its first attempt of a retried run it fails halfway."""
+    for done in range(1, payload + 1):
+        ctx.progress(done, payload, "telling")
+        if ctx.attempt == 1 and ctx.labels and done * 2 > payload:
+            raise RetryLater("halfway", after=0)
+    return payload

@@ -67,7 +67,12 @@ class ServiceProcess:
             self.process = subprocess.Popen(
                 self._argv,
                 cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+                env={
+                    **os.environ,
+                    "PYTHONPATH": str(ROOT),
+                    "PYTHONDONTWRITEBYTECODE": "1",
+                    "BYROTE_ARTIFACTS": str(self._log.parent / "artifacts"),
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
+from byrote.assembly.artifacts import artifact_of
 from byrote.core import event
 from byrote.core.errors import BadOption
 from byrote.core.state import Status
 from byrote.sdk import Context, Fatal, Handlers, Retry, Worker, new_run
 from byrote.sdk.handlers import payload_of
 from byrote.sdk.worker import path_of
-from byrote.store import artifacts, queries
-from byrote.store.sync import fetch
+from byrote.store import queries
+from byrote.store.sync import Store, fetch
 from tests.sdk import handling
 from tests.sdk.harness import Db, Service, StartSdkWorker, free_port, new_service_token
 from tests.support import count, run_of
@@ -149,19 +150,29 @@ def test_a_thousand_runs_are_executed_once_each_by_two_workers(
     assert service.client.get(accepted[-1].id).result == 999
 
 
-def test_a_small_artifact_is_kept_with_its_run(
-    service: Service, db: Db, start_sdk_worker: StartSdkWorker
+def test_artifacts_of_any_size_are_kept_with_their_run(
+    service: Service, store: Store, start_sdk_worker: StartSdkWorker, tmp_path: Path
 ) -> None:
-    start_sdk_worker(service.url, service.token)
-    small, large = [service.client.enqueue("filing", size).id for size in (1_000, 1 << 21)]
-    digest = service.client.result(small, 30)
-    [entry] = fetch(db, artifacts.artifacts(small))
-    ended = service.client.wait(large, 30)
+    worker = start_sdk_worker(
+        service.url,
+        service.token,
+        environ={"TMPDIR": str(tmp_path), "BYROTE_ARTIFACT_MAX": "4MB"},
+    )
+    sizes = (1_000, 1 << 21, -(1 << 21), 1 << 23)
+    runs = [service.client.enqueue("filing", size).id for size in sizes]
+    for run, size in zip(runs[:3], sizes, strict=False):
+        digest = service.client.result(run, 30)
+        kept = artifact_of(store, run, "report/a.txt")
+        assert digest == kept.hash == hashlib.sha256(b"x" * abs(size)).hexdigest()
+        assert (kept.media_type, len(kept.read())) == ("text/plain", abs(size))
+    refused = service.client.wait(runs[3], 30).faults[-1]["message"]
 
-    assert digest == entry.hash == hashlib.sha256(b"x" * 1_000).hexdigest()
-    assert (entry.name, entry.media_type, entry.size) == ("report/a.txt", "text/plain", 1_000)
-    assert fetch(db, artifacts.blob(entry.hash)) == [b"x" * 1_000]
-    assert "more than 1,048,576 bytes" in ended.faults[-1]["message"]
+    assert "more than 4,194,304 bytes" in refused
+    # What went through the worker's spool is gone from it; the task's own file is still there.
+    assert [path.name for path in tmp_path.rglob("byrote-spool-*/*")] == []
+    assert len(list(tmp_path.glob("own-*"))) == 1
+    assert worker.stop() == 0
+    assert list(tmp_path.glob("byrote-spool-*")) == []
 
 
 def test_results_too_large_for_one_request_are_sent_apart(
@@ -298,3 +309,15 @@ def test_a_released_run_is_executed_by_the_next_worker(
     assert service.client.result(run.id, 20) == 1
     assert fetch(db, queries.workers())
     await_status(db, run.id, Status.SUCCESSFUL)
+
+
+def test_a_cancel_does_not_wait_for_the_next_renewal(
+    service: Service, start_sdk_worker: StartSdkWorker, marks: Marks
+) -> None:
+    """With a lease of ten minutes the next renewal is minutes away."""
+    start_sdk_worker(service.url, service.token, lease="10m")
+    run = service.client.enqueue("mark", [marks.path, "long", 60.0])
+    marks.await_words(1)
+    service.client.cancel(run.id)
+
+    assert service.client.wait(run.id, 20).status is Status.CANCELLED

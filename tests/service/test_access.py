@@ -40,6 +40,8 @@ BODIES: Mapping[str, Any] = {
                                     "result": 1}]},
     "/v1/leases/ledgers": {"leases": [LEASE]},
     "/v1/leases/artifacts": {**LEASE, "name": "a.txt", "data": "aGVsbG8="},
+    "/v1/leases/progress": {"reports": [{**LEASE, "done": 1, "total": 2}]},
+    "/v1/leases/{token}/progress": {"run": "{run}", "done": 50},
     "/v1/leases/unfinished": WORKER,
     "/v1/provenance": {"digest": "{hash}", "doc": {}},
     "/v1/workers": {"worker": "w3", **WORKER},
@@ -47,6 +49,10 @@ BODIES: Mapping[str, Any] = {
     "/v1/dead/requeue": {"runs": ["{run}"]},
     "/v1/dead/delete": {"runs": ["{run}"]},
 }  # fmt: skip
+QUERIES: Mapping[str, Any] = {
+    "/v1/leases/{token}": {"worker": "w"},
+    "/v1/leases/{token}/artifacts": {"run": "{run}", "name": "b.txt"},
+}
 EMPTY_OBJECT = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
 
 FOREIGN: Mapping[str, Any] = {
@@ -54,6 +60,7 @@ FOREIGN: Mapping[str, Any] = {
     "/v1/runs/{id}": 404,
     "/v1/runs/{id}/events": 404,
     "/v1/runs/{id}/artifacts": 404,
+    "/v1/runs/{id}/progress": 404,
     "/v1/runs/{id}/cancel": 404,
     "/v1/runs/{id}/retry": 404,
     "/v1/runs/{id}/replay": 404,
@@ -63,6 +70,7 @@ FOREIGN: Mapping[str, Any] = {
     "/v1/workers": 403,
     "/v1/workers/{worker}": 403,
     "/v1/workers/{worker}/heartbeat": 403,
+    "/v1/workers/{worker}/called": 403,
     "/v1/queues/{name}/pause": 403,
     "/v1/queues/{name}/resume": 403,
     # These answer, and say that there is nothing.
@@ -73,8 +81,12 @@ FOREIGN: Mapping[str, Any] = {
     "/v1/leases/finish": {"accepted": [], "lost": ["{run}"]},
     "/v1/leases/release": {"accepted": [], "lost": ["{run}"]},
     "/v1/leases/steps": {"steps": []},
+    "/v1/leases/progress": {"accepted": [], "lost": ["{run}"]},
+    "/v1/leases/{token}/progress": {"accepted": [], "lost": ["{run}"]},
     "/v1/leases/ledgers": {"lines": []},
-    "/v1/leases/artifacts": {"verdict": "lost", "media_type": None, "at": None},
+    "GET /v1/leases/artifacts": {"size_max": 1_048_576},
+    "POST /v1/leases/artifacts": {"verdict": "lost", "media_type": None, "at": None},
+    "/v1/leases/{token}/artifacts": {"verdict": "lost", "media_type": None, "at": None},
     "/v1/dead": {"runs": [], "next": None},
     "/v1/dead/requeue": {"runs": []},
     "/v1/dead/delete": {"runs": []},
@@ -104,12 +116,14 @@ def filled(value: Any, facts: Mapping[str, str]) -> Any:
 def ask(client: httpx2.Client, endpoint: Endpoint, facts: Mapping[str, str]) -> httpx2.Response:
     path = filled(endpoint.path, facts)
     body = None if endpoint.body is None else filled(BODIES[endpoint.path], facts)
-    query = {"worker": "w"} if endpoint.path == "/v1/leases/{token}" else {}
+    query = filled(QUERIES.get(endpoint.path, {}), facts)
     if endpoint.path == "/v1/stream":
         with client.stream("GET", path) as answer:
             if answer.status_code != 200:
                 answer.read()
             return answer
+    if endpoint.streams:
+        return client.request(endpoint.method, path, content=b"hello", params=query)
     return client.request(endpoint.method, path, json=body, params=query)
 
 
@@ -198,7 +212,7 @@ def test_foreign_events_and_counts_are_not_told(
 
 def test_what_is_not_there_is_not_found(admin: httpx2.Client) -> None:
     absent = "0190b0a0-1111-7222-8333-444455556666"
-    for tail in ("", "/events", "/artifacts"):
+    for tail in ("", "/events", "/artifacts", "/progress"):
         problem(admin.get(f"/v1/runs/{absent}{tail}"), 404, "not_found")
     for verb in ("cancel", "retry", "replay"):
         problem(admin.post(f"/v1/runs/{absent}/{verb}"), 404, "not_found")
@@ -312,3 +326,20 @@ def test_psycopg_is_never_quoted(served: Served, monkeypatch: pytest.MonkeyPatch
         told = problem(client.get("/v1/queues"), 500, "broken")
 
     assert "secret-host" not in str(told)
+
+
+def test_a_claim_that_cannot_be_noted_is_not_made(admin: httpx2.Client, db: Db) -> None:
+    run = enqueue_one(admin)
+    db.execute(
+        "create function byrote_test_refuse() returns trigger language plpgsql as"
+        " $$ begin raise exception 'no'; end $$;"
+        "create trigger refuse before insert on byrote_audit"
+        " for each row execute function byrote_test_refuse()"
+    )
+    try:
+        problem(admin.post("/v1/leases", json={"worker": "w", "tasks": ["hello@1"]}), 500, "broken")
+    finally:
+        db.execute("drop trigger refuse on byrote_audit; drop function byrote_test_refuse()")
+
+    assert admin.get(f"/v1/runs/{run}").json()["status"] == "READY"
+    assert claim_one(admin)["attempt"] == 1

@@ -5,6 +5,7 @@ from byrote.store.sync import fetch
 from byrote.store.verify import verify
 from byrote.testing import FakeClock
 from tests.store.test_artifact import keep
+from tests.store.test_progress import tell
 from tests.store.test_step import line, note
 from tests.support import Db, claim, count, enqueue, finish, history, success, verdict
 
@@ -21,6 +22,7 @@ def test_ended_runs_of_every_kind_are_deleted_and_nothing_misses_them(
     [second] = claim(db)
     note(db, line(second, 1, "charge"))
     keep(db, second)
+    tell(db, second, 50)
     finish(db, [success(second)])
     finish(db, [verdict(claim(db)[0], "F")])
     fetch(db, queries.cancel([cancelled]))
@@ -32,5 +34,6 @@ def test_ended_runs_of_every_kind_are_deleted_and_nothing_misses_them(
     assert held.id == ready
     assert [history(db, run_id)[-1] for run_id in gone] == ["Deleted"] * 4
     assert (count(db, "byrote_runs"), count(db, "byrote_steps")) == (2, 0)
+    assert count(db, "byrote_progress") == 0
     assert fetch(db, oversight.remove(gone)) == []
     assert verify(door).findings == []

@@ -20,6 +20,7 @@ from byrote import (
     Status,
     TaskHandle,
 )
+from byrote.core.progress import Progress
 
 app = App("postgresql://host/db", queues=["mail"])
 
@@ -67,6 +68,8 @@ async def nightly() -> None: ...
 def stepped(ctx: Context) -> int:
     assert_type(ctx.step("add", lambda: 1), int)
     assert_type(ctx.step("len", len, "word"), int)
+    ctx.progress(1, 10, "adding", file="a.csv")
+    ctx.progress("1")  # type: ignore[arg-type]  # Progress is told in numbers.
     ctx.sleep("1h")
     assert_type(ctx.wait_for("paid", timeout="1d", default=None), Any)
     with psycopg.connect() as connection, ctx.once("charge", connection) as first:
@@ -109,6 +112,7 @@ assert_type(add.version, int)
 assert_type(app.enqueue_many([add.spec(1), fetch.spec("x")]), list[RunHandle[Any]])
 assert_type(app.enqueue(add.spec(1)), RunHandle[Any])
 assert_type(app.run("id").refresh(), Run)
+assert_type(app.run("id").refresh().progress, Progress | None)
 assert_type(app.run("id").status, Status)
 assert_type(app.run("id").cancel(), bool)
 assert_type(app.run("id").artifacts(), list[Artifact])

@@ -17,6 +17,7 @@ from byrote.sdk import (
     new_run,
 )
 from byrote.wire.messages import EventView, QueueView, RunPage
+from byrote.wire.progress import RunProgress
 
 client = Client("http://host:8700", "byr_x", timeout=5)
 assert_type(client.enqueue("t", {"a": 1}, queue="q", retry=Retry(), key="k"), Accepted)
@@ -29,6 +30,7 @@ assert_type(client.cancel("id"), bool)
 assert_type(client.dead(queue="q"), RunPage)
 assert_type(client.queues(), list[QueueView])
 assert_type(client.events("id"), list[EventView])
+assert_type(client.progress("id"), RunProgress)
 client.enqueue("t", 1, priority="high")  # type: ignore[arg-type]  # A priority is a number.
 client.enqueue("t", 1, colour="red")  # type: ignore[call-arg]  # There is no such option.
 

@@ -7,5 +7,5 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("", views.sign_up),
     path("imports/", views.upload),
-    path("imports/<int:import_id>/", views.progress),
+    path("imports/<int:import_id>/", views.import_progress),
 ]

@@ -20,15 +20,15 @@ class Book(models.Model):
 
 
 class Import(models.Model):
-    """A CSV file somebody sent, and how far its import has come."""
+    """A CSV file somebody sent, and where its import goes on."""
 
     text = models.TextField()
-    total = models.IntegerField()
+    result_id = models.UUIDField(null=True)
     done = models.IntegerField(default=0)
     refused = models.JSONField(default=list)
 
     def __str__(self) -> str:
-        return f"import {self.pk}: {self.done} of {self.total}"
+        return f"import {self.pk}"
 
 
 class Report(models.Model):

@@ -11,11 +11,11 @@ from django.db import transaction
 from django.db.models import Avg, Count
 from django.utils import timezone
 
-from byrote.django import task
+from byrote.django import progress, task
 from shop.models import Book, Customer, Import, Report
 
 ROWS = 100
-"""Rows that are imported in one transaction, and after which progress is told."""
+"""Rows that are imported in one transaction."""
 
 
 @task(queue_name="mail", max_attempts=5, timeout="30s")
@@ -35,13 +35,14 @@ def welcome(customer_id: int) -> str:
 def import_books(import_id: int) -> dict[str, int]:
     """Import a file. A worker that dies midway is followed by one that goes on where it was."""
     job = Import.objects.get(pk=import_id)
-    rows = list(csv.DictReader(job.text.splitlines()))[job.done :]
-    for some in batched(rows, ROWS, strict=False):
-        # Books and progress are one transaction: there is no row that counts and is not there.
+    rows = list(csv.DictReader(job.text.splitlines()))
+    for some in batched(rows[job.done :], ROWS, strict=False):
+        # Books and the mark are one transaction: there is no row that counts and is not there.
         with transaction.atomic():
             job.refused += [refusal for row in some if (refusal := _store(row)) is not None]
             job.done += len(some)
             job.save()
+        progress(job.done, len(rows), "importing", refused=len(job.refused))
     return {"imported": job.done - len(job.refused), "refused": len(job.refused)}
 
 

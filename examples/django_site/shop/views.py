@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: MIT
-import csv
-
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -23,14 +21,23 @@ def sign_up(request: HttpRequest) -> HttpResponse:
 def upload(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return render(request, "shop/upload.html")
-    text = request.FILES["file"].read().decode()
     with transaction.atomic():
-        job = Import.objects.create(text=text, total=len(list(csv.DictReader(text.splitlines()))))
-        import_books.enqueue(job.pk)
+        job = Import.objects.create(text=request.FILES["file"].read().decode())
+        job.result_id = import_books.enqueue(job.pk).id
+        job.save()
     return redirect(f"/imports/{job.pk}/")
 
 
-def progress(request: HttpRequest, import_id: int) -> HttpResponse:
+def import_progress(request: HttpRequest, import_id: int) -> HttpResponse:
     job = get_object_or_404(Import, pk=import_id)
-    told = {"done": job.done, "total": job.total, "refused": job.refused}
-    return JsonResponse(told | {"finished": job.done == job.total})
+    result = import_books.get_result(str(job.result_id))
+    told = result.run.progress  # None until the task has told something.
+    return JsonResponse(
+        {
+            "percent": 0 if told is None else told.percent,
+            "message": "waiting" if told is None else told.message,
+            "done_about": None if told is None else told.eta,
+            "refused": job.refused,
+            "finished": result.is_finished,
+        }
+    )

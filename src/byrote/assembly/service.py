@@ -12,6 +12,7 @@ from importlib.metadata import version
 
 from starlette.applications import Starlette
 
+from byrote.assembly.artifacts import default_place
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import chance, new_ids, new_token, worker_id
 from byrote.assembly.settings import Settings, resolve
@@ -22,6 +23,7 @@ from byrote.service.options import Means, ServiceOptions
 from byrote.service.service import Service
 from byrote.store.connect import Door
 from byrote.store.lines import Lines
+from byrote.worker.artifacts import Tidier
 from byrote.worker.means import Means as WorkerMeans
 from byrote.worker.sweeper import Sweeper
 
@@ -39,7 +41,8 @@ def build_service(
         ids=new_ids,
         describe=partial(_describe, name),
     )
-    return Service(door, options, means, beside=partial(_housekeeping, door, name, emit))
+    beside = partial(_housekeeping, door, name, emit, options.artifacts)
+    return Service(door, options, means, beside=beside)
 
 
 def service_app(settings: Settings | None = None) -> Starlette:
@@ -48,7 +51,11 @@ def service_app(settings: Settings | None = None) -> Starlette:
     if settings.database_url is None:
         raise BadOption("No database is set; set BYROTE_DATABASE_URL.")
     door = Door(settings.database_url, name="byrote service", pooled=settings.pooled)
-    options = ServiceOptions(payload_max=settings.payload_max)
+    options = ServiceOptions(
+        payload_max=settings.payload_max,
+        artifacts=settings.artifacts or default_place(os.environ),
+        artifact_max=settings.artifact_max,
+    )
     return build_app(build_service(door, options), version=version("byrote"))
 
 
@@ -67,14 +74,14 @@ def _describe(name: str, queues: Sequence[str]) -> Mapping[str, object]:
 
 
 @contextlib.contextmanager
-def _housekeeping(door: Door, name: str, emit: Emit) -> Iterator[None]:
+def _housekeeping(door: Door, name: str, emit: Emit, artifacts: str | None) -> Iterator[None]:
     """Promote, sweep, archive and prune beside the service: its workers have no database."""
     stopped = threading.Event()
-    line = Line("duties", stopped.wait, lambda _what, _error: None, chance)
-    duties = Lines(door, listen=False).duties(line)
-    sweeper = Sweeper(
-        duties, WorkerMeans(name, monotonic, chance, new_token, emit), idle=lambda: True
-    )
+    lines = Lines(door, listen=False)
+    means = WorkerMeans(name, monotonic, chance, new_token, emit)
+    duties = lines.duties(Line("duties", stopped.wait, lambda _what, _error: None, chance))
+    sweeper = Sweeper(duties, means, idle=lambda: True)
+    stops = [sweeper.stop]
 
     def sweep() -> None:
         # Stopped while the database did not answer.
@@ -82,11 +89,19 @@ def _housekeeping(door: Door, name: str, emit: Emit) -> Iterator[None]:
             sweeper.run()
         duties.close()
 
-    thread = threading.Thread(target=sweep, name="byrote-duties", daemon=True)
-    thread.start()
+    threads = [threading.Thread(target=sweep, name="byrote-duties", daemon=True)]
+    if artifacts is not None:
+        shelf = lines.shelf(Line("tidy", stopped.wait, lambda _what, _error: None, chance))
+        tidier = Tidier(shelf, means, artifacts)
+        stops.append(tidier.stop)
+        threads.append(threading.Thread(target=tidier.run, name="byrote-tidier", daemon=True))
+    for thread in threads:
+        thread.start()
     try:
         yield
     finally:
         stopped.set()
-        sweeper.stop()
-        thread.join(2)
+        for stop in stops:
+            stop()
+        for thread in threads:
+            thread.join(2)

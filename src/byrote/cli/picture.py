@@ -10,11 +10,14 @@ import msgspec
 
 from byrote.cli.show import moment, print_fields, print_table, printable
 from byrote.core.answer import StepRow
+from byrote.core.progress import Progress, spoken
 from byrote.core.run import Run
 from byrote.core.seed import seed_of
 from byrote.store.rows import ReplayRow
 
-PAYLOADS = ("spec_json", "result_json", "faults", "retry_json", "provenance", "usage")
+PAYLOADS = (
+    "spec_json", "result_json", "faults", "retry_json", "provenance", "usage", "progress",
+)  # fmt: skip
 ERROR_WIDTH = 60
 
 
@@ -43,6 +46,7 @@ def fields_of(run: Run, *, whole: bool = False) -> dict[str, Any]:
         **fields,
         "seed": seed_of(bytes.fromhex(run.spec_hash)),
         "usage": run.usage,
+        "progress": None if run.progress is None else msgspec.structs.asdict(run.progress),
         "retry": _raw(run.retry_json),
         "spec": _raw(run.spec_json),
         "result": _raw(run.result_json),
@@ -60,6 +64,7 @@ def show_run(run: Run, replays: Sequence[ReplayRow] = ()) -> None:
         del shown["losses"], shown["charged"], shown["max_attempts"]
     if not run.shadow:
         del shown["shadow"]
+    shown["progress"] = _progress(run.progress)
     shown["replays"] = [f"{row.id} ({'shadow, ' * row.shadow}{row.status})" for row in replays]
     print_fields(shown)
     for name, value in (("args", run.args), ("kwargs", run.kwargs)):
@@ -71,6 +76,15 @@ def show_run(run: Run, replays: Sequence[ReplayRow] = ()) -> None:
         _print_fault(fault)
     for usage in run.usage:
         _print_usage(usage)
+
+
+def _progress(progress: Progress | None) -> str:
+    if progress is None:
+        return ""
+    said = f"{spoken(progress)} (told {moment(progress.at)})"
+    if progress.eta is not None:
+        said += f", done about {moment(progress.eta)}, an estimate"
+    return said
 
 
 def step_fields(step: StepRow) -> dict[str, Any]:

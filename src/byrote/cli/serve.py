@@ -3,6 +3,7 @@
 
 import contextlib
 import logging
+import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -10,25 +11,20 @@ from typing import Any
 
 import click
 
+from byrote.assembly.artifacts import default_place
 from byrote.assembly.clock import now
 from byrote.assembly.identity import chance
 from byrote.assembly.settings import read_size, resolve
 from byrote.cli.database import check, open_url
 from byrote.cli.options import url_option
 from byrote.cli.worker import log_form
-from byrote.core.errors import ByroteError
+from byrote.core.errors import MissingExtra
 from byrote.observe.logs import LogWriter, set_up_logging
 from byrote.store import tokens
 from byrote.store.connect import Door
 from byrote.store.sync import Store
 
 _log = logging.getLogger("byrote.service")
-
-
-class MissingExtra(ByroteError):
-    """A package is not there that comes with an extra."""
-
-    code = "missing_extra"
 
 
 @click.command(epilog="Example: byrote serve --port 8700")
@@ -78,7 +74,11 @@ def serve(
     logging.getLogger("psycopg").setLevel(logging.CRITICAL)
     emit = LogWriter(sys.stderr, form=form, level=settings.log_level, now=now)
     options = ServiceOptions(
-        body_max=_size(body_max), payload_max=settings.payload_max, poll=settings.poll_interval
+        body_max=_size(body_max),
+        payload_max=settings.payload_max,
+        artifacts=settings.artifacts or default_place(os.environ),
+        artifact_max=settings.artifact_max,
+        poll=settings.poll_interval,
     )
     with open_url(url) as found:
         door = Door(found, name="byrote service", pooled=settings.pooled)

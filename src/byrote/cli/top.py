@@ -19,16 +19,20 @@ from byrote.cli.options import Length, database_options
 from byrote.cli.show import print_json, print_table
 from byrote.core.duration import spoken
 from byrote.core.errors import BadOption, ServiceUnreachable
+from byrote.core.progress import Progress
+from byrote.core.progress import spoken as words
 from byrote.service.counts import task_stats
-from byrote.store import looking, queries
+from byrote.store import looking, progress, queries
 from byrote.store.sync import Store
 from byrote.wire.messages import Percentiles, QueueView, StatsReply, WorkersReply, WorkerView
 from byrote.wire.problems import error_of
+from byrote.wire.progress import UnderWayView, under_way_of
 
 QUEUES = ("queue", "state", "ready", "waiting", "running", "dead", "oldest")
 TASKS = ("task", "queue", "/s", "ok", "retried", "failed", "wait p50", "p95", "run p50", "p95",
          "errors")  # fmt: skip
 WORKERS = ("worker", "host", "running", "finished", "queues", "state")
+UNDER_WAY = ("run", "task", "queue", "progress", "done about")
 CLEAR = "\033[H\033[2J\033[3J"
 SHOWN = 15
 TIMEOUT_S = 10.0
@@ -51,7 +55,7 @@ def top(
     every: timedelta,
     once: bool,
 ) -> None:
-    """Watch queues, tasks and workers until Ctrl-C.
+    """Watch queues, tasks, workers, and runs that tell how far they are, until Ctrl-C.
 
     Rates and times are counted by services as things happen; without one running they stand still.
     With --json it prints one object per look.
@@ -78,6 +82,7 @@ def _place(url: str | None, service: str | None, window: timedelta) -> Iterator[
 
 def _read(store: Store, window: timedelta) -> tuple[StatsReply, WorkersReply]:
     depths, tallies = store.all(looking.depths()), store.all(looking.stats(window=window))
+    telling = store.all(progress.progressing(limit=SHOWN))
     known = store.first(looking.duty("stats"))
     stats = StatsReply(
         window_s=window.total_seconds(),
@@ -85,6 +90,7 @@ def _read(store: Store, window: timedelta) -> tuple[StatsReply, WorkersReply]:
         queues=[QueueView(**msgspec.structs.asdict(row)) for row in depths],
         count_max=looking.DEPTH_MAX,
         tasks=task_stats(tallies, window.total_seconds()),
+        under_way=[under_way_of(*msgspec.structs.astuple(row)) for row in telling],
     )
     rows = store.all(queries.workers())
     return stats, WorkersReply(workers=[WorkerView(**msgspec.structs.asdict(row)) for row in rows])
@@ -128,6 +134,9 @@ def _show(stats: StatsReply, workers: WorkersReply, *, live: bool) -> None:
         for task in busiest
     ]  # fmt: skip
     print_table(TASKS, rows, empty="Nothing was counted in this window.")
+    if stats.under_way:
+        click.echo()
+        print_table(UNDER_WAY, map(_under_way, stats.under_way[:SHOWN]), empty="")
     click.echo()
     print_table(WORKERS, map(_worker, workers.workers[:SHOWN]), empty="There are no workers.")
 
@@ -153,3 +162,8 @@ def _worker(worker: WorkerView) -> tuple[object, ...]:
     state = "gone" if not worker.alive else "stopping" if worker.stopping else "ok"
     queues = ",".join(worker.queues)[:40]
     return worker.worker, worker.host, worker.running, worker.finished, queues, state
+
+
+def _under_way(row: UnderWayView) -> tuple[object, ...]:
+    told = Progress(**msgspec.structs.asdict(row.progress))
+    return row.run, row.task, row.queue, words(told)[:80], told.eta

@@ -24,7 +24,7 @@ class Ask(NamedTuple):
 
     run: Leased
     verb: str
-    """`load` for all of it, `note` for one more line."""
+    """`load` for all of it, `note` for one more line, `progress` for how far it has come."""
     payload: Mapping[str, Any]
     answer: Callable[[bool, Any], None]
     """Whether it was done, and what came of it; of what was not, why, None for a lost lease."""
@@ -185,6 +185,9 @@ class Ledgers(Protocol):
 
     def note(self, steps: Sequence[Mapping[str, Any]]) -> list[Noted]:
         """Write steps under their leases; what is missing from the answer was lost."""
+
+    def progress(self, reports: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Write how far attempts have come, one report each; gives the runs that were heard."""
 
     def close(self) -> None:
         """Leave; the line may be used again."""

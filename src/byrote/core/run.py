@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from byrote.core.codec import unpack
+from byrote.core.progress import Progress
 from byrote.core.provenance import Provenance
 from byrote.core.state import FINAL, Status
 
@@ -104,6 +105,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """The run whose stored result answered this one at once; it may have been pruned since."""
     unique_key: str | None = None
     """Until it has ended, its task accepts no other run with this key."""
+    progress: Progress | None = None
+    """How far it has come, if its task tells; read with the run itself, not with lists of runs."""
 
     @property
     def finished(self) -> bool:

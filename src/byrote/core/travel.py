@@ -39,6 +39,8 @@ def as_it_was(run: Run, then: Picture, at: datetime) -> Run:
         worker_ids=run.worker_ids[: then.attempts],
         provenance=run.provenance[:ended],
         usage=[usage for usage in run.usage if usage.get("attempt", 0) <= ended],
+        # Only the last report is kept: what was told before it is not known.
+        progress=run.progress if run.progress is not None and run.progress.at <= at else None,
     )
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from byrote.django.instant import Dummy, Immediate
     from byrote.django.result import TaskResult
     from byrote.django.router import Router
+    from byrote.django.telling import progress
 
 __all__ = [
     "Backend",
@@ -21,6 +22,7 @@ __all__ = [
     "TaskResult",
     "enqueue_many",
     "enqueue_on_commit",
+    "progress",
     "task",
 ]
 
@@ -33,6 +35,7 @@ _HOME = {
     "TaskResult": "result",
     "enqueue_many": "bulk",
     "enqueue_on_commit": "bulk",
+    "progress": "telling",
     "task": "definition",
 }
 

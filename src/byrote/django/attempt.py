@@ -24,6 +24,7 @@ from byrote.django.backend import VERSION, Backend
 from byrote.django.herald import Herald
 from byrote.django.policy import delivery_of, wait_of
 from byrote.django.result import TaskResult
+from byrote.django.telling import attempt_under_way
 from byrote.django.timeup import TimeUp, cancelled_in_time
 from byrote.django.values import plain
 from byrote.executors.call import Decided
@@ -74,6 +75,7 @@ class Attempts:
         def attempt(ctx: Context, *args: Any, **kwargs: Any) -> Any:
             if not self._borrowed:
                 close_old_connections()
+            mark = attempt_under_way.set(ctx)
             try:
                 result = self.herald.begin(definition, ctx, args, kwargs)
                 if not ctx.replaying:
@@ -85,6 +87,7 @@ class Attempts:
                 self.herald.returned(result)
                 return value
             finally:
+                attempt_under_way.reset(mark)
                 if not self._borrowed:
                     tidy()
 
@@ -93,15 +96,19 @@ class Attempts:
     def _async(self, definition: Any) -> Callable[..., Any]:
         @wraps(definition.func)
         async def attempt(ctx: Context, *args: Any, **kwargs: Any) -> Any:
-            result = await self.herald.abegin(definition, ctx, args, kwargs)
-            if not ctx.replaying:
-                await self.herald.astarted(result)
+            mark = attempt_under_way.set(ctx)
             try:
-                value = storable(await definition.func(*_with_context(result, args), **kwargs))
-            except Exception as error:  # noqa: BLE001 -- raised again, or as Decided.
-                raise_as(error, self.decide(error, result, ctx.labels))
-            self.herald.returned(result)
-            return value
+                result = await self.herald.abegin(definition, ctx, args, kwargs)
+                if not ctx.replaying:
+                    await self.herald.astarted(result)
+                try:
+                    value = storable(await definition.func(*_with_context(result, args), **kwargs))
+                except Exception as error:  # noqa: BLE001 -- raised again, or as Decided.
+                    raise_as(error, self.decide(error, result, ctx.labels))
+                self.herald.returned(result)
+                return value
+            finally:
+                attempt_under_way.reset(mark)
 
         return attempt if self._borrowed else self._apart(attempt)
 

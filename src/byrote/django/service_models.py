@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Models of what the HTTP service and the proof keep, so that Django flushes and describes them."""
+"""Models of what the HTTP service, the proof and progress keep: Django flushes, describes them."""
 
 from django.db import models
 
@@ -112,3 +112,26 @@ class ChainLink(models.Model):
 
     def __str__(self) -> str:
         return f"link {self.link}"
+
+
+class Progress(models.Model):
+    """How far a run has come, as its task told last."""
+
+    result_id = models.UUIDField(primary_key=True)
+    at = models.DateTimeField()
+    began_at = models.DateTimeField()
+    began_percent = models.FloatField()
+    percent = models.FloatField()
+    done = models.FloatField(null=True)
+    total = models.FloatField(null=True)
+    attempt = models.IntegerField()
+    message = models.TextField()
+    data_json = models.TextField(null=True)
+
+    class Meta:
+        app_label = "byrote"
+        db_table = "byrote_progress"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.percent} % of {self.result_id}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The state of what the HTTP service and the proof keep, for the first migration."""
+"""The state of what the HTTP service, the proof and progress keep, for the first migration."""
 
 from typing import Any
 
@@ -58,6 +58,25 @@ SERVICE_MODELS: list[Any] = [
         ],
         options={
             "db_table": "byrote_keys",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="Progress",
+        fields=[
+            ("result_id", models.UUIDField(primary_key=True, serialize=False)),
+            ("at", models.DateTimeField()),
+            ("began_at", models.DateTimeField()),
+            ("began_percent", models.FloatField()),
+            ("percent", models.FloatField()),
+            ("done", models.FloatField(null=True)),
+            ("total", models.FloatField(null=True)),
+            ("attempt", models.IntegerField()),
+            ("message", models.TextField()),
+            ("data_json", models.TextField(null=True)),
+        ],
+        options={
+            "db_table": "byrote_progress",
             "default_permissions": (),
         },
     ),

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 from django.db import connections
 from django.db.models import Min
 from psycopg.pq import TransactionStatus
@@ -32,7 +33,7 @@ from byrote.django.timeup import TimeUp, limited
 from byrote.executors import call
 from byrote.executors.child import job_of
 from byrote.executors.context import Context
-from byrote.store import queries
+from byrote.store import progress, queries
 
 WORKER = "test"
 LEASE = timedelta(days=1)
@@ -119,7 +120,9 @@ class Testbed:
         path = self._backend.path_of(run.task) or ""
         definition = definition_at(path)
         is_async = inspect.iscoroutinefunction(definition.func)
-        error, result = execute(attempts.task_of(definition), job_of(0, run), is_async=is_async)
+        ctx = Context.of(job := job_of(0, run))
+        error, result = execute(attempts.task_of(definition), job, ctx, is_async=is_async)
+        self._tell(run, ctx)
         if isinstance(error, TaskTimedOut):
             attempts.herald.forget(run.id)
         run.provenance = self._remembering(definition, path)
@@ -138,6 +141,12 @@ class Testbed:
         memo = Memo(code, micros(memo_keep(kept)))
         return Provenance("", "", memos={f"{self._backend.name_of(path)}@{VERSION}": memo})
 
+    def _tell(self, run: Leased, ctx: Context) -> None:
+        """Write how far the attempt said it had come; with a worker, that is done meanwhile."""
+        if ctx.reported is not None:
+            said = {**msgspec.structs.asdict(ctx.reported), "id": run.id, "token": run.token}
+            fetch(self._backend.database, progress.progress([said]))
+
     def _store(self, run: Leased, outcome: Outcome, attempts: Attempts) -> None:
         verdict = judge(run, outcome)
         fetch(self._backend.database, queries.finish([row_of(run, outcome, verdict)]))
@@ -153,12 +162,12 @@ type Ended = tuple[BaseException | None, call.Result]
 """What an attempt raised, if anything, and its result for the wire."""
 
 
-def execute(task: Any, job: call.Job, *, is_async: bool) -> Ended:
+def execute(task: Any, job: call.Job, ctx: Context, *, is_async: bool) -> Ended:
     """One attempt in this thread, within its timeout if it has one."""
     limit_ms: int | None = job[6]
     limit_s = None if limit_ms is None else limit_ms / 1000
     began = monotonic()
-    error, result = _called(task, job, limit_s, is_async=is_async)
+    error, result = _called(task, job, ctx, limit_s=limit_s, is_async=is_async)
     if limit_ms is None or limit_s is None:
         return error, result
     if isinstance(error, TimeUp) or monotonic() - began >= limit_s:
@@ -167,12 +176,14 @@ def execute(task: Any, job: call.Job, *, is_async: bool) -> Ended:
     return error, result
 
 
-def _called(task: Any, job: call.Job, limit_s: float | None, *, is_async: bool) -> Ended:
+def _called(
+    task: Any, job: call.Job, ctx: Context, *, limit_s: float | None, is_async: bool
+) -> Ended:
     with usable_connections():
         try:
             spec = unpack(job[4])
             with limited(limit_s, is_async=is_async):
-                value = task.function(Context.of(job), *spec["args"], **spec["kwargs"])
+                value = task.function(ctx, *spec["args"], **spec["kwargs"])
         except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome.
             inner = error.error if isinstance(error, call.Decided) else error
             return inner, call.raised(job[0], error)

@@ -85,36 +85,44 @@ def prepare(
 
 def call_sync(registry: Registry, job: Job, desk: Desk | None = None) -> Result:
     """Run one attempt of a sync task in this thread."""
-    steps = None
+    steps, ctx = None, None
     try:
         task, args, kwargs, steps = prepare(registry, job, desk)
+        ctx = args[0] if task.takes_context else None
         if task.measure:
             value = call_measured(task.function, args, kwargs)
         else:
             value = task.function(*args, **kwargs)
         if steps is not None:
             Sync(steps).close()
-        return returned(job[0], value)
+        result = returned(job[0], value)
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
-        return raised(job[0], error) if steps is None else _broken_off(job[0], error, steps)
+        result = raised(job[0], error) if steps is None else _broken_off(job[0], error, steps)
+    if ctx is not None and ctx.reports is not None:
+        ctx.reports.settle()
+    return result
 
 
 async def call_async(registry: Registry, job: Job, desk: Desk | None = None) -> Result:
     """Run one attempt of an async task on this loop."""
-    steps = None
+    steps, ctx = None, None
     try:
         task, args, kwargs, steps = prepare(registry, job, desk)
+        ctx = args[0] if task.takes_context else None
         if task.measure:
             value = await Measured(task.function(*args, **kwargs))
         else:
             value = await task.function(*args, **kwargs)
         if steps is not None:
             await Async(steps).close()
-        return returned(job[0], value)
+        result = returned(job[0], value)
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
-        return raised(job[0], error) if steps is None else _broken_off(job[0], error, steps)
+        result = raised(job[0], error) if steps is None else _broken_off(job[0], error, steps)
+    if ctx is not None and ctx.reports is not None:
+        await ctx.reports.asettle()
+    return result
 
 
 def _broken_off(slot: int, error: BaseException, steps: Steps) -> Result:

@@ -16,6 +16,7 @@ import msgspec
 
 from byrote.core.codec import unpack
 from byrote.core.errors import BadOption, WaitTimeout
+from byrote.core.progress import Report, report_of
 from byrote.core.seed import seed_of, step_digest, uuid_bits
 from byrote.executors.chance import Random, seeded
 from byrote.executors.desk import Desk
@@ -36,6 +37,7 @@ from byrote.executors.recital import Recital
 if TYPE_CHECKING:
     from byrote.artifacts.artifact import Artifact
     from byrote.executors.keeping import Keeper
+    from byrote.executors.progress import Reports
 
 _RAISE: Any = object()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -71,6 +73,10 @@ class Context:
         self._as_of_us = as_of_us
         self._randoms: dict[int, Random] = {}
         self._uuids: Counter[int] = Counter()
+        self.reported: Report | None = None
+        """The last progress it told."""
+        self.reports: Reports | None = None
+        """What it tells of its progress, on the way; None while it has told nothing."""
 
     @classmethod
     def of(cls, job: Sequence[Any], desk: Desk | None = None) -> "Context":
@@ -128,6 +134,26 @@ class Context:
     def seconds_left(self) -> float | None:
         """Seconds until the timeout strikes, or None when there is none."""
         return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
+
+    def progress(
+        self, done: float, total: float | None = None, message: str = "", **data: Any
+    ) -> None:
+        """Say how far the task has come: so many of a total, or per cent where there is none.
+
+        A message of up to 500 characters and a little JSON may go with it. Call it as often as you
+        like, in any task, async or not: it never waits, and the latest is written about three times
+        a second, the last before the attempt ends. Where no worker can be asked it is only checked.
+        """
+        self.reported = report_of(done, total, message, data)
+        if self._desk is None or self._desk.replay is not None:
+            return
+        if self.reports is None:
+            # Most tasks never report; their hands need not import this.
+            from byrote.executors.progress import Reports  # noqa: PLC0415
+
+            who = {"run": self.run_id, "attempt": self.attempt}
+            self.reports = Reports(self._desk, self._slot, who)
+        self.reports.put(self.reported)
 
     def artifact(
         self, name: str, data: bytes | Path, media_type: str = "application/octet-stream"

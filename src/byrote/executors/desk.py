@@ -60,13 +60,14 @@ class Desk:
                 "An async task must not block: await ctx.astep, asleep and await_for, not "
                 "ctx.step, sleep and wait_for."
             )
-        return self._put(slot, verb, payload).result()
+        return self.put(slot, verb, payload).result()
 
     async def aask(self, slot: int, verb: str, payload: Mapping[str, Any]) -> Answer:
         """Ask and let others work until the answer is there."""
-        return await asyncio.wrap_future(self._put(slot, verb, payload))
+        return await asyncio.wrap_future(self.put(slot, verb, payload))
 
-    def _put(self, slot: int, verb: str, payload: Mapping[str, Any]) -> Future[Answer]:
+    def put(self, slot: int, verb: str, payload: Mapping[str, Any]) -> Future[Answer]:
+        """Ask without waiting; from any thread."""
         number = next(self._numbers)
         future: Future[Answer] = Future()
         self._open[number] = future

@@ -8,6 +8,7 @@ pieces, before the supervisor is asked for the row; if the row is refused, a swe
 import asyncio
 import hashlib
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -137,6 +138,9 @@ class _Content:
             return
         small = _small(begin)
         self.small: bytes | None = small
+        if small is None and "spool" in terms:
+            self._hand_over(data, begin, terms["spool"])
+            return
         if small is None:
             place = open_place(terms["place"])
             digest, self.size = place.store(lambda: self._limited(begin()))
@@ -152,8 +156,29 @@ class _Content:
         self.source = lambda: pieces(small)
         self.is_there = lambda: True
 
+    def _hand_over(self, data: object, begin: Callable[[], Iterator[bytes]], spool: str) -> None:
+        """The worker sends it on: from the task's own file, or from one in the worker's spool."""
+        if isinstance(data, os.PathLike):
+            self._weigh(begin)
+            self.place = str(Path(data).absolute())
+            return
+        fd, path = tempfile.mkstemp(dir=spool)
+        with os.fdopen(fd, "wb") as file:
+
+            def written() -> Iterator[bytes]:
+                for chunk in begin():
+                    file.write(chunk)
+                    yield chunk
+
+            try:
+                self._weigh(written)
+            except BaseException:
+                Path(path).unlink()
+                raise
+        self.source, self.place = begin, path
+
     def _weigh(self, begin: Callable[[], Iterator[bytes]]) -> None:
-        """In a replay only the hash is wanted; the content lies where the original put it."""
+        """Hash and size alone: in a replay the content lies where the original put it."""
         known, self.size = hashlib.sha256(), 0
         for chunk in self._limited(begin()):
             known.update(chunk)

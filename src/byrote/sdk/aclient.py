@@ -60,6 +60,7 @@ class AsyncClient:
     replay = Verb(calls.replay)
     signal = Verb(calls.signal)
     events = Verb(calls.events)
+    progress = Verb(calls.progress)
     dead = Verb(calls.dead)
     requeue = Verb(calls.requeue)
     delete = Verb(calls.delete)

@@ -10,7 +10,7 @@ has the same), and what is fenced by a lease. Anything else is tried again only 
 was not sent, or was turned away at the door.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from byrote.core.errors import ServiceUnreachable
@@ -68,6 +68,10 @@ type Program[T] = Callable[[Terms], Script[T]]
 """What a verb of a client comes down to."""
 
 
+type Body = bytes | Callable[[], Iterator[bytes]]
+"""Bytes, or what gives them in pieces, begun anew for every try."""
+
+
 class Call[T]:
     """A request, how its answer is read, and whether it may be sent twice."""
 
@@ -79,7 +83,7 @@ class Call[T]:
         path: str,
         read: Callable[[bytes], T],
         *,
-        body: bytes | None = None,
+        body: Body | None = None,
         query: Mapping[str, str] | None = None,
         repeat: bool = True,
         keyed: bool = False,

@@ -40,6 +40,7 @@ from byrote.wire.messages import (
     WorkerView,
 )
 from byrote.wire.problems import Refused
+from byrote.wire.progress import RunProgress, progress_of
 from byrote.wire.terms import BATCH_MAX, PAGE
 
 type Length = timedelta | str | float
@@ -289,6 +290,12 @@ def events(run_id: str) -> Call[list[EventView]]:
     return Call("GET", path, lambda body: read(body).events, otherwise=_missing(run_id))
 
 
+def progress(run_id: str) -> Call[RunProgress]:
+    """Where a run stands and how far it has come, as its task told last."""
+    path = f"/v1/runs/{_part(run_id)}/progress"
+    return Call("GET", path, _reader(RunProgress), otherwise=_missing(run_id))
+
+
 # -- Dead letters, queues, workers ---------------------------------------------------------------
 
 
@@ -350,9 +357,6 @@ def whoami() -> Call[Whoami]:
     return Call("GET", "/v1/whoami", _reader(Whoami))
 
 
-# -- Reading -------------------------------------------------------------------------------------
-
-
 def _reader[T](kind: type[T]) -> Any:
     return msgspec.json.Decoder(kind).decode
 
@@ -390,4 +394,5 @@ def read_run(body: bytes) -> Run:
         shadow=False,
         memo_of=view.memo_of,
         unique_key=view.unique_key,
+        progress=progress_of(view.progress),
     )

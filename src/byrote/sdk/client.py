@@ -59,6 +59,7 @@ class Client:
     replay = Verb(calls.replay)
     signal = Verb(calls.signal)
     events = Verb(calls.events)
+    progress = Verb(calls.progress)
     dead = Verb(calls.dead)
     requeue = Verb(calls.requeue)
     delete = Verb(calls.delete)

@@ -64,13 +64,16 @@ class Doorway(NamedTuple):
 
     def request(self, http: httpx2.Client | httpx2.AsyncClient, todo: Send) -> httpx2.Request:
         """A request as the HTTP client sends it."""
-        call = todo.call
+        call, headers = todo.call, todo.headers
+
+        if callable(call.body):
+            headers = {**headers, "Content-Type": "application/octet-stream"}
         return http.build_request(
             call.method,
             call.path,
             params=call.query or None,
-            content=call.body,
-            headers=todo.headers,
+            content=call.body() if callable(call.body) else call.body,
+            headers=headers,
             timeout=httpx2.Timeout(todo.within_s, connect=min(CONNECT_S, todo.within_s)),
         )
 

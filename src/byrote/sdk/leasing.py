@@ -3,11 +3,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
+from byrote.artifacts.place import pieces
 from byrote.core.answer import Keeping, Noted, Recorded
 from byrote.core.artifact import POSTGRES
 from byrote.core.judged import LETTERS, Judged
@@ -27,6 +29,8 @@ from byrote.core.run import Leased
 from byrote.sdk.call import Call
 from byrote.sdk.reading import LeaseRead, LeasesRead, given, text_of
 from byrote.wire.leases import (
+    ArtifactTerms,
+    Called,
     FinishReply,
     Kept,
     Known,
@@ -36,6 +40,7 @@ from byrote.wire.leases import (
     StepsReply,
     UnfinishedReply,
 )
+from byrote.wire.progress import ReportReply
 
 _encode = msgspec.json.encode
 
@@ -69,6 +74,9 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 _known = msgspec.json.Decoder(Known).decode
 _number = msgspec.json.Decoder(ProvenanceReply).decode
 _unfinished = msgspec.json.Decoder(UnfinishedReply).decode
+_told = msgspec.json.Decoder(ReportReply).decode
+_called = msgspec.json.Decoder(Called).decode
+_limit = msgspec.json.Decoder(ArtifactTerms).decode
 
 
 def claim(wanted: Wanted, *, wait_s: float = 0.0) -> Call[list[Leased]]:
@@ -269,3 +277,51 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
     if step.get("delay_us") is not None:
         said["delay_us"] = step["delay_us"]
     return said
+
+
+def progress(reports: Sequence[Mapping[str, Any]]) -> Call[list[str]]:
+    """Write how far attempts have come under their leases; gives the runs that were heard."""
+    body = _encode({"reports": [_report(report) for report in reports]})
+    return Call("POST", "/v1/leases/progress", lambda said: _told(said).accepted, body=body)
+
+
+def _report(report: Mapping[str, Any]) -> dict[str, Any]:
+    said = {"run": report["id"], "token": report["token"], "message": report["message"]}
+    if report["total"] is None:
+        said["done"] = report["percent"]
+    else:
+        said |= {"done": report["done"], "total": report["total"]}
+    if report["data"] is not None:
+        said["data"] = msgspec.Raw(report["data"].encode())
+    return said
+
+
+def called(worker: str, *, wait_s: float) -> Call[bool]:
+    """Whether a run of this worker is not wanted any more; the service waits so long for it."""
+    path = f"/v1/workers/{quote(worker, safe='')}/called"
+    query = {"wait": f"{wait_s:g}s"}
+    return Call("GET", path, lambda said: _called(said).called, query=query, wait_s=wait_s)
+
+
+def artifact_limit() -> Call[int]:
+    """How large an artifact may be at the service."""
+    return Call("GET", "/v1/leases/artifacts", lambda said: _limit(said).size_max)
+
+
+def send(lease: Leased, artifact: Mapping[str, Any]) -> Call[Keeping]:
+    """Store a large artifact under a lease, from a file; `place` is its path."""
+    path = Path(artifact["place"])
+    query = {"run": lease.id, "sha256": artifact["digest"].hex()}
+    query |= {name: artifact[name] for name in ("name", "media_type")}
+    return Call(
+        "PUT",
+        f"/v1/leases/{lease.token}/artifacts",
+        _keeping,
+        query=query,
+        body=lambda: pieces(path),
+    )
+
+
+def _keeping(said: bytes) -> Keeping:
+    kept = _kept(said)
+    return Keeping(kept.verdict, kept.media_type or "", "service", kept.at or _NEVER)

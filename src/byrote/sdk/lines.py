@@ -6,10 +6,12 @@ token, a claim by asking for its token when its answer was lost. They are repeat
 the worker lives. Housekeeping is the service's affair.
 """
 
+import contextlib
 import os
 import select
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -22,6 +24,8 @@ from byrote.core.run import Leased
 from byrote.sdk import calls, leasing
 from byrote.sdk.call import Answer, Call, Lost, Send, pause_before
 from byrote.sdk.doorway import Doorway, answer_of, lost_of
+from byrote.sdk.ears import Ears
+from byrote.sdk.shelving import discard
 from byrote.wire.problems import PASSING, Refused, error_of
 
 ANSWER_S = 15.0
@@ -33,6 +37,8 @@ DOUBT_S = 3.0
 """How long after its time a claim whose answer was lost may still be served."""
 PLAIN = {"Accept-Encoding": "identity"}
 """Compressing a batch of leases takes the service longer than claiming it."""
+SENDS_MAX = 5
+"""How often a file is sent whose sending breaks off."""
 ROLES = frozenset({"work", "admin"})
 
 
@@ -148,9 +154,10 @@ class ServiceLines:
                 f"The token {who.name!r} has the role {who.role!r}; a worker needs `work`."
             )
 
-    def leases(self, line: Line, *, on_cancel: Callable[[], None]) -> "LeaseWire":  # noqa: ARG002 -- cancellations come with renewals.
-        """A claimer's line."""
-        return LeaseWire(self._wire(line))
+    def leases(self, line: Line, *, on_cancel: Callable[[], None]) -> "LeaseWire":
+        """A claimer's line, and beside it one that waits to hear of cancellations."""
+        ears = Ears(line, self._wire, on_cancel)
+        return LeaseWire(self._wire(line), ears)
 
     def verdicts(self, line: Line) -> "VerdictWire":
         """A recorder's line."""
@@ -200,13 +207,20 @@ class LeaseWire(_OnWire):
 
     listening = True
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, ears: Ears) -> None:
         super().__init__(wire)
         self._patience_s = 0.0
         self._doubts: list[tuple[float, Wanted]] = []
+        self._ears = ears
+
+    def close(self) -> None:
+        """Close the connection; the next verb opens another."""
+        self._ears.close()
+        super().close()
 
     def claim(self, wanted: Wanted) -> list[Leased] | None:
         """Lease what is wanted; None when the answer was lost and nothing had come of it."""
+        self._ears.open(wanted.worker)
         # A lease counts from before the claim was sent: a long wait would use it up.
         patience = min(self._patience_s, wanted.lease_for.total_seconds() * WAIT_SHARE)
         self._patience_s = 0.0
@@ -279,7 +293,7 @@ class RollWire(_OnWire):
 
 
 class LedgerWire(_OnWire):
-    """Reads and writes ledgers."""
+    """Reads and writes ledgers and progress."""
 
     def load(self, leases: Sequence[Leased]) -> list[Recorded]:
         """The ledgers of these runs, each in order."""
@@ -289,17 +303,36 @@ class LedgerWire(_OnWire):
         """Write steps under their leases; what is missing from the answer was lost."""
         return self._wire.run(leasing.note(steps))
 
+    def progress(self, reports: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Write how far attempts have come; what is missing from the answer was lost."""
+        return self._wire.run(leasing.progress(reports))
+
 
 class ShelfWire(_OnWire):
-    """Keeps small artifacts; large ones have no place that the service knows of."""
+    """Keeps artifacts at the service, which knows where they lie."""
 
     def home(self) -> str:
         """Refused: there is nothing to share."""
         raise _no_place()
 
+    def limit(self) -> int:
+        """Bytes an artifact may have at the service."""
+        return self._wire.run(leasing.artifact_limit())
+
     def keep(self, lease: Leased, artifact: Mapping[str, Any]) -> Keeping:
-        """Store an artifact under a lease."""
-        return self._wire.run(leasing.keep(lease, artifact))
+        """Store an artifact under a lease: what came along as `data`, else the file at `place`."""
+        if artifact["data"] is not None:
+            return self._wire.run(leasing.keep(lease, artifact))
+        try:
+            return self._send(lease, artifact)
+        finally:
+            discard(Path(artifact["place"]))
+
+    def _send(self, lease: Leased, artifact: Mapping[str, Any]) -> Keeping:
+        for _ in range(SENDS_MAX):
+            with contextlib.suppress(Interrupted):
+                return self._wire.ask(leasing.send(lease, artifact))
+        raise StoreRefused(f"The file could not be sent: {SENDS_MAX} tries broke off.")
 
     def referred(self, hashes: Sequence[str]) -> list[str]:  # noqa: ARG002 -- refused.
         """Refused: whoever keeps the contents tidies them up."""

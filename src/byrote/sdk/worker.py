@@ -22,7 +22,7 @@ from byrote.observe.logs import LogWriter
 from byrote.sdk.doorway import Doorway
 from byrote.sdk.handlers import Handlers
 from byrote.sdk.lines import ServiceLines
-from byrote.worker.artifacts import artifact_answers
+from byrote.sdk.shelving import service_answers
 from byrote.worker.means import Means
 from byrote.worker.worker import Worker as Supervisor
 
@@ -123,7 +123,7 @@ def _supervisor(
     )
     options = worker_options(settings, name, hands=hands, drain=drain)
     means = Means(name, monotonic, chance, new_token, emit)
-    answers = artifact_answers(None, settings.artifact_max)
+    answers = service_answers(settings.artifact_max)
     return Supervisor(
         store,
         built.executor,

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Wakes claims that wait for runs. They hold no connection meanwhile.
 
-One connection of the process listens for `byrote_ready`; one look a second at the queues somebody
-waits for makes up for what was not heard. Producers notify only while a worker says it is idle, so
-the process says so, as a worker of its own name that serves whatever is waited for.
+One connection of the process listens for `byrote_ready` (and `byrote_cancel`, `calling.py`); one
+look a second at the queues somebody waits for makes up for what was not heard. Producers notify
+only while a worker says it is idle, so the process says so, as a worker of its own name that serves
+whatever is waited for.
 
 Claims for the same queues and tasks stand in one line. A ring wakes the first of each line; whoever
 finds something wakes the next. So one run does not wake a thousand, and a thousand runs do.
@@ -35,10 +36,18 @@ type Line = tuple[tuple[str, ...], tuple[str, ...]]
 class Bell:
     """The waiting room of claims."""
 
-    def __init__(self, store: AsyncStore, means: Means, *, poll_s: float) -> None:
+    def __init__(
+        self,
+        store: AsyncStore,
+        means: Means,
+        *,
+        poll_s: float,
+        on_cancel: Callable[[str], None] = lambda _worker: None,
+    ) -> None:
         self._store = store
         self._means = means
         self._poll_s = poll_s
+        self._on_cancel = on_cancel
         self._lines: dict[Line, OrderedDict[asyncio.Future[None], None]] = {}
         self._announced: frozenset[str] = frozenset()
         self._announcing = asyncio.Lock()
@@ -154,7 +163,7 @@ class Bell:
                         self.ring(queue)
 
     async def listen(self) -> None:
-        """Hear of new runs, on a connection of its own, for as long as the process lives."""
+        """Hear of new runs, and of runs nobody wants, for as long as the process lives."""
         tries = 1
         while True:
             try:
@@ -163,9 +172,11 @@ class Bell:
                     door.conninfo("listen"), **door.keywords
                 ) as connection:
                     await connection.execute("listen byrote_ready")
+                    await connection.execute("listen byrote_cancel")
                     tries = 1
                     async for notify in connection.notifies():
-                        self.ring(notify.payload)
+                        heed = self._on_cancel if notify.channel == "byrote_cancel" else self.ring
+                        heed(notify.payload)
             except psycopg.Error:
                 tries += 1
                 await asyncio.sleep(pause_before(tries, self._means.chance))

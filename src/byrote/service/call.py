@@ -2,7 +2,7 @@
 """One request on its way through a route, and what a route is."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -31,6 +31,8 @@ class Call(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
     gone: asyncio.Future[None]
     """Done when whoever asked has hung up: what is waited for then is nobody's."""
+    stream: Callable[[], AsyncIterator[bytes]] | None = None
+    """The body as it comes, where the route takes bytes."""
 
     def audit(
         self, action: str, runs: Sequence[str] = (), *, subject: str | None = None, items: int = 0
@@ -98,5 +100,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it may wait for something to happen."""
     media: str = "application/json"
     """The kind of the answer; of anything but JSON there is no type."""
+    streams: bool = False
+    """Whether its body is bytes that the handler reads as they come."""
     batch_reply: Any = None
     """The type of the answer to a batch, where that is another."""

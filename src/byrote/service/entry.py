@@ -68,7 +68,7 @@ class Entry:
         await answer(scope, receive, send)
 
     async def _answer(self, call: Call) -> Answer:
-        if self._endpoint.waits:
+        if self._endpoint.waits or self._endpoint.streams:
             return await self._endpoint.handler(call)
         try:
             async with asyncio.timeout(self._service.options.request_s):
@@ -89,6 +89,7 @@ class Entry:
             raw,
             request.headers,
             asyncio.get_running_loop().create_future(),
+            request.stream if self._endpoint.streams else None,
         )
 
     async def _read(self, request: Request) -> bytes:
@@ -218,7 +219,10 @@ class Gate:
         service = self._service
         if (
             service.at_once
-            >= service.options.at_once + service.bell.waiting + service.watch.waiting
+            >= service.options.at_once
+            + service.bell.waiting
+            + service.watch.waiting
+            + service.calling.waiting
         ):
             raise problems.Unavailable("The service is busy.", retry_after_s=1)
         service.at_once += 1

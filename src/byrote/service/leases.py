@@ -16,9 +16,10 @@ from byrote.core.outcome import safe_text
 from byrote.core.run import Leased
 from byrote.service.bell import Line
 from byrote.service.call import Call
-from byrote.service.reading import prefixed
+from byrote.service.reading import lease_of, prefixed
 from byrote.service.verdicts import Row, row_of, with_common
 from byrote.store import artifacts, looking, queries
+from byrote.store.query import Query
 from byrote.store.sync import Interrupted
 from byrote.wire import leases as wire
 from byrote.wire.problems import Forbidden, Invalid, Unavailable
@@ -90,44 +91,17 @@ async def _claim(call: Call, token: str, quotas: Mapping[str, int]) -> list[Leas
         floors=asked.floors,
     )
     store = call.service.work
+
+    def audit(found: list[Leased]) -> list[Query[None]]:
+        # A claim that finds nothing is nothing to note.
+        ids = [run.id for run in found]
+        return [call.audit("claim", ids, subject=asked.worker)] if ids else []
+
     try:
-        found = await store.ask(query)
+        return await store.ask(query, behind=audit)
     except Interrupted:
         again = queries.claimed(worker=asked.worker, token=token, deadline=0.0, claimed_at=0.0)
-        found = await store.all(again)
-    if found:
-        # Afterwards, as a claim that finds nothing is nothing to note; the events have it anyway.
-        audit = call.audit("claim", [run.id for run in found], subject=asked.worker)
-        await store.all(audit)
-    return found
-
-
-def lease_of(run: Leased) -> wire.Lease:
-    """A lease as a worker is told of it."""
-    return wire.Lease(
-        run=run.id,
-        token=run.token,
-        queue=run.queue,
-        task=run.task,
-        version=run.version,
-        spec=Raw(run.spec_json.encode()),
-        spec_hash=run.spec_hash.hex(),
-        attempt=run.attempt,
-        charged=run.charged,
-        losses=run.losses,
-        max_attempts=run.max_attempts,
-        timeout_ms=run.timeout_ms,
-        retry=_raw(run.retry_json),
-        labels=_raw(run.labels_json),
-        traceparent=run.traceparent,
-        rank=run.rank,
-        age_us=run.age_us,
-        as_of_us=run.as_of_us,
-    )
-
-
-def _raw(text: str | None) -> Raw | None:
-    return None if text is None else Raw(text.encode())
+        return await store.all(again)
 
 
 def _given(text: str | None) -> Raw | UnsetType:
@@ -152,7 +126,9 @@ async def claimed(call: Call) -> wire.Leases:
 # -- Renew, finish, release ------------------------------------------------------------------------
 
 
-class _Pair(msgspec.Struct, frozen=True):
+class Pair(msgspec.Struct, frozen=True):
+    """What proves a lease, as statements take it."""
+
     id: str
     token: str
     attempt: int | None = None
@@ -170,7 +146,7 @@ async def renew(call: Call) -> wire.RenewReply:
     """Hold leases for longer; says what is lost, and what somebody wants cancelled."""
     asked: wire.Renew = call.body
     mine = await _held(call, asked.leases)
-    pairs: Any = [_Pair(held.run.lower(), held.token) for held in mine]
+    pairs: Any = [Pair(held.run.lower(), held.token) for held in mine]
     query = queries.renew(pairs, lease_for=timedelta(seconds=asked.lease_for_s))
     found = {row.id: row.cancel for row in await call.service.work.all(query)} if mine else {}
     return wire.RenewReply(
@@ -237,7 +213,7 @@ async def _settle(call: Call, rows: Sequence[Row], action: str) -> dict[str, wir
 
 
 async def _already(call: Call, rows: Sequence[Row]) -> dict[str, wire.HeardAs]:
-    pairs: Any = [_Pair(row["id"], row["token"]) for row in rows]
+    pairs: Any = [Pair(row["id"], row["token"]) for row in rows]
     return dict.fromkeys(await call.service.work.all(queries.settled(pairs)), "already")
 
 
@@ -323,7 +299,7 @@ async def keep(call: Call) -> wire.Kept:
     check_artifact(asked.name, asked.media_type)
     if not await _held(call, [asked]):
         return wire.Kept(verdict="lost")
-    pair: Any = _Pair(asked.run.lower(), asked.token)
+    pair: Any = Pair(asked.run.lower(), asked.token)
     query = artifacts.artifact(
         pair,
         name=asked.name,
@@ -374,7 +350,7 @@ async def register(call: Call) -> wire.Known:
 
 async def heartbeat(call: Call) -> wire.Known:
     """Say that a worker lives."""
-    worker = await _worker(call)
+    worker = await worker_of(call)
     beat: wire.Heartbeat = call.body
     query = queries.heartbeat(worker=worker, **msgspec.structs.asdict(beat))
     return wire.Known(known=bool(await call.service.work.all(query)))
@@ -382,13 +358,13 @@ async def heartbeat(call: Call) -> wire.Known:
 
 async def deregister(call: Call) -> wire.Known:
     """Take a worker that stops off the list."""
-    worker = await _worker(call)
+    worker = await worker_of(call)
     audit = call.audit("deregister", subject=worker)
     gone = await call.service.work.all(queries.deregister(worker=worker), also=[audit])
     return wire.Known(known=bool(gone))
 
 
-async def _worker(call: Call) -> str:
+async def worker_of(call: Call) -> str:
     """The worker a request speaks of; one that serves queues the token is not for is foreign."""
     worker = safe_text(call.path["worker"])
     if call.grant.queues is not None:

@@ -14,10 +14,11 @@ from byrote.service.call import Call
 from byrote.service.counts import task_stats
 from byrote.service.runs import brief_of, plain, revive
 from byrote.store import artifacts as kept
-from byrote.store import looking, queries
+from byrote.store import looking, progress, queries
 from byrote.store.rows import QueueRow
 from byrote.wire import messages
 from byrote.wire.problems import Invalid, Unavailable
+from byrote.wire.progress import under_way_of
 from byrote.wire.terms import PAGE, PAGE_MAX
 
 WINDOW_MIN, WINDOW_MAX = timedelta(minutes=1), timedelta(days=2)
@@ -166,6 +167,7 @@ async def stats(call: Call) -> messages.StatsReply:
     tallies = await desk.all(
         looking.stats(window=window, queues=call.grant.queues, tasks=call.grant.tasks)
     )
+    telling = await desk.all(progress.progressing(queues=call.grant.queues, tasks=call.grant.tasks))
     known = await desk.first(looking.duty("stats"))
     counted = None if known is None or known[0] is None else known[1]
     return messages.StatsReply(
@@ -174,6 +176,7 @@ async def stats(call: Call) -> messages.StatsReply:
         queues=await _queues(call),
         count_max=looking.DEPTH_MAX,
         tasks=task_stats(tallies, window.total_seconds()),
+        under_way=[under_way_of(*msgspec.structs.astuple(row)) for row in telling],
     )
 
 

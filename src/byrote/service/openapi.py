@@ -15,6 +15,7 @@ REFERENCE: Final = "#/components/schemas/{name}"
 EVERYWHERE: Final = (400, 401, 403, 404, 408, 413, 415, 422, 429, 503)
 """Refusals that any route may answer with."""
 JSON: Final = "application/json"
+BYTES: Final = "application/octet-stream"
 
 type Schema = dict[str, Any]
 
@@ -68,6 +69,9 @@ def _operation(endpoint: Endpoint, known: dict[int, Schema], components: Schema)
                 "schema": {"type": "string", "minLength": 1, "maxLength": KEY_MAX},
             }
         )
+    if endpoint.streams:
+        content = {BYTES: {"schema": {"type": "string", "format": "binary"}}}
+        operation["requestBody"] = {"required": True, "content": content}
     if endpoint.body is not None:
         content = {JSON: {"schema": known[id(endpoint.body)]}}
         operation["requestBody"] = {"required": True, "content": content}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from byrote.core.artifact import SIZE_MAX
 from byrote.core.codec import PAYLOAD_MAX
 from byrote.core.ports import Clock
 from byrote.wire.terms import WAIT_MAX_S
@@ -30,6 +31,12 @@ class ServiceOptions(msgspec.Struct, frozen=True, kw_only=True):
     wait_max_s: float = WAIT_MAX_S
     """How long any of them may wait."""
     streams: int = 200
+    artifacts: str | None = None
+    """Where artifacts over 1 MiB lie; absent: none are taken."""
+    artifact_max: int = SIZE_MAX
+    """Bytes an artifact may have."""
+    uploads: int = 16
+    """Files on their way here at once; each takes as much of the temporary directory as it has."""
     rate: int = 2_000
     """Requests a second of one token, unless the token says otherwise."""
     connections: int = 8

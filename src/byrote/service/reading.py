@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""From the words of the wire to records of the core."""
+"""From the words of the wire to records of the core, and back."""
 
 import contextlib
 from datetime import datetime, timedelta
 
+from msgspec import Raw
+
 from byrote.core.duration import duration
 from byrote.core.errors import BadOption, BadPayload
 from byrote.core.policy import ONCE, Retry
+from byrote.core.run import Leased
 from byrote.core.spec import Delivery
+from byrote.wire.leases import Lease
 from byrote.wire.messages import NewRun, RetryPolicy
 
 
@@ -59,3 +63,31 @@ def retry_of(policy: RetryPolicy) -> Retry:
 def prefixed(error: BadPayload, path: str) -> BadPayload:
     """The same refusal, with where in the request it is."""
     return BadPayload(path + error.path.removeprefix("$"), error.reason)
+
+
+def lease_of(run: Leased) -> Lease:
+    """A lease as a worker is told of it."""
+    return Lease(
+        run=run.id,
+        token=run.token,
+        queue=run.queue,
+        task=run.task,
+        version=run.version,
+        spec=Raw(run.spec_json.encode()),
+        spec_hash=run.spec_hash.hex(),
+        attempt=run.attempt,
+        charged=run.charged,
+        losses=run.losses,
+        max_attempts=run.max_attempts,
+        timeout_ms=run.timeout_ms,
+        retry=_raw(run.retry_json),
+        labels=_raw(run.labels_json),
+        traceparent=run.traceparent,
+        rank=run.rank,
+        age_us=run.age_us,
+        as_of_us=run.as_of_us,
+    )
+
+
+def _raw(text: str | None) -> Raw | None:
+    return None if text is None else Raw(text.encode())

@@ -4,10 +4,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from byrote.service import leases, looks, metrics, runs, stream
+from byrote.service import called, leases, looks, metrics, progress, runs, stream, uploads
 from byrote.service.call import Endpoint
 from byrote.wire import leases as worker
 from byrote.wire import messages
+from byrote.wire import progress as told
 
 READ: Final = ("read",)
 SEND: Final = ("enqueue",)
@@ -67,6 +68,13 @@ RUNS: Final[Sequence[Endpoint]] = (
         handler=stream.events,
         reply=messages.EventsReply,
         roles=READ,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/runs/{id}/progress",
+        handler=progress.show_progress,
+        reply=told.RunProgress,
+        roles=SEE,
     ),
     Endpoint(
         method="GET",
@@ -171,6 +179,38 @@ LEASES: Final[Sequence[Endpoint]] = (
         roles=WORK,
     ),
     Endpoint(
+        method="GET",
+        path="/v1/leases/artifacts",
+        handler=uploads.artifact_terms,
+        reply=worker.ArtifactTerms,
+        roles=WORK,
+    ),
+    Endpoint(
+        method="PUT",
+        path="/v1/leases/{token}/artifacts",
+        handler=uploads.upload,
+        query=uploads.Upload,
+        reply=worker.Kept,
+        roles=WORK,
+        streams=True,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/leases/progress",
+        handler=progress.report,
+        body=told.Reports,
+        reply=told.ReportReply,
+        roles=WORK,
+    ),
+    Endpoint(
+        method="PUT",
+        path="/v1/leases/{token}/progress",
+        handler=progress.report_one,
+        body=told.Report,
+        reply=told.ReportReply,
+        roles=WORK,
+    ),
+    Endpoint(
         method="POST",
         path="/v1/leases/unfinished",
         handler=leases.unfinished,
@@ -210,6 +250,15 @@ LEASES: Final[Sequence[Endpoint]] = (
         body=worker.Heartbeat,
         reply=worker.Known,
         roles=WORK,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/workers/{worker}/called",
+        handler=called.called,
+        query=called.Patience,
+        reply=worker.Called,
+        roles=WORK,
+        waits=True,
     ),
     Endpoint(
         method="DELETE",

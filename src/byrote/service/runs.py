@@ -25,7 +25,7 @@ from byrote.store import looking, proof, queries
 from byrote.store.looking import Brief
 from byrote.store.query import Query
 from byrote.store.unique import is_keyed
-from byrote.wire import messages
+from byrote.wire import messages, progress
 from byrote.wire.problems import Conflict, Invalid
 from byrote.wire.terms import PAGE, PAGE_MAX, Id
 
@@ -122,13 +122,13 @@ class Wait(msgspec.Struct, frozen=True):
 
 async def show(call: Call) -> messages.RunView:
     """One run and everything that is known of it; with `wait`, once it has ended; or as it was."""
-    run = await _run(call)
+    run = await found_run(call)
     if call.query.at is not None:
         return view_of(await _then(call, run, call.query.at))
     seconds = min(wait_of(call.query.wait), call.service.options.wait_max_s)
     if seconds and not run.finished and not call.service.stopping:
         await call.service.watch.until_ended(run.id, seconds, call.gone)
-        run = await _run(call)
+        run = await found_run(call)
     return view_of(run)
 
 
@@ -154,7 +154,8 @@ def wait_of(text: str) -> float:
         raise Invalid(f"wait: {error}") from None
 
 
-async def _run(call: Call) -> Run:
+async def found_run(call: Call) -> Run:
+    """The run a request speaks of; not found when it is none of the token's business."""
     run_id = call.path["id"]
     run = await call.service.desk.first(queries.run(run_id))
     if run is None or not call.grant.allows(run.queue, run.task):
@@ -237,6 +238,7 @@ def view_of(run: Run) -> messages.RunView:
         usage=run.usage,
         memo_of=run.memo_of,
         unique_key=run.unique_key,
+        progress=progress.view_of(run.progress),
     )
 
 
@@ -268,7 +270,7 @@ async def cancel(call: Call) -> messages.Moved:
     run_id = call.path["id"]
     moved = await _cancel(call, [run_id])
     if not moved:
-        await _run(call)
+        await found_run(call)
         raise Conflict("The run has ended already.")
     return moved[0]
 
@@ -290,7 +292,7 @@ async def retry(call: Call) -> messages.Moved:
     """Bring a dead run back, or let a waiting one go now, with a fresh budget of attempts."""
     moved = await revive(call, [call.path["id"]], "retry")
     if not moved:
-        await _run(call)
+        await found_run(call)
         raise Conflict("Only failed and waiting runs are retried; replay repeats one that ended.")
     return moved[0]
 
@@ -311,7 +313,7 @@ async def revive(call: Call, ids: Sequence[str], action: str) -> list[messages.M
 
 async def replay(call: Call) -> messages.Accepted:
     """Enqueue the spec of an earlier run again, byte for byte, as a new run."""
-    original = await _run(call)
+    original = await found_run(call)
     [run_id] = call.service.means.ids(1)
     query = queries.replay(original=original.id, id=run_id)
     reply = messages.Accepted(id=run_id, spec_hash=original.spec_hash)
@@ -332,6 +334,6 @@ async def signal(call: Call) -> messages.Moved:
     query = queries.signal(run_id, signal_id, sent.event, payload)
     found = await call.service.work.all(query, also=[call.audit("signal", [run_id])])
     if not found:
-        await _run(call)
+        await found_run(call)
         raise Conflict("The run has ended already.")
     return messages.Moved(id=run_id, status=Status(found[0]))

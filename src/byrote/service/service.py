@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from byrote.service.access import Keyring
 from byrote.service.bell import Bell
+from byrote.service.calling import Calling
 from byrote.service.chores import Chores
 from byrote.service.options import Means, ServiceOptions
 from byrote.service.watch import Watch
@@ -49,11 +50,17 @@ class Service:
         )
         """For looking on, which may take its time, but not for ever."""
         self.keyring = Keyring(self.work, means.clock, rate=options.rate)
-        self.bell = Bell(self.work, means, poll_s=options.poll.total_seconds())
+        self.calling = Calling()
+        self.bell = Bell(
+            self.work, means, poll_s=options.poll.total_seconds(), on_cancel=self.calling.call
+        )
         self.watch = Watch(self.desk, means.clock)
         self.chores = Chores(self.desk, self.keyring, means)
         self.at_once = 0
         self.streams = 0
+        self.uploads = 0
+        self.home: str | None = None
+        """The name of this database's part of the place for artifacts, once it was asked for."""
         self.stopping = False
 
     @contextlib.asynccontextmanager
@@ -80,6 +87,7 @@ class Service:
         """Send those who wait away; answers still go out."""
         self.stopping = True
         self.bell.close()
+        self.calling.close()
         self.watch.close()
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Routes that tell what happened: the events of one run, and a stream of all."""
+"""Routes that tell what happened: the events of one run, and a stream of all, or of one."""
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from typing import Annotated
 
 import msgspec
@@ -10,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from byrote.service import follow
 from byrote.service.call import Call
 from byrote.service.runs import plain
-from byrote.store import looking
+from byrote.store import looking, progress, queries
 from byrote.store.looking import Fact, Position
 from byrote.wire import messages
 from byrote.wire.problems import BadRequest, Unavailable
@@ -22,6 +23,11 @@ QUIET_S = 1.0
 """How long to sleep when nothing happens: what an open transaction kept back is told then."""
 COMMENT_EVERY = 15
 """Quiet seconds after which a comment shows that the line is alive."""
+
+PROGRESS = "Progress"
+"""The kind of what a run tells of its progress: not in the log, and no move of the run."""
+PLACE_MAX = 2**31 - 1
+"""Behind every run of one statement: all of it has been told."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -87,16 +93,17 @@ async def _begin(call: Call) -> tuple[Position, tuple[str, int, int]]:
 async def _told(call: Call, position: Position, last: tuple[str, int, int]) -> AsyncIterator[bytes]:
     service = call.service
     service.streams += 1
+    followed = _Followed(call)
     try:
         quiet = 0
         yield b"retry: 1000\n\n"
         while not service.stopping:
             facts = await service.desk.all(looking.stream(position, limit=PAGE))
-            if text := _text(call, facts, last):
-                yield text
-                quiet = 0
             if facts:
                 position = Position(facts[-1].xid, facts[-1].seq)
+            if text := _text(call, facts, last) + await followed.text(position):
+                yield text
+                quiet = 0
             if len({(fact.xid, fact.seq) for fact in facts}) == PAGE:
                 continue
             await service.watch.until_news(QUIET_S)
@@ -107,18 +114,54 @@ async def _told(call: Call, position: Position, last: tuple[str, int, int]) -> A
         service.streams -= 1
 
 
+class _Followed:
+    """The progress of the one run that a stream is about, looked at once a second."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._at: datetime | None = None
+        self._look_at = 0.0
+
+    async def text(self, position: Position) -> bytes:
+        """What it has told since the last look. Whoever resumes here goes on with the events."""
+        desk, clock = self._call.service.desk, self._call.service.means.clock
+        asked: StreamFilters = self._call.query
+        if asked.run is None or clock() < self._look_at:
+            return b""
+        self._look_at = clock() + QUIET_S
+        at = await desk.first(progress.progressed(asked.run))
+        if at is None or at == self._at:
+            return b""
+        self._at = at
+        run = await desk.first(queries.run(asked.run))
+        if run is None or run.progress is None or not self._call.grant.allows(run.queue, run.task):
+            return b""
+        event = messages.EventView(
+            id=f"{position.xid}:{position.seq}:{PLACE_MAX}",
+            at=at,
+            kind=PROGRESS,
+            run=run.id,
+            attempt=run.progress.attempt,
+            move=0,
+            worker=run.leased_by,
+            data=msgspec.to_builtins(run.progress),
+        )
+        return _sent(event)
+
+
 def _text(call: Call, facts: Sequence[Fact], last: tuple[str, int, int]) -> bytes:
     lines = []
     for fact in facts:
         if (fact.xid, fact.seq) == last[:2] and fact.place <= last[2]:
             continue
         if _wanted(call, fact):
-            event = event_of(fact)
-            lines.append(
-                b"id: %b\nevent: %b\ndata: %b\n\n"
-                % (event.id.encode(), event.kind.encode(), _encode(event))
-            )
+            lines.append(_sent(event_of(fact)))
     return b"".join(lines)
+
+
+def _sent(event: messages.EventView) -> bytes:
+    named = event.id.encode(), event.kind.encode(), _encode(event)
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % named
 
 
 def _wanted(call: Call, fact: Fact) -> bool:

@@ -52,6 +52,24 @@ async def aperform[Done](
         return done.value  # type: ignore[no-any-return]
 
 
+async def abehind[Row](
+    connection: psycopg.AsyncConnection[Any],
+    query: Query[Row],
+    behind: Callable[[list[Row]], Sequence[Query[Any]]],
+) -> list[Row]:
+    """Run a query, and behind it what its answer calls for: all or none, with one commit."""
+    async with (
+        connection.cursor(binary=True) as cursor,
+        connection.pipeline(),
+        connection.transaction(),
+    ):
+        await cursor.execute(query.sql, query.args)
+        found = [query.read(row) for row in await cursor.fetchall()]
+        for other in behind(found):
+            await connection.execute(other.sql, other.args)
+    return found
+
+
 class AsyncStore:
     """Runs queries on a few connections per event loop: connections cannot move between loops."""
 
@@ -119,10 +137,21 @@ class AsyncStore:
                 patience = patience or Patience(self.door, self._patience_s, self._chance)
                 await asyncio.sleep(patience.pause_after(error))
 
-    async def ask[Row](self, query: Query[Row], *, also: Sequence[Query[Any]] = ()) -> list[Row]:
-        """Every row of the answer; Interrupted when it was lost, and may have taken effect."""
+    async def ask[Row](
+        self,
+        query: Query[Row],
+        *,
+        also: Sequence[Query[Any]] = (),
+        behind: Callable[[list[Row]], Sequence[Query[Any]]] | None = None,
+    ) -> list[Row]:
+        """Every row of the answer; Interrupted when it was lost, and may have taken effect.
+
+        What is to happen `also` happens before it, what its answer calls for `behind` it.
+        """
         try:
             async with self.borrow() as borrowed:
+                if behind is not None:
+                    return await abehind(borrowed, query, behind)
                 return await _run(borrowed, query, also)
         except psycopg.Error as error:
             if remedy(error) is Remedy.RAISE:

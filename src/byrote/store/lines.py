@@ -25,7 +25,7 @@ from byrote.core.judged import LETTERS, Judged, is_bare, row_of
 from byrote.core.outcome import Printing, Succeeded
 from byrote.core.ports import Line, Wanted
 from byrote.core.run import Leased
-from byrote.store import artifacts, migrate, proof, queries, watching
+from byrote.store import artifacts, migrate, progress, proof, queries, watching
 from byrote.store.connect import PLAN_GUARDS, Door
 from byrote.store.query import Query
 from byrote.store.sync import Interrupted, Link, unreachable
@@ -285,7 +285,7 @@ class RollLine(_OnLink):
 
 
 class LedgerLine(_OnLink):
-    """Reads and writes ledgers. Both statements may run twice without harm."""
+    """Reads and writes ledgers and progress. All statements may run twice without harm."""
 
     def load(self, leases: Sequence[Leased]) -> list[Recorded]:
         """The ledgers of these runs, each in order."""
@@ -298,6 +298,10 @@ class LedgerLine(_OnLink):
     def note(self, steps: Sequence[Mapping[str, Any]]) -> list[Noted]:
         """Write steps under their leases; what is missing from the answer was lost."""
         return self._link.run(queries.step(steps))
+
+    def progress(self, reports: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Write how far attempts have come; what is missing from the answer was lost."""
+        return self._link.run(progress.progress(reports))
 
 
 class ShelfLine(_OnLink):

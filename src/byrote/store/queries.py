@@ -202,12 +202,10 @@ def once(run_id: str, key: str) -> Query[int]:
     return Query("once", {"id": run_id, "key": key}, lambda row: int(row[0]))
 
 
-def forget(
-    *, keep_done: timedelta | None = None, limit: int = 5_000
-) -> Query[tuple[int, int, int]]:
-    """Delete some steps, signals and marks of runs that are gone; gives how many of each."""
+def forget(*, keep_done: timedelta | None = None, limit: int = 5_000) -> Query[tuple[int, ...]]:
+    """Delete steps, signals, marks and progress of runs that are gone; how many of each."""
     args = {"keep_done": keep_done, "limit": limit}
-    return Query("forget", args, lambda row: (row[0], row[1], row[2]))
+    return Query("forget", args, lambda row: tuple(map(int, row)))
 
 
 def sweep(*, limit: int = 1_000) -> Query[answer.Swept]:

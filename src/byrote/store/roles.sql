@@ -38,7 +38,7 @@ grant select (result_id) on byrote_runs to byrote_enqueue;
 -- byrote_worker: claims, finishes, and does the housekeeping.
 grant select, insert, update, delete
   on byrote_task_runs, byrote_dead, byrote_workers, byrote_steps, byrote_once, byrote_artifacts, byrote_artifact_blobs,
-    byrote_memo, byrote_watched, byrote_chain
+    byrote_memo, byrote_watched, byrote_chain, byrote_progress
   to byrote_worker;
 grant select, insert on byrote_archive, byrote_events, byrote_outputs, byrote_provenance, byrote_queues to byrote_worker;
 grant select, update, delete on byrote_signals to byrote_worker;
@@ -65,6 +65,7 @@ grant select (
 ) on byrote_runs to byrote_read;
 grant select on byrote_workers, byrote_queues, byrote_stats, byrote_duties, byrote_provenance, byrote_schema to byrote_read;
 grant select (seq, place, xid, at, kind, result_id, attempt, move, worker, leased_until) on byrote_event_log to byrote_read;
+grant select (result_id, attempt, percent, done, total, at, began_at, began_percent) on byrote_progress to byrote_read;
 
 -- byrote_owner: migrates. Hand the tables to it, or make it the role of whoever runs `byrote migrate`.
 grant byrote_service to byrote_owner;

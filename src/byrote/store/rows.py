@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from byrote.core.progress import Progress, Reported, progress_of
 from byrote.core.run import Leased, Run
 from byrote.core.state import Status
 from byrote.core.told import Told
@@ -34,20 +35,28 @@ _RUN_COLUMNS = (
 
 
 def run_from(row: tuple[Any, ...]) -> Run:
-    """Read a row of run.sql or runs.sql."""
-    fields = dict(zip(_RUN_COLUMNS, row, strict=True))
-    timeout = fields["timeout"]
+    """Read a row of run.sql, which also tells how far it has come, or of runs.sql."""
+    fields = dict(zip(_RUN_COLUMNS, row, strict=False))
+    timeout, status = fields["timeout"], Status(fields["status"])
+    faults = _json(fields["faults"], [])
     return Run(
         **fields
         | {
-            "status": Status(fields["status"]),
+            "status": status,
             "timeout": None if timeout is None else timedelta(milliseconds=timeout),
-            "faults": _json(fields["faults"], []),
+            "faults": faults,
             "labels": _json(fields["labels"], {}),
             "provenance": fields["provenance"] or [],
             "usage": _json(fields["usage"], []),
+            "progress": _progress(row[len(_RUN_COLUMNS) :], status, faults),
         }
     )
+
+
+def _progress(
+    row: tuple[Any, ...], status: Status, faults: list[dict[str, Any]]
+) -> Progress | None:
+    return progress_of(Reported(*row), status, faults) if row and row[0] is not None else None
 
 
 def _json(text: str | None, absent: Any) -> Any:

@@ -353,3 +353,15 @@ class UnfinishedReply(Reply, frozen=True, kw_only=True):
     """Whether something is."""
 
     unfinished: bool
+
+
+class Called(Reply, frozen=True, kw_only=True):
+    """Whether some run of the worker is not wanted any more: the next renewal says which."""
+
+    called: bool
+
+
+class ArtifactTerms(Reply, frozen=True, kw_only=True):
+    """How large a file of a run may be here."""
+
+    size_max: int

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from byrote.core.state import Status
+from byrote.wire.progress import ProgressView, UnderWayView
 from byrote.wire.terms import (
     BATCH_MAX,
     JSON_LIST,
@@ -132,6 +133,8 @@ class RunView(RunBrief, frozen=True, kw_only=True):
     """The run whose result answered this one."""
     unique_key: str | None = None
     """Until it has ended, its task accepts no other run with this key."""
+    progress: ProgressView | None = None
+    """How far it has come; null while its task has told nothing."""
 
 
 class RunPage(Reply, frozen=True, kw_only=True):
@@ -237,6 +240,8 @@ class StatsReply(Reply, frozen=True, kw_only=True):
     queues: list[QueueView]
     count_max: int
     tasks: list[TaskStats]
+    under_way: list[UnderWayView] = msgspec.field(default_factory=list)
+    """Runs that tell how far they are: the latest fifty to begin, among the last thousand."""
 
 
 class Scale(Reply, frozen=True, kw_only=True):

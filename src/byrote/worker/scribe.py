@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""Serves the ledgers of runs under way: whatever attempts have asked since the last look.
+"""Serves the ledgers of runs under way, and their progress: whatever was asked since the last look.
 
 Hands have no database; their asks come through a queue and are answered from one thread with one
 line, in batches: one at idle, hundreds under load. A step whose lease does not hold is refused by
 the store itself, and its attempt is told so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from queue import Empty
 from typing import Any
+
+import msgspec
 
 from byrote.core.answer import Noted, Recorded
 from byrote.core.errors import StoreRefused
 from byrote.core.ports import Ask, Asks, Ledgers
+from byrote.core.progress import Report
 
-LEDGER = frozenset({"load", "note"})
+LEDGER = frozenset({"load", "note", "progress"})
 """Verbs that are answered here; all others are passed on to the clerk."""
 NOTES_MAX = 500
 CHARS_MAX = 8 * 1024 * 1024
@@ -31,6 +34,11 @@ class Scribe:
         self._asks = asks
         self._others = others
         self._closing = False
+        self._verbs: Mapping[str, Callable[[Sequence[Ask]], Sequence[Any]]] = {
+            "load": self._load,
+            "note": self._note,
+            "progress": self._progress,
+        }
 
     def run(self) -> None:
         """Answer until the queue says that it was all."""
@@ -39,7 +47,8 @@ class Scribe:
             loads = [ask for ask in batch if ask.verb == "load"]
             for start in range(0, len(loads), LOADS_MAX):
                 self._serve(loads[start : start + LOADS_MAX])
-            self._serve([ask for ask in batch if ask.verb != "load"])
+            self._serve([ask for ask in batch if ask.verb == "note"])
+            self._serve([ask for ask in batch if ask.verb == "progress"])
         self._others.put(None)
 
     def _batch(self) -> list[Ask]:
@@ -66,8 +75,8 @@ class Scribe:
         if not asks:
             return
         try:
-            answers = self._load(asks) if asks[0].verb == "load" else self._note(asks)
-        except (StoreRefused, KeyError, TypeError, ValueError) as error:
+            answers = self._verbs[asks[0].verb](asks)
+        except (StoreRefused, msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
             # A hand runs others' code: what it sends may be anything, and must not end the worker.
             self._serve_apart(asks, error)
             return
@@ -100,3 +109,12 @@ class Scribe:
         }
         found = [noted.get((ask.run.id, ask.payload["sequence"])) for ask in asks]
         return [None if row is None else [row.open, row.result_json, row.left_us] for row in found]
+
+    def _progress(self, asks: Sequence[Ask]) -> list[bool | None]:
+        """Write the latest word of each run; None where the lease did not hold."""
+        rows: dict[str, dict[str, Any]] = {}
+        for ask in asks:
+            said = msgspec.structs.asdict(msgspec.convert(ask.payload, Report))
+            rows[ask.run.id] = {**said, "id": ask.run.id, "token": ask.run.token}
+        heard = set(self._ledgers.progress(list(rows.values())))
+        return [ask.run.id in heard or None for ask in asks]

@@ -33,12 +33,14 @@ WORDS = {
         "renew": "'Renewed'",
         "finish": "'Succeeded'",
         "note": "insert into byrote_steps",
+        "progress": "insert into byrote_progress",
     },
     "http": {
         "claim": "POST /v1/leases ",
         "renew": "POST /v1/leases/renew",
         "finish": "POST /v1/leases/finish",
         "note": "POST /v1/leases/steps",
+        "progress": "POST /v1/leases/progress",
     },
 }
 NO = Fault("raised", "ValueError", "no")

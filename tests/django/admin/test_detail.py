@@ -12,6 +12,7 @@ from byrote.store import queries
 from byrote.store.sync import fetch
 from tests.django.admin import stage
 from tests.django.shop import tasks
+from tests.store.test_progress import tell
 from tests.support import Db, enqueue
 
 RUNS = "/admin/byrote/run/"
@@ -183,3 +184,13 @@ def test_a_unique_key_is_shown_and_said_to_be_free_when_the_run_has_ended(
 
     assert "<code>&lt;sum&gt;</code></dd>" in held
     assert "<code>&lt;sum&gt;</code>, free again" in text_of(root, result.id)
+
+
+def test_a_run_under_way_shows_how_far_it_has_come(root: Client, db: Db) -> None:
+    stage.ready()
+    leased = stage.lease(db)
+    tell(db, leased, 2, 5, "Step <2> of 5")
+    text = text_of(root, leased.id)
+
+    assert '<progress max="100" value="40.0"' in text
+    assert "40 % (2 of 5), Step &lt;2&gt; of 5" in text

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.db import connection, transaction
 
 from byrote import Command
-from byrote.django import task
+from byrote.django import progress, task
 from tests.django.shop.models import Note
 
 
@@ -217,3 +218,17 @@ def report(context: Any, month: str, region: str = "eu") -> str:
 @task(unique_key="nightly", memo="1h")
 def nightly() -> float:
     return time.time()
+
+
+@task
+def tell(times: int) -> int:
+    for done in range(1, times + 1):
+        progress(done, times, "telling", file="a")
+    return times
+
+
+@task
+async def atell(times: int) -> int:
+    progress(times / 2, times)
+    await sync_to_async(progress)(times, times, "told in a thread")
+    return times

@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("text", models.TextField()),
-                ("total", models.IntegerField()),
+                ("result_id", models.UUIDField(null=True)),
                 ("done", models.IntegerField(default=0)),
                 ("refused", models.JSONField(default=list)),
             ],

@@ -7,6 +7,7 @@ from typing import Any
 from django import template
 from django.utils.html import format_html
 
+from byrote.core.progress import Progress, spoken
 from byrote.django import moments
 
 register = template.Library()
@@ -29,3 +30,16 @@ def exact(value: datetime) -> Any:
 def length_of(value: timedelta) -> str:
     """A duration as people write it."""
     return moments.rough(value)
+
+
+@register.filter
+def bar(value: Progress) -> Any:
+    """How far a run has come, as a bar and in words."""
+    words = spoken(value)
+    # As text: a localised number would be no number to the browser.
+    return format_html(
+        '<progress max="100" value="{}" aria-label="Progress">{}</progress> {}',
+        f"{value.percent:.1f}",
+        words,
+        words,
+    )

@@ -1,5 +1,5 @@
--- Delete steps, signals and marks of runs that are gone, some at a time. They have no day of their own to be dropped with:
--- a run may sleep for a year and needs its first step then. Served by the …_for_forget indexes.
+-- Delete steps, signals, marks and progress of runs that are gone, some at a time. They have no day of their own to be
+-- dropped with: a run may sleep for a year and needs its first step then. Served by the …_for_forget indexes.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -48,5 +48,21 @@ marks as (
     limit %(limit)s
   ))
   returning 1
+),
+reports as (
+  delete from byrote_progress as report
+  where report.ctid = any (array(
+    select old.ctid
+    from byrote_progress as old
+    where old.began_at < (select moment from horizon)
+      and not exists (select 1 from byrote_task_runs as run where run.result_id = old.result_id)
+      and not exists (select 1 from byrote_dead as run where run.result_id = old.result_id)
+      and not exists (select 1 from byrote_archive as run where run.result_id = old.result_id)
+    order by old.began_at
+    limit %(limit)s
+  ))
+  returning 1
 )
-select (select count(*) from steps), (select count(*) from signals), (select count(*) from marks);
+select
+  (select count(*) from steps), (select count(*) from signals), (select count(*) from marks),
+  (select count(*) from reports);

@@ -41,6 +41,9 @@ signals as (
 marks as (
   delete from byrote_once using gone where byrote_once.result_id = gone.result_id
 ),
+reports as (
+  delete from byrote_progress using gone where byrote_progress.result_id = gone.result_id
+),
 silent as (
   delete from byrote_workers as worker
   where worker.seen_at < (select now from clock) - %(keep_worker)s::interval

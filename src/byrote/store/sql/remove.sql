@@ -34,6 +34,9 @@ signals as (
 marks as (
   delete from byrote_once using gone where byrote_once.result_id = gone.result_id
 ),
+reports as (
+  delete from byrote_progress using gone where byrote_progress.result_id = gone.result_id
+),
 outputs as (
   delete from byrote_outputs using gone where byrote_outputs.result_id = gone.result_id
 ),

@@ -6,5 +6,8 @@ from (
   union all
   select result_id, at, attempt, 'artifact ' || name, null, null
   from byrote_artifacts
+  union all
+  select result_id, at, attempt, 'progress', null, null
+  from byrote_progress
 ) as written
 order by written.result_id, written.at;

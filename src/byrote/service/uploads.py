@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""Files of any size for runs under way: taken as they come, kept where large artifacts lie.
+
+A body is written to a temporary file before anything is decided about it, so that a slow sender
+holds neither a connection of the database nor memory. What is small goes to PostgreSQL, as always.
+"""
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from typing import IO, Annotated, Any, NamedTuple
+
+import msgspec
+
+from byrote.artifacts.artifact import CHUNK
+from byrote.artifacts.place import Place, place_for
+from byrote.core.artifact import INLINE_MAX, POSTGRES, check_artifact
+from byrote.service.call import Call
+from byrote.service.leases import Pair
+from byrote.store import artifacts
+from byrote.wire.leases import ArtifactTerms, Kept
+from byrote.wire.problems import Invalid, TooLarge, TooSlow, Unavailable
+from byrote.wire.terms import Id, Word
+
+AGAIN_MAX = 3
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """What the file belongs to and is called."""
+
+    run: Id
+    name: Word
+    media_type: Word = "application/octet-stream"
+    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")] | None = None
+    """What the content must hash to, in hexadecimal; absent: whatever comes is kept."""
+
+
+class _File(NamedTuple):
+    file: IO[bytes]
+    digest: bytes
+    size: int
+
+
+async def artifact_terms(call: Call) -> ArtifactTerms:
+    """How large a file may be here."""
+    return ArtifactTerms(size_max=_limit(call))
+
+
+def _limit(call: Call) -> int:
+    options = call.service.options
+    limit = options.artifact_max
+    return limit if options.artifacts is not None else min(limit, INLINE_MAX)
+
+
+async def upload(call: Call) -> Kept:
+    """Keep a file with a run under way; only its holder is heard. The body is the file itself."""
+    asked: Upload = call.query
+    check_artifact(asked.name, asked.media_type)
+    service = call.service
+    if service.uploads >= service.options.uploads:
+        raise Unavailable("Too many files are on their way here.", retry_after_s=2)
+    service.uploads += 1
+    try:
+        with tempfile.TemporaryFile() as file:
+            digest, size = await _spool(call, file)
+            if asked.sha256 is not None and digest.hex() != asked.sha256:
+                raise Invalid("sha256: the content that came has another; send it again.")
+            if not await call.mine([asked.run.lower()]):
+                return Kept(verdict="lost")
+            return await _keep(call, _File(file, digest, size))
+    finally:
+        service.uploads -= 1
+
+
+async def _spool(call: Call, file: IO[bytes]) -> tuple[bytes, int]:
+    """Write the body down; its hash and size."""
+    known, size, limit = hashlib.sha256(), 0, _limit(call)
+    held = bytearray()
+    length = call.headers.get("content-length", "0")
+    if not length.isdecimal() or int(length) > limit:
+        raise _too_large(limit)
+
+    def write() -> None:
+        known.update(held)
+        file.write(held)
+        held.clear()
+
+    async for part in _parts(call):
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        held += part
+        if len(held) >= CHUNK:
+            await asyncio.to_thread(write)
+    write()
+    return known.digest(), size
+
+
+async def _parts(call: Call) -> AsyncIterator[bytes]:
+    assert call.stream is not None  # noqa: S101 -- the route says that it streams.
+    parts = call.stream()
+    while True:
+        try:
+            async with asyncio.timeout(call.service.options.body_s):
+                part = await anext(parts, None)
+        except TimeoutError:
+            raise TooSlow("The rest of the file did not arrive in time.") from None
+        if part is None:
+            return
+        yield part
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(
+        f"A file has at most {limit:,} bytes here. Raise artifact_max of the service, or store it "
+        "elsewhere and return a reference to it."
+    )
+
+
+async def _keep(call: Call, sent: _File) -> Kept:
+    asked: Upload = call.query
+    lease: Any = Pair(asked.run.lower(), call.path["token"])
+    for _ in range(AGAIN_MAX):
+        place = None if sent.size <= INLINE_MAX else await _store(call, sent)
+        query = artifacts.artifact(
+            lease,
+            name=asked.name,
+            digest=sent.digest,
+            size=sent.size,
+            media_type=asked.media_type,
+            place=POSTGRES if place is None else place.url,
+            data=None if place is not None else b"".join(_pieces(sent.file)),
+        )
+        audit = call.audit("artifact", [asked.run.lower()])
+        [keeping] = await call.service.work.all(query, also=[audit])
+        # A sweep may have come between the content and its row.
+        if place is None or await asyncio.to_thread(place.has, sent.digest.hex()):
+            verdict: Any = keeping.verdict
+            return Kept(verdict=verdict, media_type=keeping.media_type, at=keeping.at)
+    raise Unavailable("The file was swept away; send it again.", retry_after_s=1)
+
+
+async def _store(call: Call, sent: _File) -> Place:
+    service = call.service
+    if service.home is None:
+        [service.home] = await service.work.all(artifacts.artifact_home())
+    place = place_for(str(service.options.artifacts), service.home)
+    await asyncio.to_thread(place.store, lambda: _pieces(sent.file))
+    return place
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    file.seek(0)
+    while piece := file.read(CHUNK):
+        yield piece

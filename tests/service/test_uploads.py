@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""Files over HTTP: streamed, bounded, kept once, and only for the holder of the lease."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from byrote.assembly.artifacts import artifact_of
+from byrote.service.options import ServiceOptions
+from byrote.store.connect import Door
+from byrote.store.sync import Store
+from tests.service.harness import Served, claim_one, enqueue_one, finish_one, problem, serving
+from tests.support import Db, count, wait_until
+
+LARGE = bytes(range(256)) * 8_192
+"""Two megabytes."""
+LIMIT = 3 << 20
+
+
+@pytest.fixture
+def keeping(door: Door, store: Store, tmp_path: Path) -> Iterator[Served]:
+    """A service that takes files of up to three megabytes."""
+    place = str(tmp_path / "artifacts")
+    options = ServiceOptions(artifacts=place, artifact_max=LIMIT, uploads=1, body_s=0.5)
+    with serving(door, store, options) as running:
+        yield running
+
+
+@pytest.fixture
+def client(keeping: Served) -> Iterator[httpx2.Client]:
+    with keeping.client("admin") as made:
+        yield made
+
+
+@pytest.fixture
+def lease(client: httpx2.Client) -> dict[str, Any]:
+    enqueue_one(client)
+    return claim_one(client)
+
+
+def put(client: httpx2.Client, lease: dict[str, Any], content: Any, **more: str) -> httpx2.Response:
+    query = {"run": lease["run"], "name": "a.bin", **more}
+    return client.put(f"/v1/leases/{lease['token']}/artifacts", content=content, params=query)
+
+
+def files(place: Path) -> list[Path]:
+    return [path for path in place.rglob("*") if path.is_file()]
+
+
+def test_a_large_file_comes_back_as_it_was_sent(
+    client: httpx2.Client, lease: dict[str, Any], store: Store, tmp_path: Path
+) -> None:
+    digest = hashlib.sha256(LARGE).hexdigest()
+    pieces = (LARGE[at : at + 50_000] for at in range(0, len(LARGE), 50_000))
+    kept = put(client, lease, pieces, media_type="text/csv", sha256=digest).json()
+    again = put(client, lease, LARGE, sha256=digest).json()
+    found = artifact_of(store, lease["run"], "a.bin")
+
+    assert (kept["verdict"], again["verdict"]) == ("stored", "same")
+    assert found.read() == LARGE
+    assert (found.hash, found.size, found.media_type) == (digest, len(LARGE), "text/csv")
+    assert len(files(tmp_path / "artifacts")) == 1
+
+
+def test_a_small_file_lies_in_the_database(
+    client: httpx2.Client, lease: dict[str, Any], store: Store, db: Db
+) -> None:
+    put(client, lease, b"small").raise_for_status()
+
+    assert artifact_of(store, lease["run"], "a.bin").read() == b"small"
+    assert count(db, "byrote_artifact_blobs") == 1
+
+
+def test_only_the_holder_of_the_lease_is_heard(
+    client: httpx2.Client, lease: dict[str, Any], db: Db
+) -> None:
+    finish_one(client, lease, result=1)
+
+    assert put(client, lease, LARGE).json()["verdict"] == "lost"
+    assert count(db, "byrote_artifacts") == 0
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["with-a-length", "without"])
+def test_a_file_over_the_limit_is_refused(
+    client: httpx2.Client, lease: dict[str, Any], db: Db, streamed: bool
+) -> None:
+    piece = bytes(LIMIT // 4)
+    content: Any = (piece for _ in range(5)) if streamed else piece * 5
+    refused = put(client, lease, content)
+
+    assert "3,145,728 bytes" in problem(refused, 413, "too_large")["detail"]
+    assert client.get("/v1/leases/artifacts").json() == {"size_max": LIMIT}
+    assert count(db, "byrote_artifacts") == 0
+
+
+def test_a_content_that_is_not_what_was_meant_is_refused(
+    client: httpx2.Client, lease: dict[str, Any], db: Db
+) -> None:
+    wrong = put(client, lease, b"other", sha256=hashlib.sha256(b"one").hexdigest())
+
+    problem(wrong, 422, "invalid")
+    problem(put(client, lease, b"x", name="../../etc"), 400, "refused")
+    problem(put(client, lease, b"x", media_type="no"), 400, "refused")
+    assert count(db, "byrote_artifacts") == 0
+
+
+def test_a_sender_that_stops_midway_makes_way_for_others(
+    keeping: Served, client: httpx2.Client, lease: dict[str, Any]
+) -> None:
+    done = threading.Event()
+
+    def slow() -> Iterator[bytes]:
+        yield LARGE[:100_000]
+        done.wait(20)
+
+    with keeping.client("admin") as other:
+        answers: list[httpx2.Response] = []
+        thread = threading.Thread(target=lambda: answers.append(put(other, lease, slow())))
+        thread.start()
+        wait_until(lambda: keeping.service.uploads == 1)
+        busy = put(client, lease, LARGE)
+        wait_until(lambda: keeping.service.uploads == 0)
+        done.set()
+        thread.join()
+
+    problem(busy, 503, "unavailable")
+    problem(answers[0], 408, "too_slow")
+    assert put(client, lease, LARGE).json()["verdict"] == "stored"
+
+
+def test_a_service_without_a_place_takes_small_files_only(admin: httpx2.Client) -> None:
+    enqueue_one(admin)
+    lease = claim_one(admin)
+
+    assert put(admin, lease, b"x").json()["verdict"] == "stored"
+    problem(put(admin, lease, LARGE, name="b.bin"), 413, "too_large")
