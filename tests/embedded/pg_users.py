@@ -46,13 +46,15 @@ class User:
 
 def postmasters(home: Path) -> list[int]:
     """The pids whose command line names this home's data directory."""
-    found = []
+    found: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
             if words[:1] != [b""] and os.fsencode(home / "data") in words and b"-k" in words:
-                found.append(int(entry.name))
-    return found
+                parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+                found[int(entry.name)] = int(parent)
+    # A child has its parent's command line until it has given itself a title.
+    return [pid for pid, parent in found.items() if parent not in found]
 
 
 def until(fact: Callable[[], object], seconds: float = 60) -> None:

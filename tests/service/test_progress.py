@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from tests.service.harness import Served, claim_one, enqueue_one, finish_one, problem
-from tests.service.test_looks import told
+from tests.service.test_looks import told_until
 from tests.support import Db, count
 
 
@@ -95,14 +95,14 @@ def test_a_stream_of_one_run_tells_its_progress_and_can_be_resumed(served: Serve
             lines = stream.iter_lines()
             next(lines)
             put(admin, lease, done=50, message="half")
-            [half] = told(lines, 1)
+            half = told_until(lines, "Progress")["Progress"]
         finish_one(admin, lease, result=1)
         resume = {"last-event-id": half["id"]}
         with admin.stream("GET", "/v1/stream", params={"run": run}, headers=resume) as stream:
-            rest = told(stream.iter_lines(), 2)
+            rest = told_until(stream.iter_lines(), "Succeeded", "Progress")
 
-    assert (half["kind"], half["data"]["percent"], half["move"]) == ("Progress", 50.0, 0)
-    assert {event["kind"] for event in rest} == {"Succeeded", "Progress"}
+    assert (half["data"]["percent"], half["move"]) == (50.0, 0)
+    assert {event["run"] for event in rest.values()} == {run}
 
 
 def test_stats_list_what_is_under_way_and_tells_within_the_tokens_queues(served: Served) -> None:

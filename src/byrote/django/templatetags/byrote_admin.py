@@ -2,13 +2,15 @@
 """Filters of the admin's templates."""
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import template
 from django.utils.html import format_html
 
-from byrote.core.progress import Progress, spoken
 from byrote.django import moments
+
+if TYPE_CHECKING:
+    from byrote.core.progress import Progress
 
 register = template.Library()
 register.filter("badge", moments.badge)
@@ -33,8 +35,10 @@ def length_of(value: timedelta) -> str:
 
 
 @register.filter
-def bar(value: Progress) -> Any:
+def bar(value: "Progress") -> Any:
     """How far a run has come, as a bar and in words."""
+    from byrote.core.progress import spoken  # noqa: PLC0415 -- Django imports filters for all.
+
     words = spoken(value)
     # As text: a localised number would be no number to the browser.
     return format_html(

@@ -40,7 +40,7 @@ begin
 end
 $$;
 
--- A database that is older than the least that is kept may have dropped events already: up to the oldest that are there.
+-- A database that has been used may have dropped events already: up to the oldest that are there.
 update byrote_duties
 set cursor = byrote_micros(least(
   (
@@ -54,4 +54,4 @@ set cursor = byrote_micros(least(
   clock_timestamp()
 ))::text
 where duty = 'prune'
-  and exists (select 1 from byrote_schema where version = 1 and applied_at < clock_timestamp() - interval '1 day');
+  and exists (select 1 from byrote_events);
