@@ -7,6 +7,7 @@ fence stands between its word and the run.
 
 import contextlib
 import hashlib
+import itertools
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
@@ -38,6 +39,7 @@ class Zombies:
         self.accepted = 0
         self._stage = stage
         self._dice = dice
+        self._naps = itertools.cycle(OVERSLEPT_S)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -75,7 +77,7 @@ class Zombies:
             leases = fetch(connection, claim)
         if not leases:
             return
-        threading.Event().wait(self._dice.choice(OVERSLEPT_S))
+        threading.Event().wait(next(self._naps))
         with self._stage.connect() as connection:
             heard = fetch(connection, self._dice.choice((_finish, _succeed))(leases))
             fetch(connection, queries.renew(leases, lease_for=timedelta(hours=1)))
