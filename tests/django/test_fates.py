@@ -38,13 +38,19 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
     "async hidden": (elsewhere.ahidden, (6,), {}),
     "bad call": (tasks.add, (1, 2, 3), {}),
 }
+VIOLENT = {"timeout", "exit", "base", "crash"}
+"""Apart from the others: what runs beside them begins once more when their process goes down."""
 
 
 @pytest.fixture(scope="module")
 def fates(shop: dict[str, str]) -> dict[str, Any]:
     """Every call above, enqueued, drained, and read back."""
-    sent = {name: task.enqueue(*args, **kwargs) for name, (task, args, kwargs) in CALLS.items()}
-    drain(shop)
+    sent: dict[str, Any] = {}
+    for violent in (False, True):
+        for name in (name for name in CALLS if (name in VIOLENT) == violent):
+            task, args, kwargs = CALLS[name]
+            sent[name] = task.enqueue(*args, **kwargs)
+        drain(shop)
     for result in sent.values():
         result.refresh()
     connection.close()
