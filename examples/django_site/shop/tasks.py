@@ -36,7 +36,7 @@ def import_books(import_id: int) -> dict[str, int]:
     """Import a file. A worker that dies midway is followed by one that goes on where it was."""
     job = Import.objects.get(pk=import_id)
     rows = list(csv.DictReader(job.text.splitlines()))
-    for some in batched(rows[job.done :], ROWS, strict=False):
+    for some in batched(rows[job.done :], ROWS):
         # Books and the mark are one transaction: there is no row that counts and is not there.
         with transaction.atomic():
             job.refused += [refusal for row in some if (refusal := _store(row)) is not None]
