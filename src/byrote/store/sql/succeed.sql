@@ -1,4 +1,4 @@
--- Settle attempts that succeeded and have nothing more to say: what finish.sql does with a bare S, at half its cost.
+-- Settle attempts that succeeded and have nothing more to say: what finish.sql does with a bare S, for less.
 -- Each is [id, token, attempt, result, hash]; what executed them all is said once.
 -- The fence, the log and the answer are as in finish.sql, and so is why `status || ''`.
 with clock as materialized (
