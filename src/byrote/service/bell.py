@@ -55,8 +55,8 @@ class Bell:
 
     @property
     def waiting(self) -> int:
-        """How many claims wait."""
-        return sum(map(len, self._lines.values()))
+        """How many claims wait. May be asked by any thread."""
+        return sum(map(len, list(self._lines.values())))
 
     def _queues(self) -> frozenset[str]:
         return frozenset(queue for queues, _ in self._lines for queue in queues)

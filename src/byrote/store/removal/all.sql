@@ -14,4 +14,4 @@ drop function
   byrote_drop_partitions(text, text, timestamptz), byrote_noted(integer[], integer, integer),
   byrote_signalled(uuid, text), byrote_awaits(uuid, text), byrote_remember(uuid, bytea, interval, text, bytea),
   byrote_prune_audit(interval), byrote_bucket(interval), byrote_status_after(text, smallint, jsonb),
-  byrote_landed(uuid);
+  byrote_landed(uuid), byrote_settled();

@@ -1,2 +1,2 @@
--- Where the log of events stands: every transaction below this one has ended.
-select pg_snapshot_xmin(pg_current_snapshot())::text as low;
+-- Where the log of events stands: every transaction of this database below this one has ended.
+select byrote_settled()::text as low;

@@ -1,7 +1,7 @@
 -- The cursor after which only the last few events lie.
 select event.xid::text, event.seq
 from byrote_events as event
-where event.xid < pg_snapshot_xmin(pg_current_snapshot())
+where event.xid < (select byrote_settled())
 order by event.xid desc, event.seq desc
 offset %(back)s
 limit 1;

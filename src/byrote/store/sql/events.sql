@@ -4,7 +4,7 @@ select
   event.moves, event.data::text
 from byrote_events as event
 where (event.xid, event.seq) > (%(xid)s::text::xid8, %(seq)s::bigint)
-  and event.xid < pg_snapshot_xmin(pg_current_snapshot())
+  and event.xid < (select byrote_settled())
   and (%(kind)s::text is null or event.kind = %(kind)s)
   and (%(run)s::uuid is null or event.runs @> array[%(run)s::uuid])
 order by event.xid, event.seq

@@ -4,7 +4,7 @@ with page as materialized (
   select event.*
   from byrote_events as event
   where (event.xid, event.seq) > (%(xid)s::text::xid8, %(seq)s::bigint)
-    and event.xid < pg_snapshot_xmin(pg_current_snapshot())
+    and event.xid < (select byrote_settled())
   order by event.xid, event.seq
   limit %(limit)s
 )
