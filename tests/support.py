@@ -3,6 +3,7 @@
 
 import hashlib
 import itertools
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -24,6 +25,7 @@ type Db = psycopg.Connection[Any]
 LEASE = timedelta(seconds=30)
 
 _numbers = itertools.count()
+_pause = threading.Event().wait
 
 
 def enqueue(
@@ -112,11 +114,13 @@ def finish(db: psycopg.Connection[Any], verdicts: Sequence[dict[str, Any]]) -> l
     return [run_id for run_id, _ in fetch(db, queries.finish(verdicts))]
 
 
-def wait_until(fact: Callable[[], object], *, within_s: float = 20.0) -> None:
-    """Look until something is true; fail when it takes too long."""
-    deadline = monotonic() + within_s
-    while not fact():
-        assert monotonic() < deadline, f"not so after {within_s:g} s"
+def until[T](fact: Callable[[], T], within: float = 60.0, what: str = "", every: float = 0.01) -> T:
+    """Look until something is true and give it; fail when that takes too long."""
+    deadline = monotonic() + within
+    while not (found := fact()):
+        assert monotonic() < deadline, what or f"not so after {within:g} s"
+        _pause(every)
+    return found
 
 
 def waits_for_a_lock(db: psycopg.Connection[Any], other: psycopg.Connection[Any]) -> bool:
@@ -132,10 +136,10 @@ def enqueue_beside(
     db.execute("set statement_timeout = '4s'")
     with ThreadPoolExecutor(1) as pool:
         stuck = pool.submit(fetch, duty, query)
-        wait_until(lambda: stuck.done() or waits_for_a_lock(db, duty))
+        until(lambda: stuck.done() or waits_for_a_lock(db, duty))
         try:
             enqueue(db)
         finally:
-            wait_until(lambda: stuck.done() or duty.cancel_safe())
+            until(lambda: stuck.done() or duty.cancel_safe())
         with pytest.raises(psycopg.errors.LockNotAvailable):
             stuck.result()

@@ -21,8 +21,8 @@ from byrote.testing import FakeClock
 from byrote.worker.artifacts import START_RUN, Tidier, prune
 from byrote.worker.means import Means
 from tests.store.test_artifact import keep, lease
-from tests.support import Db, count, finish, verdict, wait_until, waits_for_a_lock
-from tests.worker.harness import StartWorker, until
+from tests.support import Db, count, finish, until, verdict, waits_for_a_lock
+from tests.worker.harness import StartWorker
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_a_blob_that_is_referred_to_again_this_instant_is_not_pruned(
         with other.transaction():
             keep(other, held)
             pruning = pool.submit(prune_all, link)
-            wait_until(lambda: waits_for_a_lock(db, link.connection))
+            until(lambda: waits_for_a_lock(db, link.connection))
         pruning.result()
 
     assert (count(db, "byrote_artifacts"), count(db, "byrote_artifact_blobs")) == (1, 1)

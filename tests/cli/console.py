@@ -7,20 +7,19 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import click.testing
 
 from byrote.cli.root import root
+from tests.support import until
 
 NOBODY = "postgresql://127.0.0.1:1/nothing"
 """A database that is certainly down."""
 
 _CLEAN = ("BYROTE_DATABASE_URL", "DATABASE_URL", "PGHOST", "PGSERVICE", "NO_COLOR")
-_pause = threading.Event().wait
 
 
 class Said:
@@ -55,14 +54,6 @@ def byrote(*words: str, url: str | None = None, stdin: str | None = None, **env:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Said(result.exit_code, result.stdout, result.stderr)
-
-
-def until(fact: Callable[[], object], within: float = 30.0) -> None:
-    """Wait for a fact, or fail."""
-    deadline = time.monotonic() + within
-    while not fact():
-        assert time.monotonic() < deadline, "what the test waits for did not happen in time"
-        _pause(0.01)
 
 
 class Process:

@@ -11,8 +11,8 @@ from byrote.core.codec import digest_of
 from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.sync import fetch
-from tests.cli.console import byrote, until
-from tests.support import claim, count, run_of, success
+from tests.cli.console import byrote
+from tests.support import claim, count, run_of, success, until
 
 Database = psycopg.Connection[Any]
 

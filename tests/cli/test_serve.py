@@ -11,8 +11,9 @@ import httpx2
 import psycopg
 import pytest
 
-from tests.cli.console import NOBODY, Process, byrote, until
+from tests.cli.console import NOBODY, Process, byrote
 from tests.service.processes import free_port
+from tests.support import until
 
 TOKEN = re.compile(r"byr_[\w-]{43}")
 

@@ -12,8 +12,8 @@ import pytest
 
 from byrote.core.state import Status
 from byrote.embedded import control
-from tests.cli.console import NOBODY, Process, byrote, until
-from tests.support import run_of
+from tests.cli.console import NOBODY, Process, byrote
+from tests.support import run_of, until
 
 Database = psycopg.Connection[Any]
 

@@ -12,8 +12,9 @@ from byrote.core.codec import unpack
 from byrote.core.command import Command, Limits, Payload
 from byrote.core.outcome import Cancelled, Disrupted, Failed, Fault, Released, Succeeded
 from tests.executors.commands import OK, make_commands, shell
+from tests.support import until
 from tests.worker.bench import Bench
-from tests.worker.harness import alive, until
+from tests.worker.harness import alive
 
 pytestmark = pytest.mark.xdist_group("executors")
 

@@ -12,8 +12,8 @@ from byrote.core.codec import unpack
 from byrote.core.outcome import Cancelled, Failed, Released, Snoozed, Succeeded
 from byrote.executors.command import Commands
 from tests.executors.commands import make_commands, make_containers, why_no_bubbles
+from tests.support import until
 from tests.worker.bench import Bench, make_hands, make_inline
-from tests.worker.harness import until
 
 VALUES = [
     None, True, False, 0, -1, 2**70, 1.0, -0.0, 5e-324, 1e16, "", "a\x00b", "\U0001f600", "é",

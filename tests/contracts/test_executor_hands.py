@@ -13,8 +13,9 @@ from byrote.assembly.clock import monotonic
 from byrote.core.errors import BadOption
 from byrote.core.event import HandEnded, HandStarted
 from byrote.core.outcome import Cancelled, Disrupted, Failed, Released, Succeeded
+from tests.support import until
 from tests.worker.bench import Bench, make_hands
-from tests.worker.harness import Marks, alive, until
+from tests.worker.harness import Marks, alive
 
 CRASHES = "tests.tasks.crashes:app"
 MakeBench = Callable[..., Bench]

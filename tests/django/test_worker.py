@@ -15,7 +15,7 @@ from byrote.django.models import Run
 from tests.django.driving import drain, manage, working
 from tests.django.shop import tasks
 from tests.django.shop.models import Note
-from tests.worker.harness import until
+from tests.support import until
 
 type Shop = dict[str, str]
 

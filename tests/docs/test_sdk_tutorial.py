@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.docs.test_readme import blocks
 from tests.sdk.harness import Db, ServiceProcess, new_service_token
-from tests.worker.harness import until
+from tests.support import until
 
 PAGE = "docs/tutorial/sdk.md"
 

@@ -10,7 +10,7 @@ import pytest
 
 from byrote import App
 from tests.docs.test_readme import blocks, byrote
-from tests.support import wait_until
+from tests.support import until
 
 PAGE = "docs/how-to/steps.md"
 
@@ -50,7 +50,7 @@ def test_the_example_of_a_signal_is_heard(
 ) -> None:
     app: App = shop["app"]
     run = shop["order"].enqueue(42)
-    wait_until(lambda: run.refresh().wait_reason == "event", within_s=60)
+    until(lambda: run.refresh().wait_reason == "event", within=60)
     [call] = [block for block in blocks(PAGE, "python") if "app.signal" in block]
     exec(call, {"app": app, "run": run})  # noqa: S102 -- our own page.
 

@@ -5,8 +5,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 USER = """
@@ -55,11 +53,3 @@ def postmasters(home: Path) -> list[int]:
                 found[int(entry.name)] = int(parent)
     # A child has its parent's command line until it has given itself a title.
     return [pid for pid, parent in found.items() if parent not in found]
-
-
-def until(fact: Callable[[], object], seconds: float = 60) -> None:
-    """Wait for a fact, or fail."""
-    deadline = time.monotonic() + seconds
-    while not fact():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.005)

@@ -11,7 +11,7 @@ from pg_users import User, postmasters
 
 from byrote.cli.pg import pg
 from byrote.embedded.server import open_server
-from tests.support import wait_until
+from tests.support import until
 
 pytestmark = pytest.mark.xdist_group("embedded")
 
@@ -174,4 +174,4 @@ def test_destroy_leaves_a_used_server_alone(
 
     assert run("destroy", "--yes").exit_code == 1
     # A child that was forked this instant still looks like the postmaster.
-    wait_until(lambda: postmasters(home) == [pid])
+    until(lambda: postmasters(home) == [pid])

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from pg_users import User, postmasters, until
+from pg_users import User, postmasters
 
 from byrote.embedded.server import Server, open_server
+from tests.support import until
 
 pytestmark = pytest.mark.xdist_group("embedded")
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from pg_users import User, postmasters, until
+from pg_users import User, postmasters
 
 from byrote.embedded.errors import HomeUnusable, ServerInUse, StartFailed
 from byrote.embedded.server import open_server
+from tests.support import until
 
 pytestmark = pytest.mark.xdist_group("embedded")
 

@@ -12,8 +12,7 @@ from byrote.core.state import Status
 from byrote.sdk import Retry
 from tests.examples.smtp import MailServer
 from tests.sdk.harness import Db, Service, StartSdkWorker
-from tests.support import count
-from tests.worker.harness import until
+from tests.support import count, until
 
 RETRY = Retry(attempts=3, delay_first=0.0)  # type: ignore[arg-type]
 MAIL: dict[str, Any] = {"to": ["ada@example.com"], "subject": "Grüße", "text": "Hello.\n"}

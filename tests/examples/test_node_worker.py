@@ -13,8 +13,8 @@ import pytest
 from byrote.core.state import Status
 from byrote.sdk import Retry
 from tests.sdk.harness import Db, Service, new_service_token
-from tests.support import run_of
-from tests.worker.harness import ROOT, await_status, history, until
+from tests.support import run_of, until
+from tests.worker.harness import ROOT, await_status, history
 
 WORKER = ROOT / "examples" / "workers" / "worker.mjs"
 

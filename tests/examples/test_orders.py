@@ -9,7 +9,7 @@ import pytest
 from byrote.core.state import Status
 from tests.faults.proxy import HttpProxy
 from tests.sdk.harness import Db, Service, StartSdkWorker
-from tests.worker.harness import until
+from tests.support import until
 
 TABLES = """
 create table shop_orders (customer text, total numeric);

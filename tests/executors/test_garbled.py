@@ -9,8 +9,15 @@ import pytest
 from byrote.core.event import HandEnded, Troubled
 from byrote.core.outcome import Failed, Succeeded
 from byrote.core.state import Status
+from tests.support import until
 from tests.worker.bench import Bench, make_hands
-from tests.worker.harness import Database, StartWorker, await_end, send_one, spec, until
+from tests.worker.harness import (
+    Database,
+    StartWorker,
+    await_end,
+    send_one,
+    spec,
+)
 
 APP = "tests.executors.garbling:app"
 FAULT = {"kind": "raised", "type": "X"}

@@ -14,7 +14,7 @@ from byrote.store import queries, watching
 from byrote.store.rows import Printed
 from byrote.store.sync import fetch
 from tests.cli.console import Process
-from tests.support import count, run_of
+from tests.support import count, run_of, until
 from tests.worker.harness import (
     Database,
     StartWorker,
@@ -24,7 +24,6 @@ from tests.worker.harness import (
     send,
     send_one,
     spec,
-    until,
 )
 
 APP = "tests.executors.printing:app"

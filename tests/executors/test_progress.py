@@ -13,7 +13,7 @@ from byrote.core.progress import report_of
 from byrote.executors.context import Context
 from byrote.executors.desk import Answer, Desk
 from byrote.executors.progress import LAST_S, Reports
-from tests.support import wait_until
+from tests.support import until
 
 
 class Slow:
@@ -40,12 +40,12 @@ def test_nothing_is_sent_before_the_last_is_written_and_then_the_latest() -> Non
     slow = Slow()
     reports = Reports(slow.desk, 0, {"run": "r", "attempt": 1})
     reports.put(report_of(0))
-    wait_until(lambda: slow.sent)
+    until(lambda: slow.sent)
     for percent in range(100):
         reports.put(report_of(percent))
     assert len(slow.sent) == 1
     slow.answer()
-    wait_until(lambda: len(slow.sent) == 2)
+    until(lambda: len(slow.sent) == 2)
 
     assert [said["percent"] for said in slow.sent] == [0.0, 99.0]
     assert slow.sent[1]["run"] == "r"
@@ -55,9 +55,9 @@ def test_two_attempts_do_not_wait_for_each_other() -> None:
     slow = Slow()
     for run in ("one", "two"):
         Reports(slow.desk, 0, {"run": run, "attempt": 1}).put(report_of(50))
-    wait_until(lambda: slow.sent)
+    until(lambda: slow.sent)
     slow.answer()
-    wait_until(lambda: len(slow.sent) == 2)
+    until(lambda: len(slow.sent) == 2)
 
     assert {said["run"] for said in slow.sent} == {"one", "two"}
 
@@ -66,7 +66,7 @@ def test_an_end_sends_the_last_word_and_waits_until_it_is_written() -> None:
     slow = Slow()
     reports = Reports(slow.desk, 0, {"run": "r", "attempt": 1})
     reports.put(report_of(1))
-    wait_until(lambda: slow.sent)
+    until(lambda: slow.sent)
     reports.put(report_of(100))
     last = reports.send()
     assert isinstance(last, Future)

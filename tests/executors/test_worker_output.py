@@ -12,7 +12,7 @@ from byrote.store import queries
 from byrote.store.rows import Printed
 from byrote.store.sync import fetch
 from tests.cli.console import byrote
-from tests.support import run_of
+from tests.support import run_of, until
 from tests.worker.harness import (
     Database,
     Marks,
@@ -22,7 +22,6 @@ from tests.worker.harness import (
     send,
     send_one,
     spec,
-    until,
 )
 
 APP = "tests.executors.printing:app"

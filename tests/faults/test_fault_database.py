@@ -21,7 +21,7 @@ from byrote.store.connect import Door
 from byrote.store.migrate import migrate
 from byrote.store.trouble import pause_before
 from tests.faults.proxy import Proxy, proxied
-from tests.support import run_of
+from tests.support import run_of, until
 from tests.worker.harness import (
     Database,
     Marks,
@@ -32,7 +32,6 @@ from tests.worker.harness import (
     send,
     send_one,
     spec,
-    until,
 )
 
 pytestmark = pytest.mark.xdist_group("database faults")

@@ -15,7 +15,7 @@ from byrote import Retry
 from byrote.core.state import Status
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.test_fault_lost_answers import WORDS
-from tests.support import run_of
+from tests.support import run_of, until
 from tests.worker.harness import (
     Database,
     Marks,
@@ -29,7 +29,6 @@ from tests.worker.harness import (
     send,
     send_one,
     spec,
-    until,
 )
 
 CRASHES = "tests.tasks.crashes:app"

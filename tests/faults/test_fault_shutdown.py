@@ -7,7 +7,7 @@ import time
 import pytest
 
 from byrote.core.state import Status
-from tests.support import run_of
+from tests.support import run_of, until
 from tests.worker.harness import (
     Database,
     Marks,
@@ -18,7 +18,6 @@ from tests.worker.harness import (
     send,
     send_one,
     spec,
-    until,
 )
 
 KINDS = pytest.mark.parametrize("task", ["mark", "a_mark"], ids=["sync", "async"])

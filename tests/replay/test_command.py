@@ -12,8 +12,8 @@ from byrote.store.sync import fetch
 from tests.cli.console import Process, byrote
 from tests.cli.test_terminal import on_a_terminal
 from tests.replay.conftest import APP, CHANGED, Execute
-from tests.support import Db, count, row_of, run_of
-from tests.worker.harness import ROOT, Marks, StartWorker, until
+from tests.support import Db, count, row_of, run_of, until
+from tests.worker.harness import ROOT, Marks, StartWorker
 
 pytestmark = pytest.mark.timeout(120)
 NEVER = "01932c4e-8d5b-7a90-b1c2-3d4e5f607182"

@@ -21,7 +21,8 @@ from byrote.assembly.identity import new_id, new_secret
 from byrote.sdk import Client
 from byrote.store import tokens
 from byrote.store.sync import fetch
-from tests.worker.harness import ROOT, WorkerProcess, marks, until  # noqa: F401 -- for conftest.
+from tests.support import until
+from tests.worker.harness import ROOT, WorkerProcess, marks  # noqa: F401 -- for conftest.
 
 type Db = psycopg.Connection[Any]
 

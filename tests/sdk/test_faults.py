@@ -19,8 +19,8 @@ from tests.sdk.harness import (
     StartService,
     new_service_token,
 )
-from tests.support import count, run_of
-from tests.worker.harness import Marks, history, until
+from tests.support import count, run_of, until
+from tests.worker.harness import Marks, history
 
 ENDED = """select count(*) from byrote_runs
            where status = 'SUCCESSFUL' and queue_name = 'default'"""

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from byrote.sdk import Client, Context, Handlers, Worker, spans
 from byrote.sdk.calls import current_traceparent
 from tests.sdk.harness import Service, StartSdkWorker
-from tests.worker.harness import until
+from tests.support import until
 
 
 def test_a_trace_goes_from_the_enqueue_to_the_handler(service: Service) -> None:

@@ -21,8 +21,8 @@ from byrote.store import queries
 from byrote.store.sync import Store, fetch
 from tests.sdk import handling
 from tests.sdk.harness import Db, Service, StartSdkWorker, free_port, new_service_token
-from tests.support import count, run_of
-from tests.worker.harness import Marks, await_status, history, until
+from tests.support import count, run_of, until
+from tests.worker.harness import Marks, await_status, history
 
 MOODY = Retry(attempts=3, delay_first=0.0)  # type: ignore[arg-type]  # Seconds are taken, too.
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -102,10 +102,3 @@ class Stubborn:
     def close(self) -> None:
         for client in self._clients:
             client.close()
-
-
-def until(fact: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not fact():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.02)

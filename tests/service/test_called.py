@@ -7,7 +7,7 @@ import httpx2
 
 from byrote.service.calling import MISSED_MAX, Calling
 from tests.service.harness import Served, claim_one, enqueue_one, problem
-from tests.support import wait_until
+from tests.support import until
 
 
 def test_a_worker_that_waits_is_called_and_no_other(served: Served) -> None:
@@ -25,7 +25,7 @@ def test_a_worker_that_waits_is_called_and_no_other(served: Served) -> None:
         ]
         for thread in threads:
             thread.start()
-        wait_until(lambda: served.service.calling.waiting == 2)
+        until(lambda: served.service.calling.waiting == 2)
         admin.post(f"/v1/runs/{run}/cancel").raise_for_status()
         for thread in threads:
             thread.join()
@@ -40,7 +40,7 @@ def test_a_call_that_nobody_waited_for_is_kept_for_who_comes(
     run = enqueue_one(admin)
     claim_one(admin)
     admin.post(f"/v1/runs/{run}/cancel").raise_for_status()
-    wait_until(lambda: "w" in served.service.calling._missed)
+    until(lambda: "w" in served.service.calling._missed)
 
     assert admin.get("/v1/workers/w/called").json() == {"called": True}
     assert admin.get("/v1/workers/w/called").json() == {"called": False}

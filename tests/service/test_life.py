@@ -11,7 +11,7 @@ import pytest
 from byrote.store import queries
 from byrote.store.sync import fetch
 from tests.service.harness import Served, claim_one, enqueue_one, finish_one, problem
-from tests.support import Db, wait_until
+from tests.support import Db, until
 
 
 def test_a_run_is_sent_leased_and_finished(admin: httpx2.Client) -> None:
@@ -205,7 +205,7 @@ def test_a_claim_whose_worker_has_hung_up_takes_nothing(served: Served) -> None:
     with served.client() as admin:
         with pytest.raises(httpx2.ReadTimeout):
             admin.post("/v1/leases", json=asked, timeout=0.5)
-        wait_until(lambda: served.service.bell.waiting == 0)
+        until(lambda: served.service.bell.waiting == 0)
         run = enqueue_one(admin)
 
         assert claim_one(admin)["run"] == run

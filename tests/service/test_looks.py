@@ -10,7 +10,7 @@ import httpx2
 
 from byrote.store import queries
 from tests.service.harness import Served, claim_one, enqueue_one, finish_one, problem
-from tests.support import Db, wait_until
+from tests.support import Db, until
 
 
 def pages(client: httpx2.Client, path: str, **params: Any) -> Iterator[dict[str, Any]]:
@@ -152,13 +152,13 @@ def counted(client: httpx2.Client, enough: Callable[[dict[str, Any]], bool]) -> 
         found.update(client.get("/v1/stats").json())
         return any(enough(task) for task in found["tasks"])
 
-    wait_until(look)
+    until(look)
     return next(task for task in found["tasks"] if enough(task))
 
 
 def test_counts_are_kept_as_things_happen(admin: httpx2.Client) -> None:
     # The first count only notes where to begin.
-    wait_until(lambda: admin.get("/v1/stats").json()["as_of"] is not None)
+    until(lambda: admin.get("/v1/stats").json()["as_of"] is not None)
     admin.post("/v1/runs", json=[{"task": "hello"}] * 10).raise_for_status()
     for n in range(10):
         how = {"error": {"type": "Oops", "fatal": True}} if n < 3 else {"result": n}
@@ -172,7 +172,7 @@ def test_counts_are_kept_as_things_happen(admin: httpx2.Client) -> None:
 
 
 def test_two_services_count_nothing_twice(served: Served, admin: httpx2.Client, db: Db) -> None:
-    wait_until(lambda: admin.get("/v1/stats").json()["as_of"] is not None)
+    until(lambda: admin.get("/v1/stats").json()["as_of"] is not None)
     done = threading.Event()
 
     def always_due() -> None:

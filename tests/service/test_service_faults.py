@@ -27,8 +27,8 @@ from tests.service.harness import (
     problem,
     serving,
 )
-from tests.service.processes import Process, Stubborn, processes, until
-from tests.support import Db
+from tests.service.processes import Process, Stubborn, processes
+from tests.support import Db, until
 
 SENT = 120
 

@@ -15,7 +15,7 @@ from byrote.service.options import ServiceOptions
 from byrote.store.connect import Door
 from byrote.store.sync import Store
 from tests.service.harness import Served, claim_one, enqueue_one, finish_one, problem, serving
-from tests.support import Db, count, wait_until
+from tests.support import Db, count, until
 
 LARGE = bytes(range(256)) * 8_192
 """Two megabytes."""
@@ -122,9 +122,9 @@ def test_a_sender_that_stops_midway_makes_way_for_others(
         answers: list[httpx2.Response] = []
         thread = threading.Thread(target=lambda: answers.append(put(other, lease, slow())))
         thread.start()
-        wait_until(lambda: keeping.service.uploads == 1)
+        until(lambda: keeping.service.uploads == 1)
         busy = put(client, lease, LARGE)
-        wait_until(lambda: keeping.service.uploads == 0)
+        until(lambda: keeping.service.uploads == 0)
         done.set()
         thread.join()
 

@@ -30,8 +30,8 @@ from tests.support import (
     history,
     run_of,
     success,
+    until,
     verdict,
-    wait_until,
     waits_for_a_lock,
 )
 
@@ -118,7 +118,7 @@ def test_a_finish_that_waits_for_a_sweep_is_not_heard(db: Db, door: Door) -> Non
             sweeper.execute(text)
             assert len(fetch(sweeper, queries.sweep())) == 1
             heard = pool.submit(finish, finisher, [success(lease)])
-            wait_until(lambda: waits_for_a_lock(db, finisher))
+            until(lambda: waits_for_a_lock(db, finisher))
         assert heard.result() == []
 
     assert run_of(db, run_id).status is Status.READY
@@ -134,7 +134,7 @@ def test_a_cancel_that_waits_for_a_claim_asks_the_worker(db: Db, door: Door) -> 
         with claimer.transaction():
             claim(claimer)
             told = pool.submit(fetch, canceller, queries.cancel([run_id]))
-            wait_until(lambda: waits_for_a_lock(db, canceller))
+            until(lambda: waits_for_a_lock(db, canceller))
         assert [row.status for row in told.result()] == ["RUNNING"]
 
     assert run_of(db, run_id).cancel_requested_at is not None

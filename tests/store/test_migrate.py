@@ -27,7 +27,7 @@ from byrote.store.connect import Door
 from byrote.store.migrate import check, migrate, migrations, pending
 from byrote.store.query import statement
 from byrote.store.sync import fetch
-from tests.support import Db, claim, enqueue, finish, success, wait_until
+from tests.support import Db, claim, enqueue, finish, success, until
 
 STATEMENTS = sorted(path.stem for path in (Path(byrote.store.__file__).parent / "sql").iterdir())
 NAMES = [migration.name for migration in migrations()]
@@ -106,7 +106,7 @@ def test_a_migration_behind_a_lock_gives_up_quickly_and_tries_again(bare: Door) 
         with holder.transaction():
             holder.execute("select pg_advisory_xact_lock(hashtext('byrote.migrate'))")
             done = pool.submit(migrate, bare, chance=chance, tell=said.append)
-            wait_until(lambda: said)
+            until(lambda: said)
             assert "55P03" in said[0]
             assert not done.done()
         assert [migration.name for migration in done.result()] == NAMES

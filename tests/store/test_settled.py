@@ -8,7 +8,6 @@ from byrote.store.connect import Door
 from byrote.store.sync import fetch
 from tests.support import Db, enqueue
 
-
 START = looking.Position(xid="0", seq=-1)
 
 

@@ -24,8 +24,8 @@ from tests.support import (
     register,
     row_of,
     run_of,
+    until,
     verdict,
-    wait_until,
     waits_for_a_lock,
 )
 
@@ -177,7 +177,7 @@ def test_a_finish_that_waited_for_a_signal_under_way_notices_it(db: Db, door: Do
         with sender.transaction():
             signal(sender, lease.id)
             parked = pool.submit(park, finisher, lease)
-            wait_until(lambda: waits_for_a_lock(db, finisher))
+            until(lambda: waits_for_a_lock(db, finisher))
         assert parked.result() == [lease.id]
         pool.shutdown()
 
@@ -193,7 +193,7 @@ def test_a_signal_that_waited_for_a_finish_under_way_wakes_the_run(db: Db, door:
             note(finisher, wait(lease, 1, "event", "paid"))
             park(finisher, lease)
             sent = pool.submit(signal, sender, lease.id)
-            wait_until(lambda: waits_for_a_lock(db, sender))
+            until(lambda: waits_for_a_lock(db, sender))
         assert sent.result() == ["READY"]
         pool.shutdown()
 

@@ -23,8 +23,8 @@ from tests.support import (
     history,
     run_of,
     success,
+    until,
     verdict,
-    wait_until,
     waits_for_a_lock,
 )
 
@@ -138,7 +138,7 @@ def test_a_step_waits_for_a_sweep_under_way_and_is_refused(
             sweeper.execute("update byrote_task_runs set status = 'READY', leased_until = null")
             pool = ThreadPoolExecutor(1)
             noted = pool.submit(note, writer, line(lease, 1, "a"))
-            wait_until(lambda: waits_for_a_lock(db, writer))
+            until(lambda: waits_for_a_lock(db, writer))
         assert noted.result() == []
         pool.shutdown()
 

@@ -42,8 +42,8 @@ from tests.support import (
     row_of,
     run_of,
     success,
+    until,
     verdict,
-    wait_until,
     waits_for_a_lock,
 )
 
@@ -210,7 +210,7 @@ def test_whoever_comes_second_waits_for_what_becomes_of_the_first(
         with first.transaction() as transaction:
             run_id, _ = one(first)
             waiting = pool.submit(one, second)
-            wait_until(lambda: waits_for_a_lock(db, second))
+            until(lambda: waits_for_a_lock(db, second))
             if not commits:
                 raise psycopg.Rollback(transaction)
         given, made = waiting.result()
@@ -227,7 +227,7 @@ def test_whoever_meets_a_run_that_is_about_to_end_waits_for_that(db: Db, door: D
         with worker.transaction():
             finish(worker, [success(lease)])
             waiting = pool.submit(one, other)
-            wait_until(lambda: waits_for_a_lock(db, other))
+            until(lambda: waits_for_a_lock(db, other))
         given, made = waiting.result()
 
     assert made
@@ -242,7 +242,7 @@ def test_a_holder_that_came_and_ended_unseen_leaves_the_key_to_us(db: Db, door: 
         with first.transaction():
             holder, _ = one(first)
             waiting = pool.submit(fetch, second, query)
-            wait_until(lambda: waits_for_a_lock(db, second))
+            until(lambda: waits_for_a_lock(db, second))
         rows = waiting.result()
         fetch(db, queries.cancel([holder]))
         query = script.send(rows)

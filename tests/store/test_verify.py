@@ -26,8 +26,8 @@ from tests.support import (
     history,
     register,
     success,
+    until,
     verdict,
-    wait_until,
 )
 
 
@@ -301,7 +301,7 @@ def chain_all(db: Db, **options: int) -> None:
         """
         return db.execute(unchained).fetchone() == (0,)
 
-    wait_until(chained, within_s=60.0)
+    until(chained, within=60.0)
 
 
 def test_the_chain_holds_until_the_log_is_touched(db: Db, door: Door, story: list[str]) -> None:

@@ -17,8 +17,9 @@ from byrote.core.spec import Delivery, describe
 from byrote.executors.hand_options import HandOptions
 from byrote.executors.hands import Hands
 from byrote.executors.inline import Inline
+from tests.support import until
 from tests.tasks import fates
-from tests.worker.harness import ROOT, until
+from tests.worker.harness import ROOT
 
 
 class Bench:

@@ -8,8 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,21 +21,11 @@ from byrote.core.spec import Delivery, Spec, describe
 from byrote.core.state import FINAL, Status
 from byrote.store import queries
 from byrote.store.sync import fetch
-from tests.support import run_of
+from tests.support import run_of, until
 
 ROOT = Path(__file__).parents[2]
 Database = psycopg.Connection[Any]
-_pause = threading.Event().wait
 _numbers = itertools.count()
-
-
-def until[T](fact: Callable[[], T], within: float = 10.0, what: str = "", every: float = 0.01) -> T:
-    """Wait until a fact is true and give it; fail when the time is up."""
-    deadline = time.monotonic() + within
-    while not (found := fact()):
-        assert time.monotonic() < deadline, what or "what the test waits for did not happen in time"
-        _pause(every)
-    return found
 
 
 def spec(task: str, *args: Any, **delivery: Any) -> Spec:
@@ -57,7 +45,7 @@ def send_one(db: Database, spec: Spec) -> str:
     return send(db, spec)[0]
 
 
-def await_status(db: Database, run_id: str, status: Status, within: float = 10.0) -> Run:
+def await_status(db: Database, run_id: str, status: Status, within: float = 30.0) -> Run:
     """The run, as soon as it has this status."""
     until(
         lambda: run_of(db, run_id).status is status,
@@ -67,7 +55,7 @@ def await_status(db: Database, run_id: str, status: Status, within: float = 10.0
     return run_of(db, run_id)
 
 
-def await_end(db: Database, *ids: str, within: float = 20.0) -> list[Run]:
+def await_end(db: Database, *ids: str, within: float = 30.0) -> list[Run]:
     """The runs, as soon as all of them are in a terminal state."""
     ended = """select count(*) from byrote_runs where result_id = any(%s::uuid[])
                and status in ('SUCCESSFUL', 'FAILED', 'CANCELLED')"""
@@ -92,7 +80,7 @@ def brief(run: Run) -> str:
     return f"{run.task} {run.id} {run.status}, {numbers}, {lease}"
 
 
-def await_row(db: Database, sql: str, *args: Any, within: float = 10.0) -> tuple[Any, ...]:
+def await_row(db: Database, sql: str, *args: Any, within: float = 30.0) -> tuple[Any, ...]:
     """The first row a statement gives, as soon as it gives one."""
     return until(lambda: db.execute(sql, args).fetchone(), within, f"no row: {sql} {args}")
 
@@ -132,7 +120,7 @@ class Marks:
         path = Path(self.path)
         return path.read_text().split() if path.exists() else []
 
-    def await_words(self, count: int, within: float = 10.0) -> list[str]:
+    def await_words(self, count: int, within: float = 30.0) -> list[str]:
         """The words, as soon as there are so many."""
         until(lambda: len(self.words) >= count, within, f"only {self.words} in {self.path}")
         return self.words
@@ -178,7 +166,7 @@ class WorkerProcess:
         wanted = {"event": event, **fields}
         return [line for line in self.logs if wanted.items() <= line.items()]
 
-    def await_log(self, event: str, within: float = 10.0, **fields: Any) -> dict[str, Any]:
+    def await_log(self, event: str, within: float = 30.0, **fields: Any) -> dict[str, Any]:
         """The first log line of an event, as soon as it is there."""
         found = until(
             lambda: self.logged(event, **fields) or self._ended(),

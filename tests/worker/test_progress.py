@@ -8,7 +8,7 @@ import pytest
 
 from byrote import Status
 from byrote.core.progress import Progress
-from tests.support import run_of
+from tests.support import run_of, until
 from tests.worker.harness import (
     Database,
     StartWorker,
@@ -16,7 +16,6 @@ from tests.worker.harness import (
     await_end,
     send_one,
     spec,
-    until,
 )
 
 KINDS = pytest.mark.parametrize("kind", ["", "a_"], ids=["sync", "async"])

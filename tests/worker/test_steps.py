@@ -14,7 +14,7 @@ import pytest
 from byrote import App, Retry, Status
 from byrote.store import queries
 from byrote.store.sync import fetch
-from tests.support import run_of
+from tests.support import run_of, until
 from tests.worker.harness import (
     Database,
     Marks,
@@ -28,7 +28,6 @@ from tests.worker.harness import (
     send,
     send_one,
     spec,
-    until,
 )
 
 STEPS = "tests.tasks.steps:app"

@@ -6,7 +6,7 @@ import pytest
 from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.sync import fetch
-from tests.support import run_of
+from tests.support import run_of, until
 from tests.worker.harness import (
     Database,
     Marks,
@@ -18,7 +18,6 @@ from tests.worker.harness import (
     send,
     send_one,
     spec,
-    until,
 )
 
 HOLDS = pytest.mark.parametrize("task", ["hold", "a_hold"], ids=["sync", "async"])

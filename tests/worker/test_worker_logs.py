@@ -8,6 +8,7 @@ from collections import Counter
 from datetime import timedelta
 
 from byrote import Retry
+from tests.support import until
 from tests.worker.harness import (
     Database,
     Marks,
@@ -17,7 +18,6 @@ from tests.worker.harness import (
     send,
     send_one,
     spec,
-    until,
 )
 
 NOW = Retry(attempts=2, backoff="fixed", delay_first=timedelta(0))

@@ -10,7 +10,7 @@ from byrote import Retry
 from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.sync import fetch
-from tests.support import run_of
+from tests.support import run_of, until
 from tests.worker.harness import (
     Database,
     Marks,
@@ -23,7 +23,6 @@ from tests.worker.harness import (
     send,
     send_one,
     spec,
-    until,
 )
 
 NOW = Retry(attempts=3, backoff="fixed", delay_first=timedelta(0))

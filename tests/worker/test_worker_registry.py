@@ -15,6 +15,7 @@ from byrote.store import queries
 from byrote.store.sync import fetch
 from byrote.worker import keeper
 from byrote.worker.worker import Worker
+from tests.support import until
 from tests.worker.harness import (
     Database,
     StartWorker,
@@ -22,7 +23,6 @@ from tests.worker.harness import (
     await_row,
     send_one,
     spec,
-    until,
 )
 
 
