@@ -19,6 +19,12 @@ from tests.support import until
 
 type Shop = dict[str, str]
 
+CUT = """
+select pg_terminate_backend(pid)
+from pg_stat_activity
+where datname = current_database() and pid <> pg_backend_pid() and application_name like 'byrote %'
+"""
+
 
 def statuses() -> dict[str, str]:
     return dict(Run.objects.values_list("task_path", "status"))
@@ -150,6 +156,21 @@ def test_runs_of_a_killed_worker_go_on_elsewhere_within_the_lease(
 
     assert result.return_value == "lost"
     assert len(set(result.worker_ids)) == 2
+
+
+def test_a_worker_whose_connections_are_cut_goes_on(shop: Shop, tmp_path: Path) -> None:
+    held = tasks.hold.enqueue(str(tmp_path), "held")
+    with working(shop):
+        until((tmp_path / "held.begun").exists)
+        with connection.cursor() as cursor:
+            cursor.execute(CUT)
+            assert len(cursor.fetchall()) >= 3  # Those that claim, renew and finish.
+        later = tasks.note.enqueue("later")
+        (tmp_path / "held.go").touch()
+        until(lambda: all(r.is_finished for r in refreshed(held, later)))
+
+    assert held.return_value == "held"
+    assert [len(r.worker_ids) for r in (held, later)] == [1, 1]
 
 
 def test_async_tasks_have_threads_of_their_own(shop: Shop, tmp_path: Path) -> None:

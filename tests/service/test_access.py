@@ -58,6 +58,7 @@ EMPTY_OBJECT = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a
 FOREIGN: Mapping[str, Any] = {
     "/v1/runs": 403,
     "/v1/runs/{id}": 404,
+    "/v1/runs/{id}/artifacts/{hash}": 404,
     "/v1/runs/{id}/events": 404,
     "/v1/runs/{id}/artifacts": 404,
     "/v1/runs/{id}/progress": 404,
@@ -134,6 +135,8 @@ def facts(admin: httpx2.Client) -> dict[str, str]:
     lease = claim_one(admin, queues=["mine"])
     worker = {"worker": "w", "queues": ["mine"], "tasks": ["hello@1"]}
     admin.post("/v1/workers", json=worker).raise_for_status()
+    left = {"run": run, "token": lease["token"], "name": "empty.json", "data": "e30="}
+    admin.post("/v1/leases/artifacts", json=left).raise_for_status()
     return {"id": run, "run": run, "token": lease["token"], "worker": "w", "name": "mine",
             "queue": "mine", "hash": EMPTY_OBJECT}  # fmt: skip
 

@@ -139,3 +139,42 @@ def test_a_service_without_a_place_takes_small_files_only(admin: httpx2.Client) 
 
     assert put(admin, lease, b"x").json()["verdict"] == "stored"
     problem(put(admin, lease, LARGE, name="b.bin"), 413, "too_large")
+
+
+def get(client: httpx2.Client, lease: dict[str, Any], content: bytes) -> httpx2.Response:
+    digest = hashlib.sha256(content).hexdigest()
+    return client.get(f"/v1/runs/{lease['run']}/artifacts/{digest}")
+
+
+@pytest.mark.parametrize("content", [b"", b"small", LARGE], ids=["empty", "small", "large"])
+def test_what_was_stored_is_given_back_by_its_hash(
+    client: httpx2.Client, lease: dict[str, Any], content: bytes
+) -> None:
+    put(client, lease, content, media_type="text/html").raise_for_status()
+    got = get(client, lease, content)
+
+    assert got.content == content
+    # A page that a task has made is not shown as if it were the service's.
+    assert got.headers["content-type"] == "application/octet-stream"
+    assert got.headers["x-content-type-options"] == "nosniff"
+
+
+def test_what_a_run_has_not_stored_is_not_there(
+    client: httpx2.Client, lease: dict[str, Any]
+) -> None:
+    assert problem(get(client, lease, b"never stored"), 404, "not_found")
+    assert client.get(f"/v1/runs/{lease['run']}/artifacts/short").status_code == 404
+
+
+def test_a_file_that_is_gone_or_damaged_is_never_taken_for_the_whole(
+    client: httpx2.Client, lease: dict[str, Any], tmp_path: Path
+) -> None:
+    put(client, lease, LARGE).raise_for_status()
+    [file] = files(tmp_path / "artifacts")
+    file.chmod(0o600)
+    file.write_bytes(LARGE[:-1] + b"?")
+    with pytest.raises(httpx2.RemoteProtocolError):
+        get(client, lease, LARGE)
+    file.unlink()
+
+    assert problem(get(client, lease, LARGE), 404, "not_found")

@@ -131,7 +131,7 @@ def fill(url: str, *, ready: int, done: int, progress: Progress) -> None:
                 last = min(first + FILL_STEP, end) - 1
                 connection.execute(_FILL, {"first": first, "last": last, "done": is_done})
                 progress.part("growth: filling", last + 1, ready + done)
-        # Or every vacuum between the turns freezes some more of them, and the disk is busy with that.
+        # Or every vacuum between the turns freezes some of them, and the disk is busy with that.
         connection.execute("vacuum (freeze, analyze)")
 
 

@@ -29,7 +29,7 @@ from byrote.service.service import Service
 from byrote.store.sync import Interrupted
 from byrote.wire import problems
 from byrote.wire.problems import FieldError, Refused, problem_of, refusal_of
-from byrote.wire.terms import Id
+from byrote.wire.terms import PATH_TYPES
 
 _log = logging.getLogger("byrote.service")
 access_log = logging.getLogger("byrote.access")
@@ -134,13 +134,13 @@ def _too_large(limit: int) -> problems.TooLarge:
 
 
 def _checked(params: dict[str, str]) -> dict[str, str]:
-    for name in ("id", "token"):
+    for name, kind in PATH_TYPES.items():
         if name in params:
+            params[name] = params[name].lower()
             try:
-                msgspec.convert(params[name], Id)
+                msgspec.convert(params[name], kind)
             except msgspec.ValidationError:
                 raise problems.NotFound(f"{params[name][:100]!r} is no {name}.") from None
-            params[name] = params[name].lower()
     return params
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from byrote.service.call import Endpoint, NoQuery
 from byrote.wire.problems import KINDS, MEDIA_TYPE, Problem
-from byrote.wire.terms import KEY_MAX, Id, Name
+from byrote.wire.terms import KEY_MAX, PATH_TYPES, Name
 
 REFERENCE: Final = "#/components/schemas/{name}"
 EVERYWHERE: Final = (400, 401, 403, 404, 408, 413, 415, 422, 429, 503)
@@ -22,7 +22,7 @@ type Schema = dict[str, Any]
 
 def describe(endpoints: Sequence[Endpoint], *, version: str) -> Schema:
     """The whole description."""
-    types: list[Any] = [Problem, Id, Name]
+    types: list[Any] = [Problem, *PATH_TYPES.values(), Name]
     for endpoint in endpoints:
         types += [t for t in (endpoint.body, endpoint.reply, endpoint.batch_reply) if t is not None]
         types.append(endpoint.query)
@@ -84,7 +84,7 @@ def _path_parameters(endpoint: Endpoint, known: dict[int, Schema]) -> list[Schem
             "name": name,
             "in": "path",
             "required": True,
-            "schema": known[id(Id if name in {"id", "token"} else Name)],
+            "schema": known[id(PATH_TYPES.get(name, Name))],
         }
         for name in re.findall(r"{(\w+)}", endpoint.path)
     ]

@@ -4,7 +4,17 @@
 from collections.abc import Sequence
 from typing import Final
 
-from byrote.service import called, leases, looks, metrics, progress, runs, stream, uploads
+from byrote.service import (
+    called,
+    downloads,
+    leases,
+    looks,
+    metrics,
+    progress,
+    runs,
+    stream,
+    uploads,
+)
 from byrote.service.call import Endpoint
 from byrote.wire import leases as worker
 from byrote.wire import messages
@@ -81,6 +91,14 @@ RUNS: Final[Sequence[Endpoint]] = (
         path="/v1/runs/{id}/artifacts",
         handler=looks.artifacts,
         reply=messages.ArtifactsReply,
+        roles=READ,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/runs/{id}/artifacts/{hash}",
+        handler=downloads.download,
+        reply=None,
+        media=downloads.BYTES,
         roles=READ,
     ),
     Endpoint(

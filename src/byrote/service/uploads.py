@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from typing import IO, Annotated, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
@@ -21,7 +21,7 @@ from byrote.service.leases import Pair
 from byrote.store import artifacts
 from byrote.wire.leases import ArtifactTerms, Kept
 from byrote.wire.problems import Invalid, TooLarge, TooSlow, Unavailable
-from byrote.wire.terms import Id, Word
+from byrote.wire.terms import Digest, Id, Word
 
 AGAIN_MAX = 3
 
@@ -32,8 +32,8 @@ class Upload(msgspec.Struct, frozen=True):
     run: Id
     name: Word
     media_type: Word = "application/octet-stream"
-    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")] | None = None
-    """What the content must hash to, in hexadecimal; absent: whatever comes is kept."""
+    sha256: Digest | None = None
+    """What the content must hash to; absent: whatever comes is kept."""
 
 
 class _File(NamedTuple):

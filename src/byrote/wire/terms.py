@@ -46,6 +46,11 @@ type Id = Annotated[
     ),
 ]
 
+type Digest = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)", description="A SHA-256, in hexadecimal."),
+]
+
 type Duration = Annotated[
     str, msgspec.Meta(max_length=40, description="Such as `30s`, `10m`, `1h30m`, `250ms`.")
 ]
@@ -63,6 +68,9 @@ type UniqueKey = Annotated[
     ),
 ]
 type Word = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
+
+PATH_TYPES: Final[dict[str, Any]] = {"id": Id, "token": Id, "hash": Digest}
+"""What the parts of an address are; any other is a name."""
 
 JSON_LIST: Final[dict[str, Any]] = {"type": "array", "items": {}}
 JSON_OBJECT: Final[dict[str, Any]] = {"type": "object"}

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""What runs have left behind, as it was stored: by its hash, in pieces, checked on the way."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+from starlette.concurrency import iterate_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from byrote.artifacts.artifact import Artifact, Source
+from byrote.artifacts.place import open_place, pieces
+from byrote.core.artifact import POSTGRES, Entry, UnknownArtifact
+from byrote.service.call import Call
+from byrote.store import artifacts as kept
+from byrote.wire.problems import NotFound, Unavailable
+
+BYTES = "application/octet-stream"
+"""Whatever it says it is: no browser is to take it for a page of ours."""
+
+
+async def download(call: Call) -> Response:
+    """The content of an artifact, by its hash; if it has another, its last part does not come."""
+    entry = await _entry(call)
+    service = call.service
+    if service.streams >= service.options.streams:
+        raise Unavailable("Too many streams are open here.", retry_after_s=5)
+    content = Artifact(entry, await _source(call, entry)).chunks()
+    try:
+        # The first piece tells whether there is anything to read, while that can still be said.
+        first = await asyncio.to_thread(next, content, b"")
+    except UnknownArtifact as error:
+        raise NotFound(str(error)) from None
+    headers = {"content-length": str(entry.size), "x-content-type-options": "nosniff"}
+    return StreamingResponse(_sent(call, first, content), media_type=BYTES, headers=headers)
+
+
+async def _entry(call: Call) -> Entry:
+    run_id, digest = call.path["id"], call.path["hash"]
+    await call.check_mine(run_id)
+    for entry in await call.service.desk.all(kept.artifacts(run_id)):
+        if entry.hash == digest:
+            return entry
+    raise NotFound(
+        f"No artifact of this hash; GET /v1/runs/{run_id}/artifacts lists what is there."
+    )
+
+
+async def _source(call: Call, entry: Entry) -> Source:
+    if entry.place != POSTGRES:
+        return lambda: open_place(entry.place).read(entry.hash)
+    data = await call.service.desk.first(kept.blob(entry.hash))
+    if data is None:
+        raise NotFound(f"The content of {entry.name!r} is gone.")
+    return lambda: pieces(data)
+
+
+async def _sent(call: Call, first: bytes, rest: Iterator[bytes]) -> AsyncIterator[bytes]:
+    call.service.streams += 1
+    try:
+        yield first
+        async for piece in iterate_in_threadpool(rest):
+            yield piece
+    finally:
+        call.service.streams -= 1
