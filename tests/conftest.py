@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 
 from byrote import App
 from byrote.assembly.identity import chance
@@ -25,6 +26,10 @@ from byrote.testing import FakeClock
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background by a shell; the processes of the tests must not inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A busy machine is no finding: how fast values are made is not what these tests are about.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 # Only what holds something: truncating every table and partition takes longer than most tests.
 EMPTY = """
