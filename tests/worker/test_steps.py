@@ -341,7 +341,8 @@ def test_steps_outlive_the_connection_they_are_stored_over(
 ) -> None:
     """The scribe's connection is cut again and again; no step is lost, none is stored twice."""
     start_worker(STEPS)
-    cut = "select pg_terminate_backend(pid) from pg_stat_activity where application_name like %s"
+    cut = """select pg_terminate_backend(pid) from pg_stat_activity
+             where datname = current_database() and application_name like %s"""
     ids = send(db, *(spec("a_chain", marks.path, me, 20, retry=NOW) for me in range(10)))
     ended = "select count(*) from byrote_runs where status = 'SUCCESSFUL'"
 
