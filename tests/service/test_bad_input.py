@@ -3,6 +3,7 @@
 
 import contextlib
 import gzip
+import resource
 import socket
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from byrote.service.options import ServiceOptions
 from byrote.store.connect import Door
 from byrote.store.sync import Store
 from tests.service.harness import Served, claim_one, enqueue_one, make_token, problem, serving
+from tests.service.processes import processes
 
 JSON = {"content-type": "application/json"}
 
@@ -220,12 +222,22 @@ def test_more_requests_than_there_is_room_for_are_told_to_come_back(small: Serve
     assert answer.headers["retry-after"] == "1"
 
 
-def test_a_thousand_idle_connections_keep_nobody_out(served: Served) -> None:
-    with contextlib.ExitStack() as lines, served.client() as client:
-        for _ in range(1_000):
-            lines.enter_context(connect(served))
-        assert client.get("/v1/whoami").status_code == 200
-        assert enqueue_one(client)
+def test_ten_thousand_idle_connections_keep_nobody_out(url: str, store: Store) -> None:
+    _, secret = make_token(store)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    wanted = min(10_000, hard - 500)
+    try:
+        with processes(url, 1) as [service], contextlib.ExitStack() as lines:
+            for _ in range(wanted):
+                line = socket.create_connection(("127.0.0.1", service.port), timeout=30)
+                lines.enter_context(line)
+            bearer = {"authorization": f"Bearer {secret}"}
+            with httpx2.Client(base_url=service.url, headers=bearer, timeout=30) as client:
+                assert client.get("/v1/whoami").status_code == 200
+                assert enqueue_one(client)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_answers_are_packed_for_those_who_ask(admin: httpx2.Client) -> None:
