@@ -2,15 +2,11 @@
 """How long everything took to recover, as the database's own log tells it."""
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import msgspec
 import psycopg
-
-from byrote.torture.diary import lines
 
 _AGAIN = """
 select extract(epoch from min(log.at) - %(at)s::timestamptz)::float8
@@ -73,7 +69,7 @@ def recoveries(
     hands = [s for kind, s in shown if kind == "kill_hand"]
     return [
         _told("killed worker: its runs claimed again", workers, lambda s: asked(_AGAIN, s)),
-        _told("killed hand: its end told", hands, _hand_told),
+        _told("killed hand: its end told", hands, lambda s: [s["told_s"]]),
         _told(
             "server takes connections: first report accepted",
             servers,
@@ -89,11 +85,3 @@ def _told(
     if not found:
         return Recovery(what, 0, None, None)
     return Recovery(what, len(found), round(median(found), 3), round(max(found), 3))
-
-
-def _hand_told(shown: Mapping[str, Any]) -> list[float]:
-    killed = datetime.fromisoformat(shown["at"])
-    for line in lines(Path(shown["log"])):
-        if line.get("event") == "HandEnded" and line.get("pid") == shown["pid"]:
-            return [(datetime.fromisoformat(line["at"]) - killed).total_seconds()]
-    return []

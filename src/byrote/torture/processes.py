@@ -10,9 +10,11 @@ import os
 import signal
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from byrote.assembly.clock import now
+import msgspec
+
+from byrote.assembly.clock import monotonic, now
 from byrote.core.spec import describe
 from byrote.executors.chance import Random
 from byrote.store import queries
@@ -25,6 +27,8 @@ from byrote.torture.tasks import SOON
 type Shown = dict[str, Any] | None
 
 FREEZE_S = 2 * LEASE_S
+TOLD_MAX_S = 10.0
+"""How long is waited for a worker to tell of a hand that is gone."""
 _pause = threading.Event().wait
 
 
@@ -44,12 +48,27 @@ def kill_hand(stage: Stage, dice: Random) -> Shown:
     if not hands:
         return None
     pid = dice.choice(hands)
-    at = now().isoformat()
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-        _pause(1.0)
-        return {"pid": pid, "worker": worker.name, "at": at, "log": str(worker.log)}
-    return None
+    with worker.log.open("rb") as log:
+        log.seek(0, os.SEEK_END)
+        killed = monotonic()
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return None
+        told_s = _told_of(log, pid, since=killed)
+    return {"pid": pid, "worker": worker.name, "told_s": told_s}
+
+
+def _told_of(log: BinaryIO, pid: int, *, since: float) -> float:
+    """When a worker's log told of the end of a hand, by our own clock: the worker's may be off."""
+    said = b""
+    while (took := monotonic() - since) < TOLD_MAX_S:
+        said += log.read()
+        whole = [line for line in said.split(b"\n")[:-1] if b"HandEnded" in line]
+        if any(msgspec.json.decode(line).get("pid") == pid for line in whole):
+            break
+        _pause(0.01)
+    return took
 
 
 def _freeze(pids: list[int], seconds: float) -> bool:
