@@ -121,7 +121,11 @@ def test_an_unknown_run_is_not_found(url: str, command: str) -> None:
 
 def test_an_id_may_be_shortened_while_it_is_the_only_one(url: str, db: Database) -> None:
     ids = enqueue(db, 2)
-    assert byrote("runs", "show", ids[0][:-1], "--json", url=url).object["id"] == ids[0]
+    for end in "0f":
+        own = f"{ids[0][:-1]}{end}"
+        db.execute("update byrote_task_runs set result_id = %s where result_id = %s", (own, ids[0]))
+        ids[0] = own
+        assert byrote("runs", "show", own[:-1], "--json", url=url).object["id"] == own
 
     several = byrote("runs", "show", ids[0][:8], url=url)
     nobody = byrote("runs", "show", "00000000", url=url)

@@ -64,7 +64,9 @@ def whole_id(store: Store, begun: str) -> str:
     digits = begun.replace("-", "")
     if len(digits) == 32:
         return dashed(digits)
-    above = dashed(digits.ljust(32, "f"))
+    # The first id that no longer begins so; behind `fff…` there is none.
+    after = f"{int(digits, 16) + 1:0{len(digits)}x}"
+    above = dashed(after.ljust(32, "0")) if len(after) == len(digits) else None
     found = [run.id for run in store.all(queries.runs(before=above, limit=2, shadow=True))]
     matching = [run_id for run_id in found if run_id.replace("-", "").startswith(digits)]
     if not matching:
