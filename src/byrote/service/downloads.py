@@ -11,11 +11,9 @@ from byrote.artifacts.artifact import Artifact, Source
 from byrote.artifacts.place import open_place, pieces
 from byrote.core.artifact import POSTGRES, Entry, UnknownArtifact
 from byrote.service.call import Call
+from byrote.service.openapi import BYTES
 from byrote.store import artifacts as kept
 from byrote.wire.problems import NotFound, Unavailable
-
-BYTES = "application/octet-stream"
-"""Whatever it says it is: no browser is to take it for a page of ours."""
 
 
 async def download(call: Call) -> Response:
@@ -30,6 +28,7 @@ async def download(call: Call) -> Response:
         first = await asyncio.to_thread(next, content, b"")
     except UnknownArtifact as error:
         raise NotFound(str(error)) from None
+    # Bytes, whatever it says it is: no browser is to take it for a page of ours.
     headers = {"content-length": str(entry.size), "x-content-type-options": "nosniff"}
     return StreamingResponse(_sent(call, first, content), media_type=BYTES, headers=headers)
 

@@ -16,6 +16,7 @@ from byrote.service import (
     uploads,
 )
 from byrote.service.call import Endpoint
+from byrote.service.openapi import BYTES
 from byrote.wire import leases as worker
 from byrote.wire import messages
 from byrote.wire import progress as told
@@ -98,7 +99,7 @@ RUNS: Final[Sequence[Endpoint]] = (
         path="/v1/runs/{id}/artifacts/{hash}",
         handler=downloads.download,
         reply=None,
-        media=downloads.BYTES,
+        media=BYTES,
         roles=READ,
     ),
     Endpoint(

@@ -6,7 +6,7 @@ Times are the machine's monotonic clock, which all processes on it share.
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,14 @@ def read(folder: Path, who: str = "") -> Iterator[dict[str, Any]]:
 def lines(path: Path) -> Iterator[dict[str, Any]]:
     """Every whole JSON object of a file, one per line; what is none is passed over."""
     with path.open("rb") as file:
-        for line in file:
-            if line.startswith(b"{") and line.endswith(b"}\n"):
-                try:
-                    yield msgspec.json.decode(line)
-                except msgspec.DecodeError:
-                    continue
+        yield from objects(file)
+
+
+def objects(said: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Every whole JSON object among some lines, with their ends."""
+    for line in said:
+        if line.startswith(b"{") and line.endswith(b"}\n"):
+            try:
+                yield msgspec.json.decode(line)
+            except msgspec.DecodeError:
+                continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How long everything took to recover, as the database's own log tells it."""
+"""How long everything took to recover, as the database's log tells it, or whoever struck saw it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from statistics import median

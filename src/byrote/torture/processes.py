@@ -9,10 +9,9 @@ import contextlib
 import os
 import signal
 import threading
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
-
-import msgspec
 
 from byrote.assembly.clock import monotonic, now
 from byrote.core.spec import describe
@@ -20,6 +19,7 @@ from byrote.executors.chance import Random
 from byrote.store import queries
 from byrote.store.sync import fetch
 from byrote.torture import skew
+from byrote.torture.diary import lines, objects
 from byrote.torture.producer import ONCE
 from byrote.torture.stage import LEASE_S, Process, Stage, delivery
 from byrote.torture.tasks import SOON
@@ -64,8 +64,8 @@ def _told_of(log: BinaryIO, pid: int, *, since: float) -> float:
     said = b""
     while (took := monotonic() - since) < TOLD_MAX_S:
         said += log.read()
-        whole = [line for line in said.split(b"\n")[:-1] if b"HandEnded" in line]
-        if any(msgspec.json.decode(line).get("pid") == pid for line in whole):
+        told = objects(said.splitlines(keepends=True))
+        if any(line.get("event") == "HandEnded" and line.get("pid") == pid for line in told):
             break
         _pause(0.01)
     return took
@@ -183,10 +183,6 @@ def clock_skew(stage: Stage, dice: Random) -> Shown:
 
 def _skew_of(worker: Process) -> float | None:
     """How far the clock in a worker's log is from ours."""
-    from datetime import datetime  # noqa: PLC0415 -- only to read what was logged.
-
-    from byrote.torture.diary import lines  # noqa: PLC0415 -- the same.
-
     for _ in range(100):
         for line in lines(worker.log):
             if line.get("event") == "WorkerStarted":
