@@ -2,6 +2,7 @@
 import signal
 from pathlib import Path
 
+from byrote.core.policy import Retry
 from byrote.testing import FakeClock
 from tests.cli.console import Process, byrote
 from tests.support import Db, claim, enqueue, finish, success, verdict
@@ -28,7 +29,7 @@ def test_a_run_is_shown_as_it_was(url: str, db: Db, clock: FakeClock) -> None:
 
 
 def test_a_history_tells_step_by_step_what_a_run_became(url: str, db: Db, clock: FakeClock) -> None:
-    [run_id] = enqueue(db)
+    [run_id] = enqueue(db, retry=Retry(attempts=2))
     [lease] = claim(db, worker="w-7")
     finish(db, [verdict(lease, "R", delay_us=60_000_000)])
     lines = byrote("runs", "history", run_id, url=url).out.splitlines()

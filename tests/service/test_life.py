@@ -97,13 +97,18 @@ def test_a_snooze_and_a_release_cost_nothing(admin: httpx2.Client) -> None:
     assert (told["status"], told["attempts"], told["charged"]) == ("READY", 2, 0)
 
 
-def test_a_worker_that_judges_for_itself_is_believed(admin: httpx2.Client) -> None:
-    run = enqueue_one(admin)
+@pytest.mark.parametrize(
+    ("attempts", "heard", "status"), [(2, "retried", "WAITING"), (1, "failed", "FAILED")]
+)
+def test_a_worker_that_judges_for_itself_is_believed_within_the_budget(
+    admin: httpx2.Client, attempts: int, heard: str, status: str
+) -> None:
+    run = enqueue_one(admin, retry={"attempts": attempts})
     verdict = {"kind": "retry", "delay_us": 3_000_000_000}
-    heard = finish_one(admin, claim_one(admin), error={"type": "Oops"}, verdict=verdict)
+    answer = finish_one(admin, claim_one(admin), error={"type": "Oops"}, verdict=verdict)
 
-    assert heard["accepted"][0]["heard"] == "retried"
-    assert admin.get(f"/v1/runs/{run}").json()["status"] == "WAITING"
+    assert answer["accepted"][0]["heard"] == heard
+    assert admin.get(f"/v1/runs/{run}").json()["status"] == status
 
 
 def test_a_stranger_and_a_late_worker_are_not_heard(admin: httpx2.Client, db: Db) -> None:

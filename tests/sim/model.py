@@ -150,6 +150,8 @@ class Model:
         return heard
 
     def _settle(self, row: Row, attempt: int, said: str, delay_us: int) -> str:
+        if said == "R" and row.charged + 1 >= row.max_attempts:
+            said = "F"
         letter = said
         if row.cancel_requested_at is not None and said in "RZLX":
             letter = "C"

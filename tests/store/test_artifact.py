@@ -64,7 +64,7 @@ def test_only_the_holder_of_an_unexpired_lease_is_heard(db: Db, clock: FakeClock
 def test_each_attempt_has_names_of_its_own(db: Db) -> None:
     first = lease(db)
     keep(db, first, data=b"1")
-    finish(db, [verdict(first, "R", delay_us=0)])
+    finish(db, [verdict(first, "Z", delay_us=0)])
     [second] = claim(db)
 
     assert keep(db, second, data=b"2") == "stored"

@@ -229,3 +229,17 @@ def test_an_event_says_which_worker_and_what_error_class(db: Db) -> None:
     assert worker == "w7"
     assert (data["kind"], data["type"]) == ("raised", "ValueError")
     assert "secret" not in str(data)
+
+
+def test_a_retry_beyond_the_budget_is_a_failure_whoever_asks_for_it(db: Db) -> None:
+    """P5: the store keeps the budget, also of workers that judge by themselves."""
+    [run_id] = enqueue(db, retry=Retry(attempts=2))
+    [first] = claim(db)
+    [heard] = fetch(db, queries.finish([verdict(first, "R", delay_us=0)]))
+    [second] = claim(db)
+    [at_last] = fetch(db, queries.finish([verdict(second, "R", delay_us=0)]))
+
+    assert (heard, at_last) == ((run_id, "R"), (run_id, "F"))
+    assert run_of(db, run_id).status is Status.FAILED
+    assert count(db, "byrote_dead") == 1
+    assert claim(db) == []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from byrote.assembly.identity import chance
+from byrote.core.policy import Retry
 from byrote.store import proof, queries
 from byrote.store.connect import Door
 from byrote.store.migrate import migrate
@@ -91,7 +92,7 @@ def test_what_moved_since_is_looked_for_from_its_last_attempt_on(
     own: Db, week: FakeClock, letter: str, days: list[str]
 ) -> None:
     """One sleeps for days after its first attempt, one runs; of a retry its row says since when."""
-    enqueue(own, 2)
+    enqueue(own, 2, retry=Retry(attempts=2))
     [waits, _runs] = claim(own, 2, lease_for=30 * DAY)
     finish(own, [verdict(waits, letter, delay_us=10 * 86_400_000_000)])
     week.advance(days=2)

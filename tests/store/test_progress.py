@@ -5,6 +5,7 @@ import msgspec
 import psycopg
 import pytest
 
+from byrote.core.policy import Retry
 from byrote.core.progress import Progress, report_of
 from byrote.core.run import Leased
 from byrote.store import progress, queries
@@ -74,7 +75,8 @@ def test_nobody_but_the_holder_of_the_lease_is_heard(db: Db, clock: FakeClock) -
 
 
 def test_a_new_attempt_measures_its_own_pace(db: Db, clock: FakeClock) -> None:
-    lease = leased(db)
+    enqueue(db, retry=Retry(attempts=2))
+    [lease] = claim(db)
     tell(db, lease, 10)
     clock.advance(seconds=15)
     tell(db, lease, 90)

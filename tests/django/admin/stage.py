@@ -117,7 +117,7 @@ def failure(leased: Leased, **error: Any) -> dict[str, Any]:
 
 def storied(db: Db) -> str:
     """A successful run that failed once, printed, took a step, and stored two artifacts."""
-    ready({"<script>": "alert(1)"})
+    tasks.echo.using(max_attempts=2).enqueue({"<script>": "alert(1)"})
     first = lease(db)
     error = {"kind": "raised", "type": "shop.Busy", "message": "<b>later</b>", "attempt": 1}
     output = {

@@ -3,6 +3,7 @@
 -- Z snoozed, L released unharmed, X gone down through no proven fault of its own.
 -- A Z may say what it waits for (`wait`: sleep or event) and for which `event`. One whose signal has come meanwhile does
 -- not wait: `parked` asks byrote_signalled, again if it had to wait for a signal that was changing the row.
+-- The budget is kept here, whoever judged: an R that nothing is left for is an F.
 -- A run that somebody wants cancelled does not come back: R, Z, L and X become C.
 -- The log tells the attempt a sender speaks of, not the row's: were they ever to differ, `byrote verify` would see it.
 -- What executed them all is said once (`provenance`); a verdict says in `more` if that is not so of it (0: unknown).
@@ -15,7 +16,16 @@ with clock as materialized (
   select byrote_now() as now
 ),
 sent as materialized (
-  select id, token, verdict, result, hash, delay_us, error || jsonb_build_object('at', (select now from clock)) as error, output,
+  select
+    id, token,
+    case
+      when verdict = 'R' and exists (
+        select 1 from byrote_task_runs as run where run.result_id = sent.id and run.charged + 1 >= run.max_attempts
+      )
+      then 'F'
+      else verdict
+    end as verdict,
+    result, hash, delay_us, error || jsonb_build_object('at', (select now from clock)) as error, output,
     wait, event, attempt,
     nullif(coalesce((more ->> 'provenance')::integer, %(provenance)s::integer), 0) as provenance, more -> 'usage' as usage,
     more -> 'memo' as memo
