@@ -193,16 +193,22 @@ def test_two_services_count_nothing_twice(served: Served, admin: httpx2.Client, 
     assert task["enqueued"] == 100
 
 
-def test_depths_stop_counting_somewhere(served: Served, admin: httpx2.Client, db: Db) -> None:
+def test_counts_of_a_status_stop_somewhere_and_depths_do_not(admin: httpx2.Client) -> None:
     for _ in range(11):
         admin.post("/v1/runs", json=[{"task": "hello", "queue": "deep"}] * 1_000)
     enqueue_one(admin, queue="later", run_after="1h")
+    claim_one(admin, queues=["deep"])
+    task = counted(admin, lambda t: t["queue"] == "deep" and t["running"] == 1)
     found = {queue["queue"]: queue for queue in admin.get("/v1/queues").json()["queues"]}
     scale = admin.get("/v1/scale", params={"queue": "deep"}).json()
 
     assert found["deep"]["ready"] == 10_000
     assert (found["later"]["ready"], found["later"]["waiting"]) == (0, 1)
-    assert scale["backlog"] == 10_000
+    assert scale["backlog"] == 10_001
+    assert (found["deep"]["depth"], found["later"]["depth"]) == (10_999, 1)
+    assert (task["task"], task["depth"]) == ("hello", 10_999)
+    assert task["oldest_ready_s"] > 0
+    assert 'byrote_queue_depth{queue="deep"} 10999\n' in admin.get("/metrics").text
 
 
 def test_metrics_are_in_the_form_prometheus_reads(served: Served, admin: httpx2.Client) -> None:

@@ -21,16 +21,16 @@ from byrote.core.duration import spoken
 from byrote.core.errors import BadOption, ServiceUnreachable
 from byrote.core.progress import Progress
 from byrote.core.progress import spoken as words
-from byrote.service.counts import task_stats
+from byrote.service.counts import stats_of
 from byrote.store import looking, progress, queries
 from byrote.store.sync import Store
 from byrote.wire.messages import Percentiles, QueueView, StatsReply, WorkersReply, WorkerView
 from byrote.wire.problems import error_of
-from byrote.wire.progress import UnderWayView, under_way_of
+from byrote.wire.progress import UnderWayView
 
-QUEUES = ("queue", "state", "ready", "waiting", "running", "dead", "oldest")
-TASKS = ("task", "queue", "/s", "ok", "retried", "failed", "wait p50", "p95", "run p50", "p95",
-         "errors")  # fmt: skip
+QUEUES = ("queue", "state", "depth", "ready", "waiting", "running", "dead", "oldest")
+TASKS = ("task", "queue", "depth", "running", "/s", "ok", "retried", "failed", "wait p50", "p95",
+         "run p50", "p95", "errors")  # fmt: skip
 WORKERS = ("worker", "host", "running", "finished", "queues", "state")
 UNDER_WAY = ("run", "task", "queue", "progress", "done about")
 CLEAR = "\033[H\033[2J\033[3J"
@@ -81,16 +81,13 @@ def _place(url: str | None, service: str | None, window: timedelta) -> Iterator[
 
 
 def _read(store: Store, window: timedelta) -> tuple[StatsReply, WorkersReply]:
-    depths, tallies = store.all(looking.depths()), store.all(looking.stats(window=window))
-    telling = store.all(progress.progressing(limit=SHOWN))
-    known = store.first(looking.duty("stats"))
-    stats = StatsReply(
-        window_s=window.total_seconds(),
-        as_of=None if known is None or known[0] is None else known[1],
-        queues=[QueueView(**msgspec.structs.asdict(row)) for row in depths],
-        count_max=looking.DEPTH_MAX,
-        tasks=task_stats(tallies, window.total_seconds()),
-        under_way=[under_way_of(*msgspec.structs.astuple(row)) for row in telling],
+    stats = stats_of(
+        window,
+        duties=store.all(looking.counting()),
+        queues=store.all(looking.depths()),
+        depths=store.all(looking.task_depths()),
+        tallies=store.all(looking.stats(window=window)),
+        telling=store.all(progress.progressing(limit=SHOWN)),
     )
     rows = store.all(queries.workers())
     return stats, WorkersReply(workers=[WorkerView(**msgspec.structs.asdict(row)) for row in rows])
@@ -124,11 +121,12 @@ def _show(stats: StatsReply, workers: WorkersReply, *, live: bool) -> None:
     click.echo(f"Byrote, the last {spoken(timedelta(seconds=stats.window_s))}, as of {counted}\n")
     print_table(QUEUES, map(_queue, stats.queues[:SHOWN]), empty="No queue has been used yet.")
     click.echo()
-    busiest = sorted(stats.tasks, key=lambda task: -task.per_s)[:SHOWN]
+    busiest = sorted(stats.tasks, key=lambda task: (-task.per_s, -(task.depth or 0)))[:SHOWN]
     rows = [
         (
-            f"{task.task}@{task.version}", task.queue, f"{task.per_s:g}", task.succeeded,
-            task.retried, task.failed, *_times(task.wait_s), *_times(task.run_s),
+            f"{task.task}@{task.version}", task.queue, _known(task.depth), _known(task.running),
+            f"{task.per_s:g}", task.succeeded, task.retried, task.failed,
+            *_times(task.wait_s), *_times(task.run_s),
             ", ".join(f"{name} {n}" for name, n in list(task.errors.items())[:3]),
         )
         for task in busiest
@@ -145,7 +143,12 @@ def _queue(queue: QueueView) -> tuple[object, ...]:
     age = queue.oldest_ready_s
     oldest = "" if age is None else spoken(timedelta(seconds=max(round(age), 0)))
     state = "open" if queue.paused_at is None else "paused"
-    return queue.queue, state, queue.ready, queue.waiting, queue.running, queue.dead, oldest
+    counts = (queue.ready, queue.waiting, queue.running, queue.dead)
+    return queue.queue, state, _known(queue.depth), *counts, oldest
+
+
+def _known(count: int | None) -> object:
+    return "" if count is None else count
 
 
 def _times(found: Percentiles) -> tuple[str, str]:

@@ -11,9 +11,17 @@ from typing import ClassVar
 from django.db import models
 
 from byrote.django.fields import ArrayOf
-from byrote.django.service_models import AuditEntry, ChainLink, KeyedReply, Progress, Stat, Token
+from byrote.django.service_models import (
+    AuditEntry,
+    ChainLink,
+    Depth,
+    KeyedReply,
+    Progress,
+    Stat,
+    Token,
+)
 
-__all__ = ["AuditEntry", "ChainLink", "KeyedReply", "Progress", "Stat", "Token"]
+__all__ = ["AuditEntry", "ChainLink", "Depth", "KeyedReply", "Progress", "Stat", "Token"]
 
 STATUSES = [
     (name, name.capitalize())

@@ -95,6 +95,25 @@ class Stat(models.Model):
         return f"{self.measure} of {self.task_path}: {self.n}"
 
 
+class Depth(models.Model):
+    """How many runs of a task lie in a queue."""
+
+    pk = models.CompositePrimaryKey("queue_name", "task_path", "task_version")
+    live = models.BigIntegerField()
+    running = models.BigIntegerField()
+    task_version = models.IntegerField()
+    queue_name = models.TextField()
+    task_path = models.TextField()
+
+    class Meta:
+        app_label = "byrote"
+        db_table = "byrote_depths"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.live} of {self.task_path}"
+
+
 class ChainLink(models.Model):
     """A hash over a stretch of the event log and the link before it."""
 

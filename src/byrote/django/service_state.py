@@ -112,6 +112,32 @@ SERVICE_MODELS: list[Any] = [
         },
     ),
     migrations.CreateModel(
+        name="Depth",
+        fields=[
+            (
+                "pk",
+                models.CompositePrimaryKey(
+                    "queue_name",
+                    "task_path",
+                    "task_version",
+                    blank=True,
+                    editable=False,
+                    primary_key=True,
+                    serialize=False,
+                ),
+            ),
+            ("live", models.BigIntegerField()),
+            ("running", models.BigIntegerField()),
+            ("task_version", models.IntegerField()),
+            ("queue_name", models.TextField()),
+            ("task_path", models.TextField()),
+        ],
+        options={
+            "db_table": "byrote_depths",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
         name="Token",
         fields=[
             ("token_id", models.UUIDField(primary_key=True, serialize=False)),

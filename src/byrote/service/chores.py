@@ -15,10 +15,16 @@ from byrote.store import looking, queries, tokens
 from byrote.store.aio import AsyncStore
 from byrote.store.sync import Interrupted
 
-EVERY = {"stats": timedelta(seconds=1), "service": timedelta(minutes=10)}
+EVERY = {
+    "stats": timedelta(seconds=1),
+    "depths": timedelta(minutes=10),
+    "service": timedelta(minutes=10),
+}
 TICK_S = 1.0
 COUNT_MAX = 500
 """Statements counted in one go; each may tell of a thousand runs."""
+RECOUNT_MAX = 100_000
+"""Runs that are few enough to be counted afresh now and then, so that no miscount stays."""
 BUSY_S = 0.3
 """How much of each second may go to counting."""
 NOTE_EVERY = 5
@@ -47,16 +53,20 @@ class Chores:
 
     async def _do(self) -> None:
         for duty in await self._store.all(queries.duties(worker=self._means.name, every=EVERY)):
-            if duty.name == "stats":
-                await self._count(duty.cursor)
-            else:
-                await self._store.all(tokens.prune_service())
+            match duty.name:
+                case "stats":
+                    await self._count(duty.cursor)
+                case "depths":
+                    await self._recount()
+                case _:
+                    await self._store.all(tokens.prune_service())
 
     async def _count(self, cursor: str | None) -> None:
         if cursor is None:
             [low] = await self._store.all(looking.bounds())
             cursor = follow.written(follow.from_now(low))
             await self._store.all(queries.bookmark(duty="stats", cursor=cursor))
+            await self._recount()
         deadline = self._means.clock() + BUSY_S
         while self._means.clock() < deadline:
             query = looking.count_stats(follow.read(cursor), cursor=cursor, limit=COUNT_MAX)
@@ -64,6 +74,12 @@ class Chores:
             if events < COUNT_MAX or moved is None:
                 return  # No more, or somebody else counts.
             cursor = moved
+
+    async def _recount(self) -> None:
+        for duty, cursor, _ in await self._store.all(looking.counting()):
+            if duty == "stats":
+                place = follow.read(cursor)
+                await self._store.ask(looking.recount(place, cursor=cursor, most=RECOUNT_MAX))
 
     async def note_used(self) -> None:
         """Write down which tokens were used since the last time."""

@@ -1,25 +1,75 @@
 # SPDX-License-Identifier: MIT
-"""From counts by bucket to rates and percentiles."""
+"""From counts by bucket to rates and percentiles; and what lies there now."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 
-from byrote.store.looking import Tally
-from byrote.wire.messages import Percentiles, TaskStats
+import msgspec
+
+from byrote.store.looking import DEPTH_MAX, Depth, Tally
+from byrote.store.progress import UnderWay
+from byrote.store.rows import QueueRow
+from byrote.wire.messages import Percentiles, QueueView, StatsReply, TaskStats
+from byrote.wire.progress import under_way_of
 
 ERRORS_MAX = 20
 """Classes of errors told of one task, the most frequent first."""
 
 
-def task_stats(tallies: Sequence[Tally], window_s: float) -> list[TaskStats]:
-    """What each task did in each queue."""
-    found: dict[tuple[str, str, int], list[Tally]] = defaultdict(list)
+type Key = tuple[str, str, int]
+
+
+def stats_of(
+    window: timedelta,
+    *,
+    duties: Sequence[tuple[str, str, datetime | None]],
+    queues: Sequence[QueueRow],
+    depths: Sequence[Depth],
+    tallies: Sequence[Tally],
+    telling: Sequence[UnderWay],
+) -> StatsReply:
+    """Queues as they are now, and what tasks did within a window."""
+    counted = {duty: at for duty, _, at in duties}
+    known = depths if "depths" in counted else None
+    return StatsReply(
+        window_s=window.total_seconds(),
+        as_of=counted.get("stats"),
+        queues=[queue_view(row) for row in queues],
+        count_max=DEPTH_MAX,
+        tasks=task_stats(tallies, known, window.total_seconds()),
+        under_way=[under_way_of(*msgspec.structs.astuple(row)) for row in telling],
+    )
+
+
+def queue_view(row: QueueRow) -> QueueView:
+    """A queue, for those who asked."""
+    return QueueView(**msgspec.structs.asdict(row))
+
+
+def task_stats(
+    tallies: Sequence[Tally], depths: Sequence[Depth] | None, window_s: float
+) -> list[TaskStats]:
+    """What lies in each queue of each task, and what it did; no depths: they were never counted."""
+    lies = {(depth.queue, depth.task, depth.version): depth for depth in depths or ()}
+    did: dict[Key, list[Tally]] = defaultdict(list)
     for tally in tallies:
-        found[tally.queue, tally.task, tally.version].append(tally)
-    return [_one(key, of_task, window_s) for key, of_task in found.items()]
+        did[tally.queue, tally.task, tally.version].append(tally)
+    found = [_one(key, did[key], window_s) for key in sorted({*lies, *did})]
+    if depths is None:
+        return found
+    return [_with_depth(task, lies.get((task.queue, task.task, task.version))) for task in found]
 
 
-def _one(key: tuple[str, str, int], tallies: Sequence[Tally], window_s: float) -> TaskStats:
+def _with_depth(task: TaskStats, depth: Depth | None) -> TaskStats:
+    if depth is None:
+        return msgspec.structs.replace(task, depth=0, running=0)
+    return msgspec.structs.replace(
+        task, depth=depth.depth, running=depth.running, oldest_ready_s=depth.oldest_ready_s
+    )
+
+
+def _one(key: Key, tallies: Sequence[Tally], window_s: float) -> TaskStats:
     plain = {tally.measure: tally.n for tally in tallies if tally.measure not in {"wait", "run"}}
     ended = sum(plain.get(kind, 0) for kind in ("Succeeded", "Failed", "Cancelled"))
     errors = {

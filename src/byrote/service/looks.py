@@ -11,14 +11,12 @@ import msgspec
 from byrote.core.duration import duration
 from byrote.core.spec import check_name
 from byrote.service.call import Call
-from byrote.service.counts import task_stats
+from byrote.service.counts import queue_view, stats_of
 from byrote.service.runs import brief_of, plain, revive
 from byrote.store import artifacts as kept
 from byrote.store import looking, progress, queries
-from byrote.store.rows import QueueRow
 from byrote.wire import messages
 from byrote.wire.problems import Invalid, Unavailable
-from byrote.wire.progress import under_way_of
 from byrote.wire.terms import PAGE, PAGE_MAX
 
 WINDOW_MIN, WINDOW_MAX = timedelta(minutes=1), timedelta(days=2)
@@ -118,11 +116,7 @@ async def _queues(call: Call, only: Sequence[str] | None = None) -> list[message
     if only is not None:
         allowed = [name for name in only if allowed is None or name in allowed]
     found = await call.service.desk.all(looking.depths(queues=allowed))
-    return [_queue(row) for row in found]
-
-
-def _queue(row: QueueRow) -> messages.QueueView:
-    return messages.QueueView(**msgspec.structs.asdict(row))
+    return [queue_view(row) for row in found]
 
 
 async def pause(call: Call) -> messages.QueueState:
@@ -164,19 +158,14 @@ async def stats(call: Call) -> messages.StatsReply:
     if not WINDOW_MIN <= window <= WINDOW_MAX:
         raise Invalid("window: choose one between 1m and 2d.")
     desk = call.service.desk
-    tallies = await desk.all(
-        looking.stats(window=window, queues=call.grant.queues, tasks=call.grant.tasks)
-    )
-    telling = await desk.all(progress.progressing(queues=call.grant.queues, tasks=call.grant.tasks))
-    known = await desk.first(looking.duty("stats"))
-    counted = None if known is None or known[0] is None else known[1]
-    return messages.StatsReply(
-        window_s=window.total_seconds(),
-        as_of=counted,
-        queues=await _queues(call),
-        count_max=looking.DEPTH_MAX,
-        tasks=task_stats(tallies, window.total_seconds()),
-        under_way=[under_way_of(*msgspec.structs.astuple(row)) for row in telling],
+    queues, tasks = call.grant.queues, call.grant.tasks
+    return stats_of(
+        window,
+        duties=await desk.all(looking.counting()),
+        queues=await desk.all(looking.depths(queues=queues)),
+        depths=await desk.all(looking.task_depths(queues=queues, tasks=tasks)),
+        tallies=await desk.all(looking.stats(window=window, queues=queues, tasks=tasks)),
+        telling=await desk.all(progress.progressing(queues=queues, tasks=tasks)),
     )
 
 

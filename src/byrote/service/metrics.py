@@ -45,10 +45,12 @@ def _depths(rows: Sequence[QueueRow]) -> list[str]:
         for status in ("ready", "waiting", "running", "dead")
     ]
     ages = [({"queue": row.queue}, row.oldest_ready_s or 0.0) for row in rows]
+    kept = [({"queue": row.queue}, float(row.depth)) for row in rows if row.depth is not None]
     paused = [({"queue": row.queue}, float(row.paused_at is not None)) for row in rows]
     most = f"{looking.DEPTH_MAX:,}"
     return [
         _gauge("byrote_queue_runs", f"Runs in a queue, counted up to {most}.", runs),
+        _gauge("byrote_queue_depth", "Runs accepted and not begun, ready or waiting.", kept),
         _gauge("byrote_queue_oldest_ready_seconds", "How long the next run has been due.", ages),
         _gauge("byrote_queue_paused", "Whether a queue is paused.", paused),
     ]
@@ -59,5 +61,5 @@ def _gauge(name: str, about: str, samples: Iterable[Sample]) -> str:
     for labels, value in samples:
         # Names of queues have nothing that would need escaping.
         told = ",".join(f'{key}="{text}"' for key, text in labels.items())
-        lines.append(f"{name}{{{told}}} {value:g}\n" if told else f"{name} {value:g}\n")
+        lines.append(f"{name}{{{told}}} {value:.15g}\n" if told else f"{name} {value:.15g}\n")
     return "".join(lines)

@@ -96,6 +96,17 @@ class Tally(msgspec.Struct, frozen=True):
     n: int
 
 
+class Depth(msgspec.Struct, frozen=True):
+    """How many runs of a task lie in a queue, and how long the first of them has been due."""
+
+    queue: str
+    task: str
+    version: int
+    depth: int
+    running: int
+    oldest_ready_s: float | None
+
+
 def _brief(row: tuple[Any, ...]) -> Brief:
     fields = list(row)
     fields[1] = Status(fields[1])
@@ -160,6 +171,16 @@ def depths(*, queues: Sequence[str] | None = None, most: int = DEPTH_MAX) -> Que
     return Query("depths", args, lambda row: rows.QueueRow(*row))
 
 
+def task_depths(
+    *,
+    queues: Sequence[str] | None = None,
+    tasks: Sequence[str] | None = None,
+    most: int = DEPTH_MAX,
+) -> Query[Depth]:
+    """What lies in each queue, by task."""
+    return Query("task_depths", _within(queues, tasks) | {"most": most}, lambda row: Depth(*row))
+
+
 def ready(queues: Sequence[str]) -> Query[str]:
     """Which of these queues have something to claim."""
     return Query("ready", {"queues": list(queues)}, lambda row: str(row[0]))
@@ -198,6 +219,12 @@ def count_stats(
     return Query("count_stats", args, lambda row: (row[0], row[1]))
 
 
+def recount(position: Position, *, cursor: str, most: int) -> Query[bool]:
+    """Set the depths right, unless there are more than `most` runs; gives whether it was done."""
+    args = _at(position) | {"cursor": cursor, "most": most}
+    return Query("recount", args, lambda row: bool(row[0]))
+
+
 def stats(
     *, window: timedelta, queues: Sequence[str] | None = None, tasks: Sequence[str] | None = None
 ) -> Query[Tally]:
@@ -205,9 +232,9 @@ def stats(
     return Query("stats", {"window": window} | _within(queues, tasks), lambda row: Tally(*row))
 
 
-def duty(name: str) -> Query[tuple[str | None, datetime | None]]:
-    """How far a duty came, and when it is next due."""
-    return Query("duty", {"duty": name}, lambda row: (row[0], row[1]))
+def counting() -> Query[tuple[str, str, datetime | None]]:
+    """How far those duties came that count; none that has not begun."""
+    return Query("counting", {}, lambda row: (row[0], row[1], row[2]))
 
 
 def _at(position: Position) -> dict[str, Any]:

@@ -53,7 +53,7 @@ grant insert on byrote_audit, byrote_signals to byrote_service;
 grant update on byrote_queues to byrote_service;
 grant select, update (used_at) on byrote_tokens to byrote_service;
 grant select, insert, delete on byrote_keys to byrote_service;
-grant select, insert, update, delete on byrote_stats to byrote_service;
+grant select, insert, update, delete on byrote_stats, byrote_depths to byrote_service;
 grant execute on function byrote_prune_audit(interval) to byrote_service;
 
 -- byrote_read: everything but arguments, results and what attempts printed.
@@ -63,7 +63,7 @@ grant select (
   wait_reason, queue_name, task_path, leased_by, spec_hash, result_hash, worker_ids, labels, traceparent, as_of, provenance, shadow,
   memo_of, unique_key
 ) on byrote_runs to byrote_read;
-grant select on byrote_workers, byrote_queues, byrote_stats, byrote_duties, byrote_provenance, byrote_schema to byrote_read;
+grant select on byrote_workers, byrote_queues, byrote_stats, byrote_depths, byrote_duties, byrote_provenance, byrote_schema to byrote_read;
 grant select (seq, place, xid, at, kind, result_id, attempt, move, worker, leased_until) on byrote_event_log to byrote_read;
 grant select (result_id, attempt, percent, done, total, at, began_at, began_percent) on byrote_progress to byrote_read;
 

@@ -176,6 +176,8 @@ class QueueRow(msgspec.Struct, frozen=True):
     running: int
     dead: int
     oldest_ready_s: float | None
+    depth: int | None = None
+    """Accepted and not begun, ready or not, as counted so far; None where nobody counts."""
 
 
 class WorkerRow(msgspec.Struct, frozen=True):

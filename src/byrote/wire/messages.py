@@ -173,7 +173,7 @@ class SignalRun(Request, frozen=True, kw_only=True):
 
 
 class QueueView(Reply, frozen=True, kw_only=True):
-    """A queue and what lies in it; counts stop at `count_max`."""
+    """A queue and what lies in it; counts of a status stop at `count_max`."""
 
     queue: str
     paused_at: datetime | None
@@ -183,6 +183,8 @@ class QueueView(Reply, frozen=True, kw_only=True):
     dead: int
     oldest_ready_s: float | None
     """How long the run that is next in line has been due."""
+    depth: int | None = None
+    """Runs accepted and not begun, ready or waiting, however many; null before the first count."""
 
 
 class QueuesReply(Reply, frozen=True, kw_only=True):
@@ -209,7 +211,7 @@ class Percentiles(Reply, frozen=True, kw_only=True):
 
 
 class TaskStats(Reply, frozen=True, kw_only=True):
-    """What one task did in one queue within the window."""
+    """What lies in one queue of one task now, and what it did within the window."""
 
     queue: str
     task: str
@@ -229,6 +231,12 @@ class TaskStats(Reply, frozen=True, kw_only=True):
     """From claimed to ended."""
     errors: dict[str, int]
     """Failed attempts by the class of their error."""
+    depth: int | None = None
+    """Runs accepted and not begun, now, ready or waiting; null before the first count."""
+    running: int | None = None
+    """Runs in somebody's hands now; null before the first count."""
+    oldest_ready_s: float | None = None
+    """How long the first of them has been due, looked for among `count_max` in its queue's line."""
 
 
 class StatsReply(Reply, frozen=True, kw_only=True):

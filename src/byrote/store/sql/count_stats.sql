@@ -1,7 +1,7 @@
--- Add events after a position to the counts by minute, and move the position, both or neither: of two that count at the
--- same time one finds the position moved and adds nothing. Gives how many were read, and the new position.
+-- Add events after a position to the counts by minute and to the depths, and move the position, all or nothing: of two
+-- that count at the same time one finds the position moved and adds nothing. Gives how many were read, and the new position.
 with page as materialized (
-  select event.xid, event.seq, event.at, event.kind, event.runs, event.data
+  select event.xid, event.seq, event.at, event.kind, event.worker, event.runs, event.data
   from byrote_events as event
   where (event.xid, event.seq) > (%(xid)s::text::xid8, %(seq)s::bigint)
     and event.xid < (select byrote_settled())
@@ -22,6 +22,7 @@ moved as (
 told as materialized (
   select
     date_trunc('minute', page.at) as minute, page.at, page.kind, page.data -> (id::text) ->> 'type' as error,
+    byrote_live_change(page.kind, page.data -> (id::text)) as live, byrote_running_change(page.kind, page.worker) as running,
     run.queue_name, run.task_path, run.task_version, run.run_after, run.last_attempted_at
   from moved
   cross join page
@@ -32,6 +33,9 @@ told as materialized (
     union all
     select queue_name, task_path, task_version, run_after, last_attempted_at
     from byrote_dead where result_id = id and shadow is not true
+    union all
+    select queue_name, task_path, task_version, run_after, last_attempted_at
+    from byrote_archive where result_id = id and shadow is not true
     limit 1
   ) as run
   where page.kind <> 'Renewed'
@@ -60,5 +64,15 @@ added as (
   group by minute, queue_name, task_path, task_version, measure, bucket
   on conflict (minute, queue_name, task_path, task_version, measure, bucket) do update
   set n = stats.n + excluded.n
+),
+deepened as (
+  insert into byrote_depths as depth (queue_name, task_path, task_version, live, running)
+  select queue_name, task_path, task_version, sum(live), sum(running)
+  from told
+  group by queue_name, task_path, task_version
+  having sum(live) <> 0 or sum(running) <> 0
+  on conflict (queue_name, task_path, task_version) do update
+  set live = depth.live + excluded.live,
+      running = depth.running + excluded.running
 )
 select (select count(*) from page) as events, (select cursor from moved) as cursor;

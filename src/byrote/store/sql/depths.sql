@@ -1,8 +1,17 @@
 -- Every queue with what lies in it but for shadow runs, counted up to a limit: no table is counted to its end.
+-- How many runs are accepted and not begun is kept (byrote_depths); null before the first count.
 -- Waiting and running runs have no index by queue, so the first so many of all are looked at.
 -- The oldest ready run is looked for among those next in line: no index knows it of a longer line.
-with names as materialized (
+with kept as materialized (
+  select queue_name, sum(live - running)::bigint as depth
+  from byrote_depths
+  where exists (select 1 from byrote_duties where duty = 'depths' and cursor is not null)
+  group by queue_name
+),
+names as materialized (
   select queue_name from byrote_queues
+  union
+  select queue_name from kept where depth > 0
   union
   select queue_name from (
     with recursive walked as (
@@ -65,11 +74,13 @@ select
   coalesce(waiting.runs, 0) as waiting,
   coalesce(running.runs, 0) as running,
   dead.runs as dead,
-  extract(epoch from (select byrote_now()) - ready.oldest)::float8 as oldest_ready_s
+  extract(epoch from (select byrote_now()) - ready.oldest)::float8 as oldest_ready_s,
+  case when (select cursor from byrote_duties where duty = 'depths') is not null then coalesce(kept.depth, 0) end as depth
 from every
 left join byrote_queues as settings using (queue_name)
 left join waiting using (queue_name)
 left join running using (queue_name)
+left join kept using (queue_name)
 cross join lateral (
   select count(*) as runs, min(line.run_after) as oldest
   from (

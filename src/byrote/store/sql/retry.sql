@@ -46,13 +46,15 @@ awake as (
     and step.open
 ),
 ready as (
-  select * from revived
+  select *, 'FAILED' as was from revived
   union all
-  select * from hurried
+  select *, 'WAITING' from hurried
 ),
 told as (
-  insert into byrote_events (at, kind, runs, attempts, moves)
-  select (select now from clock), 'Revived', array_agg(result_id), array_agg(attempts), array_agg(moves)
+  insert into byrote_events (at, kind, runs, attempts, moves, data)
+  select
+    (select now from clock), 'Revived', array_agg(result_id), array_agg(attempts), array_agg(moves),
+    jsonb_object_agg(result_id, jsonb_build_object('was', was))
   from ready
   having count(*) > 0
 ),

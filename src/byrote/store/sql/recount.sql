@@ -1,0 +1,74 @@
+-- Set the depths right, from the rows themselves: the first time, and then while there are few of them.
+-- Depths stand where the counting of events stands. So what of the log lies after that position, and is in the rows
+-- already, is taken off again. If the counting moved on meanwhile, nothing is written.
+with place as materialized (
+  select cursor
+  from byrote_duties
+  where duty = 'stats'
+    and cursor = %(cursor)s
+  for update
+),
+wanted as materialized (
+  select 1
+  from place
+  where (select cursor from byrote_duties where duty = 'depths') is null
+    or (select coalesce(sum(live), 0) from byrote_depths) <= %(most)s
+),
+counted as materialized (
+  select queue_name, task_path, task_version, 1 as live, case when status = 'RUNNING' then 1 else 0 end as running
+  from byrote_task_runs
+  where exists (select 1 from wanted)
+    and status in ('WAITING', 'READY', 'RUNNING')
+    and shadow is not true
+  union all
+  select
+    run.queue_name, run.task_path, run.task_version,
+    -byrote_live_change(event.kind, event.data -> (id::text)), -byrote_running_change(event.kind, event.worker)
+  from byrote_events as event
+  cross join lateral unnest(event.runs) as id
+  cross join lateral (
+    select queue_name, task_path, task_version
+    from byrote_task_runs where result_id = id and shadow is not true
+    union all
+    select queue_name, task_path, task_version
+    from byrote_dead where result_id = id and shadow is not true
+    union all
+    select queue_name, task_path, task_version
+    from byrote_archive where result_id = id and shadow is not true
+    limit 1
+  ) as run
+  where exists (select 1 from wanted)
+    and (event.xid, event.seq) > (%(xid)s::text::xid8, %(seq)s::bigint)
+),
+truth as materialized (
+  select queue_name, task_path, task_version, sum(live) as live, sum(running) as running
+  from counted
+  group by queue_name, task_path, task_version
+  having sum(live) <> 0 or sum(running) <> 0
+),
+written as (
+  insert into byrote_depths (queue_name, task_path, task_version, live, running)
+  select queue_name, task_path, task_version, live, running
+  from truth
+  on conflict (queue_name, task_path, task_version) do update
+  set live = excluded.live,
+      running = excluded.running
+),
+emptied as (
+  delete from byrote_depths as depth
+  where exists (select 1 from wanted)
+    and not exists (
+      select 1
+      from truth
+      where (truth.queue_name, truth.task_path, truth.task_version)
+        = (depth.queue_name, depth.task_path, depth.task_version)
+    )
+),
+begun as (
+  update byrote_duties
+  set cursor = 'counted'
+  where duty = 'depths'
+    and cursor is null
+    and exists (select 1 from wanted)
+)
+select exists (select 1 from wanted) as done;
