@@ -87,6 +87,7 @@ def test_an_exception_is_a_fault_with_type_message_and_traceback(bench: Bench, k
     assert (fault.kind, fault.type, fault.message) == ("raised", "ValueError", "no luck")
     assert fault.traceback is not None
     assert "in boom" in fault.traceback
+    assert "byrote/executors" not in fault.traceback
     assert (fault.attempt, fault.worker) == (1, "w")
     assert not outcome.final
 
@@ -240,7 +241,7 @@ def test_a_cancelled_async_attempt_is_reported_as_cancelled(bench: Bench) -> Non
     until(marks.exists)
     bench.executor.cancel([run])
 
-    assert bench.outcome(run, within=10.0) == Cancelled()
+    assert isinstance(bench.outcome(run, within=10.0), Cancelled)
 
 
 def test_nothing_is_heard_of_a_forgotten_attempt(bench: Bench) -> None:

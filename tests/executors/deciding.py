@@ -66,14 +66,14 @@ def second_try(ctx: Context) -> list[Any]:
     return drawn
 
 
-@app.task(measure=True)
+@app.task
 def burn() -> None:
     until = time.thread_time() + 0.02
     while time.thread_time() < until:
         pass
 
 
-@app.task(measure=True)
+@app.task
 async def idle(fail: bool) -> None:
     until = time.thread_time() + 0.01
     while time.thread_time() < until:

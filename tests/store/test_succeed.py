@@ -22,12 +22,15 @@ RESULT = '{"a":[1.0,"é\\u0000"]}'
 OWN = {"result_id", "spec_json", "spec_hash", "lease_token"}
 
 
-def entry(lease: Leased, **changed: Any) -> tuple[str, str, int, str, str]:
+type Entry = tuple[str, str, int, str, str, dict[str, int] | None]
+
+
+def entry(lease: Leased, usage: dict[str, int] | None = None, **changed: Any) -> Entry:
     sent = {**success(lease, RESULT), "attempt": lease.attempt, **changed}
-    return sent["id"], sent["token"], sent["attempt"], sent["result"], sent["hash"]
+    return sent["id"], sent["token"], sent["attempt"], sent["result"], sent["hash"], usage
 
 
-def succeed(db: Db, *entries: tuple[str, str, int, str, str]) -> list[str]:
+def succeed(db: Db, *entries: Entry) -> list[str]:
     return [run_id for run_id, _ in fetch(db, queries.succeed(entries, provenance=7))]
 
 
@@ -40,21 +43,24 @@ def events(db: Db, run_id: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("attempts", [1, 3])
+@pytest.mark.parametrize("usage", [None, {"attempt": 3, "wall_us": 1500}], ids=["short", "long"])
 @pytest.mark.parametrize("cancelled", [False, True], ids=["wanted", "cancelled meanwhile"])
 def test_it_leaves_the_same_row_and_the_same_event_as_finish(
-    db: Db, clock: FakeClock, *, attempts: int, cancelled: bool
+    db: Db, clock: FakeClock, *, attempts: int, usage: dict[str, int] | None, cancelled: bool
 ) -> None:
     ids = enqueue(db, 2, retry=Retry(attempts=3))
+    more = {} if usage is None else {"more": {"usage": usage}}
     for _ in range(attempts - 1):
-        finish(db, [verdict(lease, "R", delay_us=0) for lease in claim(db, 2)])
+        finish(db, [verdict(lease, "R", delay_us=0, **more) for lease in claim(db, 2)])
         clock.advance(seconds=1)
     first, second = claim(db, 2)
     if cancelled:
         fetch(db, queries.cancel(ids))
     clock.advance(seconds=1)
-    fetch(db, queries.finish([{**success(first, RESULT), "attempt": attempts}], provenance=7))
+    said = {**success(first, RESULT), "attempt": attempts, **more}
+    fetch(db, queries.finish([said], provenance=7))
 
-    assert succeed(db, entry(second)) == [second.id]
+    assert succeed(db, entry(second, usage)) == [second.id]
     ours, theirs = (row_of(db, lease.id) for lease in (second, first))
     alike = ours.keys() - OWN - {"rank", "run_after", "enqueued_at"}
     assert {name: ours[name] for name in alike} == {name: theirs[name] for name in alike}

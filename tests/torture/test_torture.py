@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(400)
 
 def test_a_minute_of_torture_breaks_no_promise() -> None:
     said: list[str] = []
-    wish = Wish(seconds=50, runs=700, faults=8, seed=1, kinds=SHORT, durable=False, workers=2)
+    wish = Wish(seconds=60, runs=700, faults=8, seed=1, kinds=SHORT, durable=False, workers=2)
     ended = torture(wish, say=said.append)
 
     assert ended.violations == 0, (ended.judged.violations, ended.verified.findings)

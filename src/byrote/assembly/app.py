@@ -83,7 +83,6 @@ class App:
         labels: Mapping[str, str] | None = None,
         executor: str | Command | None = None,
         deterministic: bool = True,
-        measure: bool = False,
         replay_ignore: Sequence[str] = (),
         memo: timedelta | str | float | None = None,
         unique_key: UniqueKey | None = None,
@@ -104,7 +103,6 @@ class App:
         retry: Retry | None = None,
         executor: str | Command | None = None,
         deterministic: bool = True,
-        measure: bool = False,
         replay_ignore: Sequence[str] = (),
         memo: timedelta | str | float | None = None,
         unique_key: UniqueKey | None = None,
@@ -120,7 +118,6 @@ class App:
             delivery=policy,
             command=command,
             deterministic=deterministic,
-            measure=measure,
             replay_ignore=replay_ignore,
             memo=None if memo is None else memo_keep(memo),
         )

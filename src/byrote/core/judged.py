@@ -35,12 +35,11 @@ LETTERS: dict[type, str] = {
 
 
 def is_bare(run: Leased, outcome: Outcome, verdict: Verdict) -> bool:
-    """Whether there is a result to write down, and nothing else."""
+    """Whether there is a result to write down, what it took, and nothing else."""
     return (
         type(verdict) is Succeed
         and type(outcome) is Succeeded
         and outcome.output is None
-        and outcome.usage is None
         and _memo(run) is None
     )
 
@@ -50,6 +49,11 @@ def _memo(run: Leased) -> Memo | None:
     if found is None or not found.memos:
         return None
     return found.memos.get(f"{run.task}@{run.version}")
+
+
+def usage_of(run: Leased, outcome: Outcome) -> dict[str, int] | None:
+    """What the attempt used, if that is known, with its number."""
+    return None if outcome.usage is None else {"attempt": run.attempt, **outcome.usage}
 
 
 def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
@@ -67,8 +71,8 @@ def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
             row["error"] = msgspec.to_builtins(fault)
     if outcome.output is not None:
         row["output"] = msgspec.to_builtins(outcome.output)
-    if outcome.usage is not None:
-        row["more"] = {"usage": {"attempt": run.attempt, **outcome.usage}}
+    if (usage := usage_of(run, outcome)) is not None:
+        row["more"] = {"usage": usage}
     if isinstance(verdict, Succeed) and (memo := _memo(run)) is not None:
         kept = {"spec": run.spec_hash.hex(), "code": memo.code, "keep_us": memo.keep_us}
         row["more"] = {**row.get("more", {}), "memo": kept}

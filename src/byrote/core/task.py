@@ -33,8 +33,6 @@ class Task(msgspec.Struct, frozen=True):
     """How it runs as a program of its own, if it does."""
     deterministic: bool = True
     """Whether attempts have a `random` of their own, seeded by the spec."""
-    measure: bool = False
-    """Whether wall time, CPU time and memory of its attempts are recorded."""
     replay_ignore: tuple[str, ...] = ()
     """What of its results does not count when a replay is compared, see `core/ignore.py`."""
     memo: timedelta | None = None
@@ -63,7 +61,6 @@ def make_task(
     delivery: Delivery,
     command: Command | None = None,
     deterministic: bool = True,
-    measure: bool = False,
     replay_ignore: Sequence[str] = (),
     memo: timedelta | None = None,
 ) -> Task:
@@ -89,7 +86,6 @@ def make_task(
         open_ended=len(named) != len(parameters),
         command=command,
         deterministic=deterministic,
-        measure=measure,
         replay_ignore=tuple(replay_ignore),
         memo=memo,
     )

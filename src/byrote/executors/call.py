@@ -2,13 +2,14 @@
 """One attempt: find the task, read its arguments, call it, and turn whatever happens into a result.
 
 A result is a flat array for the wire: `[slot, code, …]`, with what the attempt printed as a map at
-the end if it printed anything or was measured; `outcome_of` reads it on the supervisor's side.
+the end if it printed anything or took a while; `outcome_of` reads it on the supervisor's side.
 """
 
 import asyncio
 import traceback
 from collections.abc import Sequence
 from datetime import timedelta
+from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -37,10 +38,10 @@ from byrote.core.outcome import (
     safe_text,
 )
 from byrote.core.task import Registry, Task
+from byrote.executors import meter
 from byrote.executors.context import Context
 from byrote.executors.desk import Desk
 from byrote.executors.ledger import Async, Steps, Suspended, Sync
-from byrote.executors.meter import Measured, call_measured
 
 
 class Decided(Exception):
@@ -89,10 +90,11 @@ def call_sync(registry: Registry, job: Job, desk: Desk | None = None) -> Result:
     try:
         task, args, kwargs, steps = prepare(registry, job, desk)
         ctx = args[0] if task.takes_context else None
-        if task.measure:
-            value = call_measured(task.function, args, kwargs)
-        else:
+        begun = meter.begin()
+        try:
             value = task.function(*args, **kwargs)
+        finally:
+            meter.end(begun)
         if steps is not None:
             Sync(steps).close()
         result = returned(job[0], value)
@@ -109,10 +111,7 @@ async def call_async(registry: Registry, job: Job, desk: Desk | None = None) -> 
     try:
         task, args, kwargs, steps = prepare(registry, job, desk)
         ctx = args[0] if task.takes_context else None
-        if task.measure:
-            value = await Measured(task.function(*args, **kwargs))
-        else:
-            value = await task.function(*args, **kwargs)
+        value = await meter.measured(task.function(*args, **kwargs))
         if steps is not None:
             await Async(steps).close()
         result = returned(job[0], value)
@@ -181,9 +180,9 @@ def _first(group: BaseExceptionGroup[Any]) -> BaseException:
 
 
 def fault_of(error: BaseException) -> dict[str, Any]:
-    """An exception as plain data: class path, message, traceback without locals."""
+    """An exception as plain data: class path, message, traceback without locals or our frames."""
     kind = type(error)
-    frames = traceback.format_exception(error)
+    frames = traceback.format_exception(kind, error, _theirs(error.__traceback__))
     try:
         message = str(error)
     except BaseException as odd:  # noqa: BLE001 -- whatever str() raises must not take the hand down.
@@ -194,6 +193,17 @@ def fault_of(error: BaseException) -> dict[str, Any]:
         "message": safe_text(message),
         "traceback": safe_text("".join(frames)[-TRACEBACK_MAX:], TRACEBACK_MAX),
     }
+
+
+def _theirs(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback from the first frame on that is not an executor's."""
+    while trace is not None and trace.tb_next is not None and _is_ours(trace):
+        trace = trace.tb_next
+    return trace
+
+
+def _is_ours(trace: TracebackType) -> bool:
+    return str(trace.tb_frame.f_globals.get("__name__")).startswith("byrote.executors.")
 
 
 def timed_out(slot: int, limit_ms: int) -> Result:

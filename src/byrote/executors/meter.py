@@ -1,75 +1,89 @@
 # SPDX-License-Identifier: MIT
 """What an attempt uses: wall time, CPU time, and how large its hand has been.
 
-Asking the kernel twice and storing the answer costs a run some microseconds, so only tasks that ask
-for it (`measure=True`) are measured. CPU time is that of the thread, or of a coroutine's own steps;
-what a task has done by threads or processes of its own is not counted.
+Told of attempts that took a millisecond or more; storing it of all would cost small ones too much.
+Asking the kernel for CPU time may take longer than a small task, so a thread asks no more often
+than each half millisecond: that is how exact it is. Steps of coroutines that are shorter count as
+the time they took. What a task has done by threads or processes of its own is not counted.
 """
 
 import resource
-import time
-from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Self
+import threading
+import types
+from collections.abc import Coroutine, Generator
+from time import perf_counter_ns, thread_time_ns
+from typing import Any
 
 from byrote.executors.output import current_tray
 
+TOLD_NS = 1_000_000
+STALE_NS = 500_000
 
-class Meter:
-    """Measures from `with` to its end; what it found goes along with the attempt's result."""
 
-    def __enter__(self) -> Self:
-        self._cpu_ns = 0
-        self._wall = time.perf_counter_ns()
-        self.resume()
-        return self
+class _Thread(threading.local):
+    """What a thread had used when it last asked."""
 
-    def resume(self) -> None:
-        """The attempt's code runs from now on."""
-        self._since = time.thread_time_ns()
+    asked_ns = 0
+    used_ns = 0
 
-    def pause(self) -> None:
-        """Others use the thread from now on."""
-        self._cpu_ns += time.thread_time_ns() - self._since
 
-    def __exit__(self, *_error: object) -> None:
-        self.pause()
-        wall_ns = time.perf_counter_ns() - self._wall
+_thread = _Thread()
+
+
+def begin() -> tuple[int, int]:
+    """The time, and what this thread has used; give it to `end`."""
+    now = perf_counter_ns()
+    if now - _thread.asked_ns > STALE_NS:
+        _thread.asked_ns, _thread.used_ns = now, thread_time_ns()
+    return now, _thread.used_ns
+
+
+def end(begun: tuple[int, int]) -> None:
+    """Keep what the attempt has used since then, for its result."""
+    wall_ns = perf_counter_ns() - begun[0]
+    if wall_ns >= TOLD_NS:
+        _tell(wall_ns, _used(begun[1], wall_ns))
+
+
+def _used(before_ns: int, wall_ns: int) -> int:
+    used_ns = thread_time_ns()
+    _thread.asked_ns, _thread.used_ns = perf_counter_ns(), used_ns
+    return min(used_ns - before_ns, wall_ns)
+
+
+def _tell(wall_ns: int, cpu_ns: int) -> None:
+    tray = current_tray()
+    if tray is not None:
         rss_max = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        tray = current_tray()
-        if tray is not None:
-            usage = {"wall_us": wall_ns // 1000, "cpu_us": self._cpu_ns // 1000}
-            tray.keep("usage", lambda: usage | {"rss_max": rss_max})
+        usage = {"wall_us": wall_ns // 1000, "cpu_us": cpu_ns // 1000, "rss_max": rss_max}
+        tray.keep("usage", lambda: usage)
 
 
-def call_measured(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Call a function and measure it."""
-    with Meter():
-        return function(*args, **kwargs)
+@types.coroutine
+def measured(coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Await a coroutine and keep what its own steps use."""
+    began = step = begin()
+    cpu_ns = 0
+    value: Any = None
+    error: BaseException | None = None
+    try:
+        while True:
+            try:
+                waited_for = coroutine.send(value) if error is None else coroutine.throw(error)
+            except StopIteration as stop:
+                return stop.value
+            cpu_ns += _of_step(step)
+            try:
+                value, error = (yield waited_for), None
+            except BaseException as raised:  # noqa: BLE001 -- handed on to the coroutine, cancellation included.
+                value, error = None, raised
+            step = begin()
+    finally:
+        wall_ns = perf_counter_ns() - began[0]
+        if wall_ns >= TOLD_NS:
+            _tell(wall_ns, cpu_ns + _of_step(step))
 
 
-class Measured:
-    """Awaits a coroutine and counts what its own steps use."""
-
-    __slots__ = ("_coroutine",)
-
-    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
-        self._coroutine = coroutine
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        with Meter() as meter:
-            value: Any = None
-            error: BaseException | None = None
-            while True:
-                try:
-                    if error is None:
-                        waited_for = self._coroutine.send(value)
-                    else:
-                        waited_for = self._coroutine.throw(error)
-                except StopIteration as stop:
-                    return stop.value
-                meter.pause()
-                try:
-                    value, error = (yield waited_for), None
-                except BaseException as raised:  # noqa: BLE001 -- handed on to the coroutine, cancellation included.
-                    value, error = None, raised
-                meter.resume()
+def _of_step(begun: tuple[int, int]) -> int:
+    took_ns = perf_counter_ns() - begun[0]
+    return took_ns if took_ns < STALE_NS else _used(begun[1], took_ns)

@@ -12,7 +12,7 @@ import msgspec
 from byrote.artifacts.place import pieces
 from byrote.core.answer import Keeping, Noted, Recorded
 from byrote.core.artifact import POSTGRES
-from byrote.core.judged import LETTERS, Judged
+from byrote.core.judged import LETTERS, Judged, usage_of
 from byrote.core.outcome import Disrupted, Failed, Outcome, Succeeded
 from byrote.core.policy import (
     Cancel,
@@ -170,8 +170,8 @@ def finish_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]
         said |= _trouble_of(outcome, verdict)
     if outcome.output is not None:
         said["output"] = outcome.output
-    if outcome.usage is not None:
-        said["usage"] = {"attempt": run.attempt, **outcome.usage}
+    if (usage := usage_of(run, outcome)) is not None:
+        said["usage"] = usage
     if run.provenance is not None:
         said["provenance"] = run.provenance.id
     return said

@@ -21,7 +21,7 @@ from byrote.core.answer import (
     Swept,
     Walked,
 )
-from byrote.core.judged import LETTERS, Judged, is_bare, row_of
+from byrote.core.judged import LETTERS, Judged, is_bare, row_of, usage_of
 from byrote.core.outcome import Printing, Succeeded
 from byrote.core.ports import Line, Wanted
 from byrote.core.run import Leased
@@ -244,7 +244,7 @@ def _succeed(judged: Sequence[Judged]) -> Query[tuple[str, str]]:
     common = judged[0][0].provenance
     return queries.succeed(
         [
-            (run.id, run.token, run.attempt, outcome.text, outcome.digest)
+            (run.id, run.token, run.attempt, outcome.text, outcome.digest, usage_of(run, outcome))
             for run, outcome, _ in judged
             if isinstance(outcome, Succeeded)
         ],

@@ -155,11 +155,13 @@ def finish(
 
 
 def succeed(
-    successes: Sequence[tuple[str, str, int, str, str]], *, provenance: int | None = None
+    successes: Sequence[tuple[str, str, int, str, str, dict[str, int] | None]],
+    *,
+    provenance: int | None = None,
 ) -> Query[tuple[str, str]]:
     """Settle attempts that succeeded and say no more, as `finish` would, for less.
 
-    Each is its id, token, attempt, result and the result's hash.
+    Each is its id, token, attempt, result, the result's hash, and what it used if that is known.
     """
     args = {"successes": _encode(successes).decode(), "provenance": provenance}
     return Query("succeed", args, lambda row: (row[0], "S"))

@@ -103,5 +103,5 @@ def _finish(leases: Sequence[Leased]) -> Query[tuple[str, str]]:
 
 def _succeed(leases: Sequence[Leased]) -> Query[tuple[str, str]]:
     return queries.succeed(
-        [(lease.id, lease.token, lease.attempt, RESULT, DIGEST) for lease in leases]
+        [(lease.id, lease.token, lease.attempt, RESULT, DIGEST, None) for lease in leases]
     )

@@ -1,5 +1,5 @@
 -- Settle attempts that succeeded and have nothing more to say: what finish.sql does with a bare S, for less.
--- Each is [id, token, attempt, result, hash]; what executed them all is said once.
+-- Each is [id, token, attempt, result, hash, usage]; what executed them all is said once.
 -- The fence, the log and the answer are as in finish.sql, and so is why `status || ''`.
 with clock as materialized (
   select byrote_now() as now
@@ -7,7 +7,7 @@ with clock as materialized (
 sent as materialized (
   select
     (entry ->> 0)::uuid as id, (entry ->> 1)::uuid as token, (entry ->> 2)::integer as attempt, entry ->> 3 as result,
-    entry ->> 4 as hash
+    entry ->> 4 as hash, nullif(entry -> 5, 'null') as usage
   from jsonb_array_elements(%(successes)s::jsonb) as entry
 ),
 settled as (
@@ -19,7 +19,12 @@ settled as (
       result_hash = decode(sent.hash, 'hex'),
       finished_at = (select now from clock),
       leased_until = null,
-      provenance = byrote_noted(run.provenance, run.attempts, %(provenance)s::integer)
+      provenance = byrote_noted(run.provenance, run.attempts, %(provenance)s::integer),
+      usage = case
+        when sent.usage is null then run.usage
+        when jsonb_array_length(run.usage) >= 50 then run.usage - 0 || sent.usage
+        else coalesce(run.usage, '[]') || sent.usage
+      end
   from sent
   where run.result_id = sent.id
     and run.lease_token = sent.token
