@@ -69,7 +69,7 @@ FULL = Sizes(
     bulk=20_000,
     batch=1_000,
     backlog={"pgqueuer": 60_000, "procrastinate": 3_000, "oban": 15_000},
-    latency=200,
+    latency=600,
 )
 
 QUICK = Sizes(
