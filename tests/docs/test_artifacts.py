@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 from tests.docs.test_readme import blocks, byrote
+from tests.sdk.harness import ServiceProcess, new_service_token
 from tests.support import Db
 
 PAGE = "docs/how-to/artifacts.md"
 
 
 def test_the_examples_store_and_fetch(url: str, db: Db, tmp_path: Path) -> None:
-    tasks, reader = blocks(PAGE, "python")
+    tasks, reader, download = blocks(PAGE, "python")
     [commands] = (block for block in blocks(PAGE, "sh"))
     (tmp_path / "reports.py").write_text(tasks, encoding="utf-8")
     (tmp_path / "fetch.py").write_text(reader, encoding="utf-8")
@@ -50,3 +51,26 @@ def test_the_examples_store_and_fetch(url: str, db: Db, tmp_path: Path) -> None:
         if words[-1] == "-":
             assert out == "50000 rows\n"
     assert (tmp_path / "all.csv").stat().st_size == size
+    assert downloaded(download, run_id, url, db=db, folder=tmp_path) == "50000 rows\ntable.csv\n"
+    assert (tmp_path / "table.csv").read_bytes() == (tmp_path / "all.csv").read_bytes()
+
+
+def downloaded(script: str, run_id: str, url: str, *, db: Db, folder: Path) -> str:
+    """What the example of the SDK prints."""
+    (folder / "download.py").write_text(script, encoding="utf-8")
+    service = ServiceProcess(url, folder / "service.log")
+    told = {"BYROTE_SERVICE_URL": service.url, "BYROTE_SERVICE_TOKEN": new_service_token(db)}
+    try:
+        done = subprocess.run(
+            [sys.executable, "download.py", run_id],
+            cwd=folder,
+            env=os.environ | told,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        service.kill()
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+from tests.sdk.clients import client, kind  # noqa: F401
 from tests.sdk.harness import (  # noqa: F401
     marks,
     module_service,

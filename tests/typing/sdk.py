@@ -2,6 +2,7 @@
 """Public signatures of the SDK, pinned: `mypy --strict` fails here when one changes."""
 
 from collections.abc import Awaitable
+from pathlib import Path
 from typing import Any, assert_type
 
 from byrote.sdk import (
@@ -16,7 +17,7 @@ from byrote.sdk import (
     Worker,
     new_run,
 )
-from byrote.wire.messages import EventView, QueueView, RunPage
+from byrote.wire.messages import ArtifactView, EventView, QueueView, RunPage
 from byrote.wire.progress import RunProgress
 
 client = Client("http://host:8700", "byr_x", timeout=5)
@@ -31,6 +32,9 @@ assert_type(client.dead(queue="q"), RunPage)
 assert_type(client.queues(), list[QueueView])
 assert_type(client.events("id"), list[EventView])
 assert_type(client.progress("id"), RunProgress)
+assert_type(client.artifacts("id"), list[ArtifactView])
+assert_type(client.fetch("id", "hash"), bytes)
+assert_type(client.fetch("id", client.artifacts("id")[0], to="a.csv"), Path)
 client.enqueue("t", 1, priority="high")  # type: ignore[arg-type]  # A priority is a number.
 client.enqueue("t", 1, colour="red")  # type: ignore[call-arg]  # There is no such option.
 
@@ -38,6 +42,9 @@ client.enqueue("t", 1, colour="red")  # type: ignore[call-arg]  # There is no su
 async def later(aclient: AsyncClient) -> None:
     assert_type(aclient.get("id"), Awaitable[Run])
     assert_type(await aclient.enqueue("t"), Accepted)
+    assert_type(await aclient.artifacts("id"), list[ArtifactView])
+    assert_type(await aclient.fetch("id", "hash"), bytes)
+    assert_type(await aclient.fetch("id", "hash", to=Path("a.csv")), Path)
     async for event in aclient.stream(queue="q"):
         assert_type(event, EventView)
 

@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from byrote.core.artifact import ArtifactDamaged, UnknownArtifact
     from byrote.core.errors import (
         ByroteError,
         Fatal,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Accepted",
+    "ArtifactDamaged",
     "AsyncClient",
     "ByroteError",
     "Client",
@@ -44,6 +46,7 @@ __all__ = [
     "RunFailed",
     "ServiceUnreachable",
     "Snooze",
+    "UnknownArtifact",
     "UnknownRun",
     "Worker",
     "new_run",
@@ -52,6 +55,7 @@ __all__ = [
 
 _HOME = {
     "Accepted": "byrote.wire.messages",
+    "ArtifactDamaged": "byrote.core.artifact",
     "AsyncClient": "byrote.sdk.aclient",
     "ByroteError": "byrote.core.errors",
     "Client": "byrote.sdk.client",
@@ -67,6 +71,7 @@ _HOME = {
     "RunFailed": "byrote.core.errors",
     "ServiceUnreachable": "byrote.core.errors",
     "Snooze": "byrote.core.errors",
+    "UnknownArtifact": "byrote.core.artifact",
     "UnknownRun": "byrote.core.errors",
     "Worker": "byrote.sdk.worker",
     "new_run": "byrote.sdk.calls",

@@ -2,14 +2,17 @@
 """A client for async code: runs the scripts of `calls.py` on the caller's event loop."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import wraps
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Self, overload
 
 import httpx2
 
-from byrote.sdk import calls
-from byrote.sdk.call import Answer, Lost, Pause, Program, Send
+from byrote.artifacts.artifact import CHUNK
+from byrote.sdk import calls, fetching
+from byrote.sdk.call import Answer, Lost, Pause, Program, Send, Sink
 from byrote.sdk.doorway import Doorway, answer_of, lost_of
 from byrote.sdk.stream import Stream
 from byrote.wire.messages import EventView
@@ -61,6 +64,7 @@ class AsyncClient:
     signal = Verb(calls.signal)
     events = Verb(calls.events)
     progress = Verb(calls.progress)
+    artifacts = Verb(fetching.artifacts)
     dead = Verb(calls.dead)
     requeue = Verb(calls.requeue)
     delete = Verb(calls.delete)
@@ -73,23 +77,59 @@ class AsyncClient:
 
     async def run[T](self, program: Program[T]) -> T:
         """Do what a script says, and give what it returns."""
-        script = program(self._terms)
         heard: Answer | Lost | None = None
-        while True:
-            try:
-                todo = script.send(heard)
-            except StopIteration as done:
-                return done.value  # type: ignore[no-any-return]
-            heard = await self._do(todo)
+        with contextlib.closing(program(self._terms)) as script:
+            while True:
+                try:
+                    todo = script.send(heard)
+                except StopIteration as done:
+                    return done.value  # type: ignore[no-any-return]
+                heard = await self._do(todo)
 
     async def _do(self, todo: Send | Pause) -> Answer | Lost | None:
         if isinstance(todo, Pause):
             await asyncio.sleep(todo.seconds)
             return None
         try:
-            return answer_of(await self._http.send(self._door.request(self._http, todo)))
+            request = self._door.request(self._http, todo)
+            if todo.call.sink is not None:
+                return await self._pour(request, todo.call.sink)
+            return answer_of(await self._http.send(request))
         except httpx2.TransportError as error:
             return lost_of(error)
+
+    async def _pour(self, request: httpx2.Request, sink: Sink) -> Answer:
+        answer = await self._http.send(request, stream=True)
+        async with contextlib.aclosing(answer):
+            if answer.status_code >= 300:
+                await answer.aread()
+                return answer_of(answer)
+            sink.begin()
+            try:
+                async for piece in answer.aiter_bytes(CHUNK):
+                    # A disk may be slow, and the loop is not ours alone.
+                    await asyncio.to_thread(sink.write, piece)
+            except httpx2.TransportError as error:
+                sink.cut(lost_of(error).why)
+            return Answer(answer.status_code, b"")
+
+    @overload
+    async def fetch(self, run_id: str, artifact: fetching.Wanted) -> bytes: ...
+
+    @overload
+    async def fetch(
+        self, run_id: str, artifact: fetching.Wanted, *, to: fetching.Target
+    ) -> Path: ...
+
+    async def fetch(
+        self, run_id: str, artifact: fetching.Wanted, *, to: fetching.Target | None = None
+    ) -> bytes | Path:
+        """The content of an artifact, or of its hash: up to 16 MiB as bytes, or in the file `to`.
+
+        A file is there only when it is whole and right: ArtifactDamaged, or ServiceUnreachable
+        when the content broke off, leave none.
+        """
+        return await self.run(fetching.fetch(run_id, artifact, to))
 
     async def stream(
         self, *, queue: str | None = None, run: str | None = None, after: str | None = None

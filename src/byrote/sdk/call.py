@@ -11,7 +11,7 @@ was not sent, or was turned away at the door.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 from byrote.core.errors import ServiceUnreachable
 from byrote.wire.problems import PASSING, Refused, error_of
@@ -72,10 +72,34 @@ type Body = bytes | Callable[[], Iterator[bytes]]
 """Bytes, or what gives them in pieces, begun anew for every try."""
 
 
+class Sink(Protocol):
+    """Takes the content of an answer in pieces."""
+
+    def begin(self) -> None:
+        """A content comes, from its start; what came before is void."""
+
+    def write(self, piece: bytes) -> None:
+        """Its next piece."""
+
+    def cut(self, why: str) -> None:
+        """No more pieces come, and it was not the end."""
+
+
 class Call[T]:
     """A request, how its answer is read, and whether it may be sent twice."""
 
-    __slots__ = ("body", "key", "method", "otherwise", "path", "query", "read", "repeat", "wait_s")
+    __slots__ = (
+        "body",
+        "key",
+        "method",
+        "otherwise",
+        "path",
+        "query",
+        "read",
+        "repeat",
+        "sink",
+        "wait_s",
+    )
 
     def __init__(
         self,
@@ -103,6 +127,12 @@ class Call[T]:
         """How long the service may take because it was asked to wait."""
         self.otherwise = otherwise or {}
         """What some refusals mean, by their code; all others are raised."""
+        self.sink: Sink | None = None
+
+    def into(self, sink: Sink) -> Self:
+        """Have the content of a good answer poured into a sink; `read` is then given none."""
+        self.sink = sink
+        return self
 
     def __call__(self, terms: Terms) -> Script[T]:
         """Send it until it is answered, time is up, or trying again is not safe."""

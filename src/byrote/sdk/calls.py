@@ -13,12 +13,12 @@ import msgspec
 
 from byrote.core.codec import pack, unpack
 from byrote.core.duration import duration
-from byrote.core.errors import BadOption, ResultTimeout, RunFailed, UnknownRun
+from byrote.core.errors import BadOption, ResultTimeout, RunFailed
 from byrote.core.policy import Retry
 from byrote.core.run import Run
 from byrote.core.state import Status
 from byrote.sdk.call import Call, Program, Script, Terms
-from byrote.sdk.reading import RunRead, text_of
+from byrote.sdk.reading import RunRead, missing, text_of
 from byrote.wire.messages import (
     Accepted,
     AcceptedRuns,
@@ -39,7 +39,6 @@ from byrote.wire.messages import (
     WorkersReply,
     WorkerView,
 )
-from byrote.wire.problems import Refused
 from byrote.wire.progress import RunProgress, progress_of
 from byrote.wire.terms import BATCH_MAX, PAGE
 
@@ -175,7 +174,7 @@ def get(run_id: str) -> Call[Run]:
 def _run(run_id: str, wait_s: float) -> Call[Run]:
     query = {"wait": f"{wait_s:.3f}s"} if wait_s > 0 else {}
     path = f"/v1/runs/{_part(run_id)}"
-    return Call("GET", path, read_run, query=query, wait_s=wait_s, otherwise=_missing(run_id))
+    return Call("GET", path, read_run, query=query, wait_s=wait_s, otherwise=missing(run_id))
 
 
 def wait(run_id: str, timeout: Length | None = None) -> Program[Run]:
@@ -236,7 +235,7 @@ def retry(run_id: str) -> Call[bool]:
 
 
 def _move(run_id: str, verb: str, *, repeat: bool) -> Call[bool]:
-    otherwise = {**_missing(run_id), "conflict": lambda _refused: False}
+    otherwise = {**missing(run_id), "conflict": lambda _refused: False}
     path = f"/v1/runs/{_part(run_id)}/{verb}"
     return Call("POST", path, lambda _body: True, repeat=repeat, otherwise=otherwise)
 
@@ -244,14 +243,14 @@ def _move(run_id: str, verb: str, *, repeat: bool) -> Call[bool]:
 def replay(run_id: str, *, key: str | None = None) -> Call[Accepted]:
     """Have an earlier run's spec executed again, as a new run."""
     path = f"/v1/runs/{_part(run_id)}/replay"
-    read, missing = _reader(Accepted), _missing(run_id)
-    return Call("POST", path, read, keyed=True, key=key, otherwise=missing)
+    read, unknown = _reader(Accepted), missing(run_id)
+    return Call("POST", path, read, keyed=True, key=key, otherwise=unknown)
 
 
 def signal(run_id: str, event: str, payload: Any = None) -> Call[bool]:
     """Send a run a signal it waits for now or later; False when it has ended already."""
     text = msgspec.Raw(pack(payload).text.encode())
-    otherwise = {**_missing(run_id), "conflict": lambda _refused: False}
+    otherwise = {**missing(run_id), "conflict": lambda _refused: False}
     return Call(
         "POST",
         f"/v1/runs/{_part(run_id)}/signal",
@@ -287,13 +286,13 @@ def _move_many(path: str, ids: Sequence[str], *, repeat: bool) -> Program[list[M
 def events(run_id: str) -> Call[list[EventView]]:
     """What happened to a run, oldest first."""
     path, read = f"/v1/runs/{_part(run_id)}/events", _reader(EventsReply)
-    return Call("GET", path, lambda body: read(body).events, otherwise=_missing(run_id))
+    return Call("GET", path, lambda body: read(body).events, otherwise=missing(run_id))
 
 
 def progress(run_id: str) -> Call[RunProgress]:
     """Where a run stands and how far it has come, as its task told last."""
     path = f"/v1/runs/{_part(run_id)}/progress"
-    return Call("GET", path, _reader(RunProgress), otherwise=_missing(run_id))
+    return Call("GET", path, _reader(RunProgress), otherwise=missing(run_id))
 
 
 # -- Dead letters, queues, workers ---------------------------------------------------------------
@@ -359,13 +358,6 @@ def whoami() -> Call[Whoami]:
 
 def _reader[T](kind: type[T]) -> Any:
     return msgspec.json.Decoder(kind).decode
-
-
-def _missing(run_id: str) -> dict[str, Any]:
-    def unknown(refused: Refused) -> Any:
-        raise UnknownRun(run_id) from refused
-
-    return {"not_found": unknown}
 
 
 def _part(name: str) -> str:

@@ -5,12 +5,14 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Self, overload
 
 import httpx2
 
-from byrote.sdk import calls
-from byrote.sdk.call import Answer, Lost, Pause, Program, Send
+from byrote.artifacts.artifact import CHUNK
+from byrote.sdk import calls, fetching
+from byrote.sdk.call import Answer, Lost, Pause, Program, Send, Sink
 from byrote.sdk.doorway import Doorway, answer_of, lost_of
 from byrote.sdk.stream import Stream
 from byrote.wire.messages import EventView
@@ -60,6 +62,7 @@ class Client:
     signal = Verb(calls.signal)
     events = Verb(calls.events)
     progress = Verb(calls.progress)
+    artifacts = Verb(fetching.artifacts)
     dead = Verb(calls.dead)
     requeue = Verb(calls.requeue)
     delete = Verb(calls.delete)
@@ -72,23 +75,55 @@ class Client:
 
     def run[T](self, program: Program[T]) -> T:
         """Do what a script says, and give what it returns."""
-        script = program(self._terms)
         heard: Answer | Lost | None = None
-        while True:
-            try:
-                todo = script.send(heard)
-            except StopIteration as done:
-                return done.value  # type: ignore[no-any-return]
-            heard = self._do(todo)
+        with contextlib.closing(program(self._terms)) as script:
+            while True:
+                try:
+                    todo = script.send(heard)
+                except StopIteration as done:
+                    return done.value  # type: ignore[no-any-return]
+                heard = self._do(todo)
 
     def _do(self, todo: Send | Pause) -> Answer | Lost | None:
         if isinstance(todo, Pause):
             threading.Event().wait(todo.seconds)
             return None
         try:
-            return answer_of(self._http.send(self._door.request(self._http, todo)))
+            request = self._door.request(self._http, todo)
+            if todo.call.sink is not None:
+                return self._pour(request, todo.call.sink)
+            return answer_of(self._http.send(request))
         except httpx2.TransportError as error:
             return lost_of(error)
+
+    def _pour(self, request: httpx2.Request, sink: Sink) -> Answer:
+        with contextlib.closing(self._http.send(request, stream=True)) as answer:
+            if answer.status_code >= 300:
+                answer.read()
+                return answer_of(answer)
+            sink.begin()
+            try:
+                for piece in answer.iter_bytes(CHUNK):
+                    sink.write(piece)
+            except httpx2.TransportError as error:
+                sink.cut(lost_of(error).why)
+            return Answer(answer.status_code, b"")
+
+    @overload
+    def fetch(self, run_id: str, artifact: fetching.Wanted) -> bytes: ...
+
+    @overload
+    def fetch(self, run_id: str, artifact: fetching.Wanted, *, to: fetching.Target) -> Path: ...
+
+    def fetch(
+        self, run_id: str, artifact: fetching.Wanted, *, to: fetching.Target | None = None
+    ) -> bytes | Path:
+        """The content of an artifact, or of its hash: up to 16 MiB as bytes, or in the file `to`.
+
+        A file is there only when it is whole and right: ArtifactDamaged, or ServiceUnreachable
+        when the content broke off, leave none.
+        """
+        return self.run(fetching.fetch(run_id, artifact, to))
 
     def stream(
         self, *, queue: str | None = None, run: str | None = None, after: str | None = None

@@ -15,6 +15,8 @@ from byrote.sdk.call import Answer, Lost, Send, Terms
 
 CONNECT_S = 5.0
 RETRY_AFTER_MAX_S = 60.0
+PLAIN = {"Accept-Encoding": "identity"}
+"""Compressing a batch of leases takes the service longer than claiming it; a file is as it is."""
 UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 """Errors after which the request has certainly not arrived."""
 
@@ -65,9 +67,10 @@ class Doorway(NamedTuple):
     def request(self, http: httpx2.Client | httpx2.AsyncClient, todo: Send) -> httpx2.Request:
         """A request as the HTTP client sends it."""
         call, headers = todo.call, todo.headers
-
         if callable(call.body):
             headers = {**headers, "Content-Type": "application/octet-stream"}
+        if call.sink is not None:
+            headers = {**headers, **PLAIN}
         return http.build_request(
             call.method,
             call.path,

@@ -23,7 +23,7 @@ from byrote.core.ports import Duties, Line, Wanted
 from byrote.core.run import Leased
 from byrote.sdk import calls, leasing
 from byrote.sdk.call import Answer, Call, Lost, Send, pause_before
-from byrote.sdk.doorway import Doorway, answer_of, lost_of
+from byrote.sdk.doorway import PLAIN, Doorway, answer_of, lost_of
 from byrote.sdk.ears import Ears
 from byrote.sdk.shelving import discard
 from byrote.wire.problems import PASSING, Refused, error_of
@@ -35,8 +35,6 @@ WAIT_SHARE = 0.25
 """The share of a lease that a claim may wait for."""
 DOUBT_S = 3.0
 """How long after its time a claim whose answer was lost may still be served."""
-PLAIN = {"Accept-Encoding": "identity"}
-"""Compressing a batch of leases takes the service longer than claiming it."""
 SENDS_MAX = 5
 """How often a file is sent whose sending breaks off."""
 ROLES = frozenset({"work", "admin"})

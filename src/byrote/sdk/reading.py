@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Replies as the SDK reads them: msgspec reads no `Raw | None`, so null is the text of null."""
 
+from collections.abc import Callable
+from typing import Any
+
 from msgspec import UNSET, Raw, UnsetType
 
+from byrote.core.errors import UnknownRun
 from byrote.wire.leases import Lease, Leases
 from byrote.wire.messages import RunView
+from byrote.wire.problems import Refused
 
 
 class LeaseRead(Lease, frozen=True, kw_only=True):
@@ -36,3 +41,12 @@ def text_of(raw: Raw) -> str | None:
 def given(raw: Raw | UnsetType) -> str | None:
     """A value's text; None where it was left out."""
     return None if raw is UNSET else bytes(raw).decode()
+
+
+def missing(run_id: str) -> dict[str, Callable[[Refused], Any]]:
+    """Of a run, that something was not found means UnknownRun."""
+
+    def unknown(refused: Refused) -> Any:
+        raise UnknownRun(run_id) from refused
+
+    return {"not_found": unknown}

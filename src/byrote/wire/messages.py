@@ -282,7 +282,7 @@ class EventsReply(Reply, frozen=True, kw_only=True):
 
 
 class ArtifactView(Reply, frozen=True, kw_only=True):
-    """Something an attempt stored; `byrote runs fetch` has the content."""
+    """Something an attempt stored; the route of its hash gives the content."""
 
     attempt: int
     name: str
