@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,18 @@ def test_a_run_that_waits_too_long_is_a_warning(url: str, db: Database) -> None:
     db.execute("update byrote_task_runs set run_after = now() - interval '1 hour'")
 
     assert states(byrote("doctor", "--json", url=url))["oldest ready"] == "warn"
+
+
+def test_a_queue_with_ready_runs_that_no_worker_serves_is_a_warning(url: str, db: Database) -> None:
+    register(db, "w-1", "mail")
+    enqueue(db, queue="mail")
+    enqueue(db, queue="later", run_after=timedelta(hours=1))
+    assert states(byrote("doctor", "--json", url=url))["served queues"] == "ok"
+
+    enqueue(db, queue="slow")
+    said = byrote("doctor", url=url).out
+    assert "no worker serves slow" in said
+    assert "--queues slow" in said
 
 
 def test_a_database_that_is_down_fails_the_check(url: str) -> None:

@@ -156,6 +156,15 @@ def of_queue(connection: psycopg.Connection[Any]) -> Iterator[Check]:
         good=alive > 0,
         advice=f"Nobody executes runs: start one with `{worker_command()}`.",
     )
+    served = {name for worker in workers if worker.alive for name in worker.queues}
+    waiting = {queue.queue for queue in queues if queue.ready and queue.paused_at is None}
+    unserved = sorted(waiting - served)
+    yield judged(
+        "served queues",
+        f"no worker serves {', '.join(unserved)}" if unserved else "all with ready runs",
+        good=not unserved,
+        advice=f"Start `{worker_command()} --queues {','.join(unserved)}`, or add them to one.",
+    )
     dead = sum(queue.dead for queue in queues)
     yield judged(
         "dead letters",

@@ -27,7 +27,8 @@ select
   coalesce(sum(live.runs) filter (where live.status = 'RUNNING'), 0)::bigint as running,
   coalesce(min(dead.runs), 0)::bigint as dead,
   extract(epoch from (select byrote_now()) - min(live.oldest) filter (where live.status = 'READY'))::float8
-    as oldest_ready_s
+    as oldest_ready_s,
+  coalesce(sum(live.runs) filter (where live.status in ('READY', 'WAITING')), 0)::bigint as depth
 from names
 left join byrote_queues as settings using (queue_name)
 left join live using (queue_name)
