@@ -70,3 +70,17 @@ def test_a_kind_without_room_leaves_its_tasks_out() -> None:
 
 def test_without_hands_there_is_no_room() -> None:
     assert Tempos(lambda: 0.0, {False: 1, True: 1}).room(KINDS, {False: 0, True: 0}, 0).limit == 0
+
+
+def test_what_the_queues_hold_is_learnt_in_a_few_claims() -> None:
+    tempos = Tempos(lambda: 0.0, {False: 1, True: 100})
+    limits = []
+    for _ in range(12):
+        limits.append(tempos.room(KINDS, {False: 0, True: 0}, 1).limit)
+        tempos.note({False: 0, True: limits[-1]})
+
+    assert limits[0] == 1
+    assert limits[-1] >= 30
+    for _ in range(12):
+        tempos.note({False: 1, True: 0})
+    assert tempos.room(KINDS, {False: 0, True: 0}, 1).limit <= 2

@@ -18,6 +18,8 @@ BUFFER_MAX = 1_500
 WORTH_MAX = 250
 """Room for this many runs is always worth a claim; batches gain nothing beyond."""
 SHARE_MIN = 0.0005
+SEEN_MAX = 19
+"""Runs that a share is made of: older ones are forgotten."""
 
 
 class Tempo:
@@ -53,6 +55,7 @@ class Tempos:
         self._limits = limits
         self._of = {False: Tempo(clock()), True: Tempo(clock())}
         self._share = {False: 0.5, True: 0.5}
+        self._seen = 1
 
     def count(self, done: Mapping[bool, int]) -> None:
         """Note how many of each kind were done."""
@@ -63,7 +66,9 @@ class Tempos:
     def note(self, claimed: Mapping[bool, int]) -> None:
         """Learn from a claim what the queues hold: the next one will be much like it."""
         total = sum(claimed.values())
-        weight = min(total * 0.05, 0.5)
+        # The first few count for much, or a worker would claim one by one until it knows better.
+        weight = min(total / max(self._seen + total, 1), 0.5)
+        self._seen = min(self._seen + total, SEEN_MAX)
         for kind, count in claimed.items():
             self._share[kind] += (count / max(total, 1) - self._share[kind]) * weight
 
