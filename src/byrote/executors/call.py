@@ -111,7 +111,7 @@ async def call_async(registry: Registry, job: Job, desk: Desk | None = None) -> 
     try:
         task, args, kwargs, steps = prepare(registry, job, desk)
         ctx = args[0] if task.takes_context else None
-        value = await meter.measured(task.function(*args, **kwargs))
+        value = await task.function(*args, **kwargs)
         if steps is not None:
             await Async(steps).close()
         result = returned(job[0], value)

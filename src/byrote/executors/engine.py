@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from byrote.core.task import Registry
-from byrote.executors import call
+from byrote.executors import call, meter
 from byrote.executors.board import Board
 from byrote.executors.call import Job, Result
 from byrote.executors.desk import Desk
@@ -164,7 +164,7 @@ class Engine:
 
 
 class _Stepped:
-    """Awaits a coroutine and keeps the board telling whose code the loop is running."""
+    """Awaits a coroutine, keeps the board telling whose code the loop is running, and measures."""
 
     __slots__ = ("_board", "_coroutine", "_slot")
 
@@ -178,15 +178,22 @@ class _Stepped:
         step, slot = self._board.step, self._slot
         value: Any = None
         error: BaseException | None = None
-        while True:
-            step(slot)
-            try:
-                waited_for = send(value) if error is None else throw(error)
-            except StopIteration as stop:
-                return stop.value  # type: ignore[no-any-return]
-            finally:
-                step(-1)
-            try:
-                value, error = (yield waited_for), None
-            except BaseException as raised:  # noqa: BLE001 -- handed on to the coroutine, cancellation included.
-                value, error = None, raised
+        begun = since = meter.begin()
+        cpu_ns = 0
+        try:
+            while True:
+                step(slot)
+                try:
+                    waited_for = send(value) if error is None else throw(error)
+                except StopIteration as stop:
+                    return stop.value  # type: ignore[no-any-return]
+                finally:
+                    step(-1)
+                cpu_ns += meter.of_step(since)
+                try:
+                    value, error = (yield waited_for), None
+                except BaseException as raised:  # noqa: BLE001 -- handed on to the coroutine, cancellation included.
+                    value, error = None, raised
+                since = meter.begin()
+        finally:
+            meter.end_steps(begun, since, cpu_ns)

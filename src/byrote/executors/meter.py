@@ -9,10 +9,7 @@ the time they took. What a task has done by threads or processes of its own is n
 
 import resource
 import threading
-import types
-from collections.abc import Coroutine, Generator
 from time import perf_counter_ns, thread_time_ns
-from typing import Any
 
 from byrote.executors.output import current_tray
 
@@ -31,7 +28,7 @@ _thread = _Thread()
 
 
 def begin() -> tuple[int, int]:
-    """The time, and what this thread has used; give it to `end`."""
+    """The time, and what this thread has used, as an attempt or a step of it begins."""
     now = perf_counter_ns()
     if now - _thread.asked_ns > STALE_NS:
         _thread.asked_ns, _thread.used_ns = now, thread_time_ns()
@@ -39,10 +36,23 @@ def begin() -> tuple[int, int]:
 
 
 def end(begun: tuple[int, int]) -> None:
-    """Keep what the attempt has used since then, for its result."""
+    """An attempt that was one piece has ended: keep what it used, for its result."""
     wall_ns = perf_counter_ns() - begun[0]
     if wall_ns >= TOLD_NS:
         _tell(wall_ns, _used(begun[1], wall_ns))
+
+
+def of_step(begun: tuple[int, int]) -> int:
+    """Nanoseconds of CPU time that a step of a coroutine has used."""
+    took_ns = perf_counter_ns() - begun[0]
+    return took_ns if took_ns < STALE_NS else _used(begun[1], took_ns)
+
+
+def end_steps(begun: tuple[int, int], step: tuple[int, int], cpu_ns: int) -> None:
+    """An attempt of many steps has ended with this one, after others that used so much."""
+    wall_ns = perf_counter_ns() - begun[0]
+    if wall_ns >= TOLD_NS:
+        _tell(wall_ns, cpu_ns + of_step(step))
 
 
 def _used(before_ns: int, wall_ns: int) -> int:
@@ -57,33 +67,3 @@ def _tell(wall_ns: int, cpu_ns: int) -> None:
         rss_max = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         usage = {"wall_us": wall_ns // 1000, "cpu_us": cpu_ns // 1000, "rss_max": rss_max}
         tray.keep("usage", lambda: usage)
-
-
-@types.coroutine
-def measured(coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Await a coroutine and keep what its own steps use."""
-    began = step = begin()
-    cpu_ns = 0
-    value: Any = None
-    error: BaseException | None = None
-    try:
-        while True:
-            try:
-                waited_for = coroutine.send(value) if error is None else coroutine.throw(error)
-            except StopIteration as stop:
-                return stop.value
-            cpu_ns += _of_step(step)
-            try:
-                value, error = (yield waited_for), None
-            except BaseException as raised:  # noqa: BLE001 -- handed on to the coroutine, cancellation included.
-                value, error = None, raised
-            step = begin()
-    finally:
-        wall_ns = perf_counter_ns() - began[0]
-        if wall_ns >= TOLD_NS:
-            _tell(wall_ns, cpu_ns + _of_step(step))
-
-
-def _of_step(begun: tuple[int, int]) -> int:
-    took_ns = perf_counter_ns() - begun[0]
-    return took_ns if took_ns < STALE_NS else _used(begun[1], took_ns)
