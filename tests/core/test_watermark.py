@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 from byrote.core.run import Leased
-from byrote.worker.watermark import EXPECTED_S, LASTS, Watermark
+from byrote.worker.watermark import EXPECTED_S, LASTS, LASTS_MIN_S, Watermark
 from tests.core.leases import leased
 
-SLOW = 2 * EXPECTED_S
+SLOW = 5 * EXPECTED_S
+QUICK = EXPECTED_S / 2
 FOUND = [leased(queue="a", rank=70), leased(queue="a", rank=50), leased(queue="b", rank=9)]
 
 
@@ -32,7 +33,7 @@ def test_two_slow_claims_raise_the_mark_to_where_they_found_something() -> None:
 
 def test_quick_claims_start_from_the_very_front() -> None:
     hand = Hand()
-    for took in (SLOW, EXPECTED_S / 2, SLOW, EXPECTED_S / 2):
+    for took in (SLOW, QUICK, SLOW, QUICK):
         hand.claim(took)
 
     assert hand.mark.floors(hand.now) == {}
@@ -43,10 +44,48 @@ def test_the_mark_lasts_in_proportion_to_what_it_saves() -> None:
     hand = Hand()
     hand.claim(SLOW)
     hand.claim(SLOW)
-    raised = hand.now
-    assert hand.mark.floors(raised + LASTS * SLOW * 0.99)
+    for lasts in (LASTS * SLOW, max(LASTS * SLOW, LASTS_MIN_S)):
+        raised = hand.now
+        assert hand.mark.floors(raised + lasts * 0.99)
+        assert hand.mark.floors(raised + lasts * 1.01) == {}
+        assert not hand.mark.raised
+        hand.claim(SLOW)
 
-    assert hand.mark.floors(raised + LASTS * SLOW * 1.01) == {}
+
+def test_the_mark_moves_on_with_the_claims() -> None:
+    """Or they would walk over all that was claimed since it was raised."""
+    hand = Hand()
+    hand.claim(SLOW)
+    hand.claim(SLOW)
+    hand.claim(QUICK, [leased(queue="a", rank=90), leased(queue="a", rank=80)])
+
+    assert hand.mark.floors(hand.now) == {"a": 80, "b": 9}
+
+
+def test_while_the_front_is_slow_one_claim_is_enough_to_tell() -> None:
+    hand = Hand()
+    hand.claim(SLOW)
+    hand.claim(SLOW)
+    hand.now += 60.0
+    hand.claim(SLOW)
+    assert hand.mark.raised
+
+    hand.now += 60.0
+    hand.claim(QUICK)
+    hand.claim(SLOW)
+    assert not hand.mark.raised
+
+
+def test_where_claims_from_the_mark_are_no_faster_the_front_is_not_slow() -> None:
+    """A slow disk: nothing is won by passing runs by."""
+    hand = Hand()
+    hand.claim(SLOW)
+    hand.claim(SLOW)
+    while hand.mark.floors(hand.now):
+        hand.claim(SLOW)
+    for _ in range(5):
+        hand.claim(SLOW)
+
     assert not hand.mark.raised
 
 
@@ -54,7 +93,7 @@ def test_a_short_answer_from_the_mark_sends_the_next_claim_to_the_front() -> Non
     hand = Hand()
     hand.claim(SLOW)
     hand.claim(SLOW)
-    hand.claim(EXPECTED_S / 2, FOUND[:1], short=True)
+    hand.claim(QUICK, FOUND[:1], short=True)
 
     assert hand.mark.floors(hand.now) == {}
 
@@ -70,6 +109,6 @@ def test_a_slow_claim_that_found_the_queue_empty_is_no_reason() -> None:
 def test_a_large_batch_may_take_longer() -> None:
     hand = Hand()
     for _ in range(5):
-        hand.claim(SLOW, [leased(rank=n) for n in range(200)])
+        hand.claim(2 * EXPECTED_S, [leased(rank=n) for n in range(200)])
 
     assert not hand.mark.raised

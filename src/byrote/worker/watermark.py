@@ -3,9 +3,12 @@
 
 Dead entries pile up at the front of the index and every claim walks over them: 7 ms became 31 ms in
 half a minute. So when claims from the very front turn out slow, the next ones start where the last
-one found something. That could pass by a run of higher priority that came later, so it lasts only a
-while, twenty times what the slow claim took, and a claim from the mark that comes back short is
-followed by one from the front.
+one found something, and the mark moves on with them: behind it lies what they have claimed. That
+could pass by a run of higher priority that came later, so it lasts only a while, twenty times what
+the slow claim took, two seconds at least once it is sure, and a claim from the mark that comes back
+short is followed by one from the front.
+
+What is slow, claims from the mark tell: on a machine where they take as long, it was not the walk.
 """
 
 from collections.abc import Sequence
@@ -13,9 +16,18 @@ from collections.abc import Sequence
 from byrote.core.ports import Clock
 from byrote.core.run import Leased
 
-EXPECTED_S = 0.010
-EXPECTED_EACH_S = 100e-6
+EXPECTED_S = 0.005
+EXPECTED_EACH_S = 30e-6
+SLOW = 1.5
+"""So much slower than usual is slow."""
+USUAL_MIN = 0.5
+"""Of what is expected: below it, one claim may well take twice as long as another."""
+LEARN = 0.1
 LASTS = 20
+LASTS_MIN_S = 2.0
+"""Claims from the front are slow then; they must not be one in a hundred."""
+TWICE = 2
+"""In a row: a single slow claim is a busy disk, not an old snapshot."""
 
 
 class Watermark:
@@ -26,6 +38,8 @@ class Watermark:
         self._marks: dict[str, int] = {}
         self._until = 0.0
         self._slow = 0
+        self._enough = TWICE
+        self._usual = 1.0
 
     @property
     def raised(self) -> bool:
@@ -48,16 +62,28 @@ class Watermark:
         short: bool,
     ) -> None:
         """Learn from a claim how long it took and where it found what it found."""
-        if floors:
-            if short:
-                self._marks = {}
-            return
         took = ended - began
-        slow = took > EXPECTED_S + EXPECTED_EACH_S * len(found)
-        # Twice in a row: a single slow claim is a busy disk, not an old snapshot.
-        self._slow = self._slow + 1 if slow and not short else 0
-        if self._slow >= 2:
-            self._slow = 0
-            self._until = ended + LASTS * took
-            for run in found:
-                self._marks[run.queue] = min(run.rank, self._marks.get(run.queue, run.rank))
+        cost = took / (EXPECTED_S + EXPECTED_EACH_S * len(found))
+        if floors and short:
+            self._marks = {}
+        elif floors:
+            self._usual = max(self._usual + (cost - self._usual) * LEARN, USUAL_MIN)
+            self._marks |= _firsts(found)
+        elif short or cost <= SLOW * self._usual:
+            self._slow, self._enough = 0, TWICE
+        else:
+            self._slow += 1
+            if self._slow >= self._enough:
+                sure = self._enough == 1
+                self._until = ended + max(LASTS * took, LASTS_MIN_S if sure else 0.0)
+                self._marks = _firsts(found)
+                # While it lasts, the next claim from the front is enough to tell so.
+                self._slow, self._enough = 0, 1
+
+
+def _firsts(found: Sequence[Leased]) -> dict[str, int]:
+    """The first rank that was found in each queue."""
+    firsts: dict[str, int] = {}
+    for run in found:
+        firsts[run.queue] = min(run.rank, firsts.get(run.queue, run.rank))
+    return firsts
