@@ -21,7 +21,7 @@ old as materialized (
 moved as (
   delete from byrote_task_runs as run
   using old
-  where run.result_id = old.result_id
+  where run.result_id = any (array[old.result_id])
     and run.finished_at is not null
   returning run.*
 ),

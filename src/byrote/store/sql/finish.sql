@@ -12,6 +12,8 @@
 -- whose answer was lost can ask again (settled.sql).
 -- `status || ''` keeps the fence out of the partial lease index: with stale statistics the planner would walk every
 -- running row for each one sent (65 ms instead of 0.25 ms for ten rows).
+-- `any (array[…])` leaves it but one way to find a run, by its id: taking an empty table for small, it would walk all of
+-- the primary key for each batch, and go on doing so while the table grows (34 ms instead of 7 for two hundred rows).
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -19,8 +21,8 @@ sent as materialized (
   select
     id, token,
     case
-      when verdict = 'R' and exists (
-        select 1 from byrote_task_runs as run where run.result_id = sent.id and run.charged + 1 >= run.max_attempts
+      when verdict = 'R' and (
+        select run.charged + 1 >= run.max_attempts from byrote_task_runs as run where run.result_id = sent.id
       )
       then 'F'
       else verdict
@@ -79,7 +81,7 @@ settled as (
   from sent
   where sent.verdict <> 'F'
     and sent.event is null
-    and run.result_id = sent.id
+    and run.result_id = any (array[sent.id])
     and run.lease_token = sent.token
     and run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
@@ -115,7 +117,7 @@ parked as (
       end
   from sent
   where sent.event is not null
-    and run.result_id = sent.id
+    and run.result_id = any (array[sent.id])
     and run.lease_token = sent.token
     and run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
@@ -128,7 +130,7 @@ gone as (
   delete from byrote_task_runs as run
   using sent
   where sent.verdict = 'F'
-    and run.result_id = sent.id
+    and run.result_id = any (array[sent.id])
     and run.lease_token = sent.token
     and run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)

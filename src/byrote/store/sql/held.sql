@@ -9,5 +9,5 @@ select
   byrote_micros((select byrote_now())) - byrote_micros(run.enqueued_at) as age_us,
   byrote_micros(coalesce(run.as_of, run.enqueued_at)) as as_of_us
 from sent
-join byrote_task_runs as run on run.result_id = sent.id and run.lease_token = sent.token
+join byrote_task_runs as run on run.result_id = any (array[sent.id]) and run.lease_token = sent.token
 where run.status || '' = 'RUNNING';  -- Never through the partial index: see finish.sql.

@@ -12,7 +12,7 @@ sent as materialized (
 held as materialized (
   select run.result_id, run.attempts
   from sent
-  join byrote_task_runs as run on run.result_id = sent.id and run.lease_token = sent.token
+  join byrote_task_runs as run on run.result_id = any (array[sent.id]) and run.lease_token = sent.token
   where run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
   for key share of run

@@ -1,5 +1,5 @@
 -- Extend leases that are still held, and say which of their runs somebody wants cancelled.
--- What is missing from the answer was lost.
+-- What is missing from the answer was lost. `any (array[…])`: see finish.sql.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -12,7 +12,7 @@ renewed as (
   set leased_until = (select now from clock) + %(lease_for)s,
       moves = run.moves + 1
   from held
-  where run.result_id = held.id
+  where run.result_id = any (array[held.id])
     and run.lease_token = held.token
     and run.status || '' = 'RUNNING'  -- Never through the partial index: see finish.sql.
     and run.leased_until > (select now from clock)

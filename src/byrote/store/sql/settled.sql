@@ -6,7 +6,7 @@ with sent as materialized (
 )
 select run.result_id::text
 from sent
-join byrote_task_runs as run on run.result_id = sent.id and run.lease_token = sent.token
+join byrote_task_runs as run on run.result_id = any (array[sent.id]) and run.lease_token = sent.token
 where run.leased_until is null
 union all
 select dead.result_id::text

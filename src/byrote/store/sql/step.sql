@@ -16,7 +16,7 @@ sent as materialized (
 held as materialized (
   select run.result_id, run.attempts
   from (select distinct id, token from sent) as lease
-  join byrote_task_runs as run on run.result_id = lease.id and run.lease_token = lease.token
+  join byrote_task_runs as run on run.result_id = any (array[lease.id]) and run.lease_token = lease.token
   where run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
   for key share of run

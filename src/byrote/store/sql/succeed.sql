@@ -1,6 +1,6 @@
 -- Settle attempts that succeeded and have nothing more to say: what finish.sql does with a bare S, for less.
 -- Each is [id, token, attempt, result, hash, usage]; what executed them all is said once.
--- The fence, the log and the answer are as in finish.sql, and so is why `status || ''`.
+-- The fence, the log and the answer are as in finish.sql, and so is why `status || ''` and `any (array[…])`.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -26,7 +26,7 @@ settled as (
         else coalesce(run.usage, '[]') || sent.usage
       end
   from sent
-  where run.result_id = sent.id
+  where run.result_id = any (array[sent.id])
     and run.lease_token = sent.token
     and run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
