@@ -31,6 +31,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
 
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first: at the end one process would do them while the others stand idle."""
+    items.sort(key=lambda item: "torture/test_torture.py" not in item.nodeid)
+
+
 # Only what holds something: truncating every table and partition takes longer than most tests.
 EMPTY = """
 do $$
