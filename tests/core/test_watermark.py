@@ -13,7 +13,7 @@ class Hand:
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.mark = Watermark(lambda: self.now)
+        self.mark = Watermark()
 
     def claim(self, took: float, found: list[Leased] = FOUND, *, short: bool = False) -> None:
         floors = self.mark.floors(self.now)

@@ -38,6 +38,7 @@ class Chores:
         self._store = store
         self._keyring = keyring
         self._means = means
+        self._recount_due = False
 
     async def run(self) -> None:
         """Do what is due, for as long as the process lives."""
@@ -57,7 +58,7 @@ class Chores:
                 case "stats":
                     await self._count(duty.cursor)
                 case "depths":
-                    await self._recount()
+                    self._recount_due = True
                 case _:
                     await self._store.all(tokens.prune_service())
 
@@ -66,20 +67,26 @@ class Chores:
             [low] = await self._store.all(looking.bounds())
             cursor = follow.written(follow.from_now(low))
             await self._store.all(queries.bookmark(duty="stats", cursor=cursor))
-            await self._recount()
+            self._recount_due = True
+        end = await self._to_the_end(cursor)
+        # From a place far behind, all that was logged since would have to be taken off again.
+        if end is not None and self._recount_due:
+            query = looking.recount(follow.read(end), cursor=end, most=RECOUNT_MAX)
+            await self._store.ask(query)
+            self._recount_due = False
+
+    async def _to_the_end(self, cursor: str) -> str | None:
+        """Count on, and say where the log ends; nothing if that is far, or somebody else counts."""
         deadline = self._means.clock() + BUSY_S
         while self._means.clock() < deadline:
             query = looking.count_stats(follow.read(cursor), cursor=cursor, limit=COUNT_MAX)
             [(events, moved)] = await self._store.ask(query)
-            if events < COUNT_MAX or moved is None:
-                return  # No more, or somebody else counts.
+            if events < COUNT_MAX:
+                return cursor if events == 0 else moved
+            if moved is None:
+                return None
             cursor = moved
-
-    async def _recount(self) -> None:
-        for duty, cursor, _ in await self._store.all(looking.counting()):
-            if duty == "stats":
-                place = follow.read(cursor)
-                await self._store.ask(looking.recount(place, cursor=cursor, most=RECOUNT_MAX))
+        return None
 
     async def note_used(self) -> None:
         """Write down which tokens were used since the last time."""

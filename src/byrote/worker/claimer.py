@@ -66,7 +66,7 @@ class Claimer:
         self._options = options
         self._means = means
         self._shares = Shares(options.weights)
-        self._watermark = Watermark(means.clock)
+        self._watermark = Watermark()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._asleep = False
         self._stopping = False

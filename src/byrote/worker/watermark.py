@@ -13,7 +13,6 @@ What is slow, claims from the mark tell: on a machine where they take as long, i
 
 from collections.abc import Sequence
 
-from byrote.core.ports import Clock
 from byrote.core.run import Leased
 
 EXPECTED_S = 0.005
@@ -33,8 +32,7 @@ TWICE = 2
 class Watermark:
     """Where to start claiming in each queue."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._marks: dict[str, int] = {}
         self._until = 0.0
         self._slow = 0

@@ -29,13 +29,9 @@ told as materialized (
   cross join lateral unnest(page.runs) as id
   cross join lateral (
     select queue_name, task_path, task_version, run_after, last_attempted_at
-    from byrote_task_runs where result_id = id and shadow is not true
-    union all
-    select queue_name, task_path, task_version, run_after, last_attempted_at
-    from byrote_dead where result_id = id and shadow is not true
-    union all
-    select queue_name, task_path, task_version, run_after, last_attempted_at
-    from byrote_archive where result_id = id and shadow is not true
+    from byrote_runs
+    where result_id = id
+      and shadow is not true
     limit 1
   ) as run
   where page.kind <> 'Renewed'

@@ -28,13 +28,9 @@ counted as materialized (
   cross join lateral unnest(event.runs) as id
   cross join lateral (
     select queue_name, task_path, task_version
-    from byrote_task_runs where result_id = id and shadow is not true
-    union all
-    select queue_name, task_path, task_version
-    from byrote_dead where result_id = id and shadow is not true
-    union all
-    select queue_name, task_path, task_version
-    from byrote_archive where result_id = id and shadow is not true
+    from byrote_runs
+    where result_id = id
+      and shadow is not true
     limit 1
   ) as run
   where exists (select 1 from wanted)
