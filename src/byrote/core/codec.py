@@ -14,7 +14,7 @@ import marshal
 import re
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -52,12 +52,17 @@ def _canonical_float(token: str) -> msgspec.Raw:
 # A shape is the decoded value with every float already in canonical spelling.
 _decode_shape = msgspec.json.Decoder(float_hook=_canonical_float).decode
 
+_SCALARS = frozenset({int, bool, str, type(None)})
+"""What comes back by its nature, and is canonical as it is written; floats are not."""
+_SCALAR_MAX = 1_000
+"""Bytes; far below where integers are too long."""
+
 _ASCII = bytes(range(128))
 _HIGH = re.compile(rb"[\xee\xef]")  # The first bytes of U+E000..U+FFFF in UTF-8,
 _ASTRAL = re.compile(rb"[\xf0-\xf4]")  # and of what lies above.
 
 
-class Packed(NamedTuple):
+class Packed(msgspec.Struct, frozen=True, gc=False):
     """A value on its way to the database."""
 
     text: str
@@ -74,6 +79,8 @@ def pack(value: object, *, limit: int = PAYLOAD_MAX) -> Packed:
         raise _refusal(value) from None
     if len(raw) > limit:
         raise PayloadTooLarge(len(raw), limit)
+    if type(value) in _SCALARS and len(raw) <= _SCALAR_MAX:
+        return Packed(raw.decode(), sha256(raw).digest())
     try:
         shape = _decode_shape(raw)
         exact = _comes_back(value, shape, raw)

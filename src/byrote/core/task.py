@@ -111,6 +111,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._tasks: dict[str, Task] = {}
+        self._versions: dict[tuple[str, int], Task] = {}
 
     def __iter__(self) -> Iterator[Task]:
         return iter(self._tasks.values())
@@ -126,11 +127,11 @@ class Registry:
                 f"The task {task.key} is defined twice, in {_origin(known.function)} and in "
                 f"{_origin(task.function)}. Give one another name or version."
             )
-        self._tasks[task.key] = task
+        self._tasks[task.key] = self._versions[task.name, task.version] = task
 
     def find(self, name: str, version: int) -> Task:
         """The task by this name and version."""
-        task = self._tasks.get(f"{name}@{version}")
+        task = self._versions.get((name, version))
         if task is None:
             raise UnknownTask(f"{name}@{version}", list(self._tasks))
         return task

@@ -9,9 +9,9 @@ thread that adds a result wakes the loop only if nobody has since it last slept.
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NoReturn
 
 from byrote.core.task import Registry
 from byrote.executors import call, meter
@@ -39,7 +39,7 @@ class Engine:
     ) -> None:
         self._registry = registry
         self._desk = desk
-        self._async = {task.key: task.is_async for task in registry}
+        self._async = {(task.name, task.version): task.is_async for task in registry}
         self._board = board
         self._deliver = deliver
         self._concurrency = concurrency
@@ -47,6 +47,7 @@ class Engine:
         self._waiting: deque[Job] = deque()
         self._running: dict[int, asyncio.Task[None]] = {}
         self._stopping: dict[int, str] = {}
+        self._alarms: dict[int, asyncio.TimerHandle] = {}
         self._done: deque[Result] = deque()
         self._woken = False
         self._sync: SimpleQueue[Job | None] = SimpleQueue()
@@ -59,7 +60,7 @@ class Engine:
     def put(self, jobs: Sequence[Job]) -> None:
         """Take jobs in; on the loop's thread."""
         for job in jobs:
-            if self._async.get(f"{job[2]}@{job[3]}", False):
+            if self._async.get((job[2], job[3]), False):
                 self._waiting.append(job)
             else:
                 self._sync.put(job)
@@ -80,41 +81,45 @@ class Engine:
             if not self._board.begin(slot, 0, job[10]):
                 self._done.append([slot, call.DECLINED])
                 continue
-            task = asyncio.Task(self._attempt(job), loop=self._loop, eager_start=True)
-            self._board.step(-1)
+            limit_ms = job[6]
+            strikes_at = None if limit_ms is None else self._loop.time() + limit_ms / 1000
+            attempt = _Attempt(self, self._board, job)
+            task = asyncio.Task(attempt, loop=self._loop, eager_start=True)
             if len(self._done) >= FLUSH:
                 # Tasks that never wait would keep the loop until the last of them was done.
                 self._flush()
             if not task.done():
                 self._running[slot] = task
-                task.add_done_callback(self._forget)
+                if strikes_at is not None:
+                    self._alarms[slot] = self._loop.call_at(strikes_at, self._strike, slot)
         self._flush_soon()
 
-    async def _attempt(self, job: Job) -> None:
-        slot = job[0]
-        alarm = None
-        tray = Tray(job)
-        open_tray(tray)
-        if job[6] is not None:
-            alarm = self._loop.call_later(job[6] / 1000, self._strike, slot)
-        coroutine = call.call_async(self._registry, job, self._desk)
-        try:
-            result = await _Stepped(coroutine, self._board, slot)
-        except asyncio.CancelledError as error:
-            match self._stopping.get(slot):
-                case "timeout":
-                    result = call.timed_out(slot, job[6])
-                case "cancel":
-                    result = [slot, call.CANCELLED]
-                case _:
-                    # Nobody here asked for it: the task cancelled itself, which is a failure like
-                    # any other.
-                    result = call.raised(slot, error)
-        if alarm is not None:
-            alarm.cancel()
+    def start(self, job: Job) -> Coroutine[Any, Any, Result]:
+        """An attempt of an async task, not begun yet."""
+        return call.call_async(self._registry, job, self._desk)
+
+    def stopped(self, job: Job, error: asyncio.CancelledError) -> Result:
+        """What became of an attempt that was cancelled, by us or by itself."""
+        match self._stopping.get(job[0]):
+            case "timeout":
+                return call.timed_out(job[0], job[6])
+            case "cancel":
+                return [job[0], call.CANCELLED]
+            case _:
+                # Nobody here asked for it: the task cancelled itself, which is a failure like any
+                # other.
+                return call.raised(job[0], error)
+
+    def end(self, slot: int, result: Result) -> None:
+        """Take the result of an attempt of an async task."""
+        self._done.append(result)
+        if self._running.pop(slot, None) is None:
+            return  # It never waited: whoever began it goes on.
         self._stopping.pop(slot, None)
-        self._running.pop(slot, None)
-        self._done.append(tray.close_with(result))
+        if (alarm := self._alarms.pop(slot, None)) is not None:
+            alarm.cancel()
+        if self._waiting:
+            self._loop.call_soon(self._begin)
         self._flush_soon()
 
     def _strike(self, slot: int) -> None:
@@ -122,10 +127,6 @@ class Engine:
         if task is not None:
             self._stopping[slot] = "timeout"
             task.cancel()
-
-    def _forget(self, _task: asyncio.Task[None]) -> None:
-        if self._waiting:
-            self._begin()
 
     def _work(self, place: int) -> None:
         board, done, registry, get = self._board, self._done, self._registry, self._sync.get
@@ -163,37 +164,56 @@ class Engine:
             self._sync.put(None)
 
 
-class _Stepped:
-    """Awaits a coroutine, keeps the board telling whose code the loop is running, and measures."""
+class _Attempt(Coroutine[Any, Any, None]):
+    """An attempt of an async task, as the loop's tasks drive it.
 
-    __slots__ = ("_board", "_coroutine", "_slot")
+    Keeps the board telling whose code the loop is running, and measures. By hand, step by step: a
+    coroutine around the task's own would cost a small task half as much again.
+    """
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Result], board: Board, slot: int) -> None:
-        self._coroutine = coroutine
+    __slots__ = ("_begun", "_board", "_coroutine", "_cpu_ns", "_engine", "_job", "_tray")
+
+    def __init__(self, engine: Engine, board: Board, job: Job) -> None:
+        self._engine = engine
         self._board = board
-        self._slot = slot
+        self._job = job
+        self._tray = Tray(job)
+        self._coroutine = engine.start(job)
+        self._begun: tuple[int, int] | None = None
+        self._cpu_ns = 0
 
-    def __await__(self) -> Generator[Any, Any, Result]:
-        send, throw = self._coroutine.send, self._coroutine.throw
-        step, slot = self._board.step, self._slot
-        value: Any = None
-        error: BaseException | None = None
-        begun = since = meter.begin()
-        cpu_ns = 0
+    def send(self, value: Any) -> Any:
+        """Go on; StopIteration at the end."""
+        return self._step(self._coroutine.send, value)
+
+    def throw(self, error: Any, *_more: Any) -> Any:
+        """Go on with an error, of a cancellation or of what was waited for."""
+        return self._step(self._coroutine.throw, error)
+
+    def close(self) -> None:
+        """Give up."""
+        self._coroutine.close()
+
+    def __await__(self) -> NoReturn:
+        raise TypeError("An attempt is driven by a task of the loop.")
+
+    def _step(self, resume: Callable[[Any], Any], value: Any) -> Any:
+        since = meter.begin()
+        if self._begun is None:
+            self._begun = since
+            open_tray(self._tray)
+        self._board.step(self._job[0])
         try:
-            while True:
-                step(slot)
-                try:
-                    waited_for = send(value) if error is None else throw(error)
-                except StopIteration as stop:
-                    return stop.value  # type: ignore[no-any-return]
-                finally:
-                    step(-1)
-                cpu_ns += meter.of_step(since)
-                try:
-                    value, error = (yield waited_for), None
-                except BaseException as raised:  # noqa: BLE001 -- handed on to the coroutine, cancellation included.
-                    value, error = None, raised
-                since = meter.begin()
+            waited_for = resume(value)
+        except StopIteration as stop:
+            result = stop.value
+        except asyncio.CancelledError as error:
+            result = self._engine.stopped(self._job, error)
+        else:
+            self._cpu_ns += meter.of_step(since)
+            return waited_for
         finally:
-            meter.end_steps(begun, since, cpu_ns)
+            self._board.step(-1)
+        meter.end_steps(self._begun, since, self._cpu_ns)
+        self._engine.end(self._job[0], self._tray.close_with(result))
+        raise StopIteration

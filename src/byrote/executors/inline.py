@@ -59,7 +59,9 @@ class Inline:
         self._registry = registry
         self._limits = {False: threads, True: concurrency}
         self._worker = worker
-        self._kinds = {task.key: task.is_async for task in registry if task.command is None}
+        tasks = [task for task in registry if task.command is None]
+        self._kinds = {task.key: task.is_async for task in tasks}
+        self._async = {(task.name, task.version): task.is_async for task in tasks}
         self._jobs: dict[int, Leased] = {}
         self._running = {False: 0, True: 0}
         self._revoked: set[int] = set()
@@ -141,14 +143,14 @@ class Inline:
         self._loop.call_soon_threadsafe(self._engine.put, jobs)
 
     def _kind(self, run: Leased) -> bool:
-        return self._kinds.get(f"{run.task}@{run.version}", False)
+        return self._async.get((run.task, run.version), False)
 
-    def _done(self, results: Sequence[list[object]]) -> None:
+    def _done(self, results: Sequence[call.Result]) -> None:
         reports: list[tuple[Leased, Outcome]] = []
         counts = {False: 0, True: 0}
         with self._lock:
             for result in results:
-                slot: int = result[0]  # type: ignore[assignment]
+                slot: int = result[0]
                 self._free.append(slot)
                 if result[1] == call.DECLINED:
                     self._revoked.discard(slot)
@@ -166,7 +168,7 @@ class Inline:
                 if slot in self._forgotten:
                     self._forgotten.discard(slot)
                     continue
-                reports.append((run, call.outcome_of(list(result), run.attempt, self._worker)))
+                reports.append((run, call.outcome_of(result, run.attempt, self._worker)))
         self._tempos.count(counts)
         self._report(reports)
 

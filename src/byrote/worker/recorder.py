@@ -126,9 +126,10 @@ class Recorder:
     def _tell(self, judged: Sequence[Judged], accepted: Mapping[str, str]) -> None:
         now, worker = self._means.clock(), self._means.worker
         self.finished += len(accepted)
-        self.released += sum(isinstance(verdict, Release) for _, _, verdict in judged)
         self._means.emit([told(entry, accepted.get(entry[0].id), worker, now) for entry in judged])
-        if not accepted.keys().isdisjoint(run.id for run, _, v in judged if type(v) in COMES_BACK):
+        back = [(run.id, kind) for run, _, v in judged if (kind := type(v)) in COMES_BACK]
+        self.released += sum(kind is Release for _, kind in back)
+        if any(run_id in accepted for run_id, _ in back):
             self.on_report()
 
 
@@ -142,14 +143,13 @@ def told(  # noqa: PLR0911 -- one fact per verdict.
         return event.LeaseLost(*who)
     if heard == "C":
         return event.Cancelled(*who)
-    error = _error_of(outcome)
     match verdict:
         case Succeed():
             return event.Succeeded(*who, took_s=round(now - run.claimed_at, 6))
         case RetryIn(delay=delay):
-            return event.Retried(*who, after_s=delay.total_seconds(), error=error)
+            return event.Retried(*who, after_s=delay.total_seconds(), error=_error_of(outcome))
         case Fail():
-            return event.Failed(*who, error=error)
+            return event.Failed(*who, error=_error_of(outcome))
         case Cancel():
             return event.Cancelled(*who)
         case SnoozeFor(delay=delay):
@@ -157,7 +157,7 @@ def told(  # noqa: PLR0911 -- one fact per verdict.
         case Release():
             return event.Released(*who)
         case Salvage():
-            return event.Salvaged(*who, error=error)
+            return event.Salvaged(*who, error=_error_of(outcome))
 
 
 def _error_of(outcome: Outcome) -> str:
