@@ -226,6 +226,14 @@ def test_async_tasks_run_side_by_side(bench: Bench) -> None:
     assert all(isinstance(bench.outcome(run), Succeeded) for run in runs)
 
 
+def test_every_async_attempt_has_a_task_and_a_context_of_its_own(bench: Bench) -> None:
+    runs = [bench.lease("a_alone", waits) for waits in (False, False, True, True, False)]
+    outcomes = bench.settle(runs, within=30.0)
+
+    found = [unpack(outcomes[run.id].text) for run in runs]
+    assert found == [[0, 0], [0, 0], [0, 0, 1], [0, 0, 1], [0, 0]]
+
+
 def test_an_async_task_past_its_timeout_is_stopped(bench: Bench) -> None:
     run = bench.lease("a_mark", str(bench.folder / "m"), "x", 30.0, timeout_ms=100)
     outcome = bench.settle([run], within=10.0)[run.id]

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -240,3 +241,25 @@ def whoami() -> int:
 @app.task
 def threads() -> int:
     return threading.active_count()
+
+
+_visits: ContextVar[int] = ContextVar("visits", default=0)
+
+
+async def _seen() -> int:
+    return _visits.get()
+
+
+@app.task
+async def a_alone(waits: bool) -> list[int]:
+    """Leave traces wherever an attempt can; gives those it found."""
+    me = asyncio.current_task()
+    assert me is not None
+    found = [_visits.get(), int(me.get_name() == "used")]
+    me.set_name("used")
+    _visits.set(_visits.get() + 1)
+    if waits:
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            child = group.create_task(_seen())
+        found.append(child.result())
+    return found

@@ -182,13 +182,33 @@ class _Attempt(Coroutine[Any, Any, None]):
         self._begun: tuple[int, int] | None = None
         self._cpu_ns = 0
 
-    def send(self, value: Any) -> Any:
-        """Go on; StopIteration at the end."""
-        return self._step(self._coroutine.send, value)
+    def send(self, value: Any, error: BaseException | None = None) -> Any:
+        """Go on, or go on with an error; StopIteration at the end."""
+        coroutine, step = self._coroutine, self._board.step
+        since = meter.begin()
+        if self._begun is None:
+            self._begun = since
+            open_tray(self._tray)
+        else:
+            step(self._job[0])
+        try:
+            waited_for = coroutine.send(value) if error is None else coroutine.throw(error)
+        except StopIteration as stop:
+            result = stop.value
+        except asyncio.CancelledError as cancelled:
+            result = self._engine.stopped(self._job, cancelled)
+        else:
+            self._cpu_ns += meter.of_step(since)
+            return waited_for
+        finally:
+            step(-1)
+        meter.end_steps(self._begun, since, self._cpu_ns)
+        self._engine.end(self._job[0], self._tray.close_with(result))
+        raise StopIteration
 
     def throw(self, error: Any, *_more: Any) -> Any:
-        """Go on with an error, of a cancellation or of what was waited for."""
-        return self._step(self._coroutine.throw, error)
+        """Go on with an error: of a cancellation, or of what was waited for."""
+        return self.send(None, error)
 
     def close(self) -> None:
         """Give up."""
@@ -196,24 +216,3 @@ class _Attempt(Coroutine[Any, Any, None]):
 
     def __await__(self) -> NoReturn:
         raise TypeError("An attempt is driven by a task of the loop.")
-
-    def _step(self, resume: Callable[[Any], Any], value: Any) -> Any:
-        since = meter.begin()
-        if self._begun is None:
-            self._begun = since
-            open_tray(self._tray)
-        self._board.step(self._job[0])
-        try:
-            waited_for = resume(value)
-        except StopIteration as stop:
-            result = stop.value
-        except asyncio.CancelledError as error:
-            result = self._engine.stopped(self._job, error)
-        else:
-            self._cpu_ns += meter.of_step(since)
-            return waited_for
-        finally:
-            self._board.step(-1)
-        meter.end_steps(self._begun, since, self._cpu_ns)
-        self._engine.end(self._job[0], self._tray.close_with(result))
-        raise StopIteration
