@@ -5,8 +5,9 @@ One producer keeps a backlog, one consumer claims and finishes with the statemen
 of a real worker, and archiving goes on beside them. Measured every few seconds: the rate, how long
 claims took, and how large the hot table and its indexes are.
 
-    warm      until vacuum has come by
-    calm      so many runs, nothing is in the way: the baseline, and sizes must stay flat
+    warm      at a steady pace, until vacuum has come by a few times
+    steady    so many runs at that pace: sizes must stay flat
+    calm      as fast as it goes, nothing in the way: the baseline
     pressed   a snapshot is held open all the while, so that vacuum can remove nothing
     after     the snapshot is gone
 
@@ -55,7 +56,9 @@ select pg_table_size('byrote_task_runs'), pg_indexes_size('byrote_task_runs'),
 class Pump:
     """A producer, a consumer and an archivist, each on a thread and a connection."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, pace: float) -> None:
+        self.pace: float | None = pace
+        """Runs sent a second; None for as many as are worked off."""
         self.done = 0
         self.claims: list[float] = []
         self._door = Door(url, name="bench pressure")
@@ -73,9 +76,11 @@ class Pump:
             thread.start()
 
     def _produce(self) -> None:
+        began = monotonic()
         with self._door.open("produce") as db:
             while not self._stopped.is_set():
-                if self._sent - self.done > BACKLOG:
+                ahead = self.pace is not None and self._sent > self.pace * (monotonic() - began)
+                if ahead or self._sent - self.done > BACKLOG:
                     self._stopped.wait(0.01)
                     continue
                 ids = new_ids(BATCH)
@@ -161,7 +166,7 @@ def summary(samples: list[dict[str, Any]]) -> dict[str, Any]:
     rates = {phase: middle(phase, "per_s") for phase in ("calm", "pressed", "after")}
     p99 = {phase: middle(phase, "claim_p99_ms") for phase in rates}
     calm, pressed = rates["calm"], rates["pressed"]
-    flat = [s for s in samples if s["phase"] == "calm"]
+    flat = [s for s in samples if s["phase"] == "steady"]
     halves = flat[: len(flat) // 2], flat[len(flat) // 2 :]
     sizes = [
         statistics.median(s["table_mb"] + s["index_mb"] for s in h) if h else None for h in halves
@@ -172,7 +177,7 @@ def summary(samples: list[dict[str, Any]]) -> dict[str, Any]:
         "pressed_of_calm": round(pressed / calm, 3) if calm and pressed else None,
         "size_mb_first_half": sizes[0],
         "size_mb_second_half": sizes[1],
-        "calm_runs": flat[-1]["runs"] - flat[0]["runs"] if flat else 0,
+        "steady_per_s": middle("steady", "per_s"),
         "runs": samples[-1]["runs"] if samples else 0,
     }
 
@@ -229,28 +234,20 @@ def panel(samples: list[dict[str, Any]], shown: Panel, row: int) -> Iterator[str
         yield f'<polyline points="{points}" class="line{number}"/>'
 
 
-def foretell(db: psycopg.Connection[Any], sample: dict[str, Any], left_s: float, runs: int) -> None:
-    """Say how long it will still take and how much disk it needs, once the rate is known."""
-    rate = sample["per_s"] or 1
-    [size] = db.execute("select pg_database_size(current_database())").fetchone() or [0]
-    each = size / max(sample["runs"], 1)
-    minutes = (left_s + runs / rate) / 60
-    grown = (sample["runs"] + left_s * rate + runs) * each / 2**30
-    sys.stderr.write(f"about {minutes:.0f} minutes more, and {grown:.1f} GiB of disk in all\n")
-
-
-def measure(url: str, *, minutes: float, runs: int) -> list[dict[str, Any]]:
+def measure(url: str, *, minutes: float, runs: int, pace: float) -> list[dict[str, Any]]:
     held_s = minutes * 60
-    warm_s, after_s = max(held_s / 4, 10), held_s / 5
-    sys.stderr.write(f"{(warm_s + held_s + after_s) / 60:.0f} minutes and {runs:,} runs\n")
-    pump = Pump(url)
+    warm_s = min(180.0, runs / pace / 2)
+    whole_s = warm_s + runs / pace + held_s * (1 / 3 + 1 + 1 / 5)
+    sys.stderr.write(f"about {whole_s / 60:.0f} minutes; allow for 2 GiB a minute of disk\n")
+    pump = Pump(url, pace)
     with psycopg.connect(url, autocommit=True) as db:
         samples = list(watch(pump, db, "warm", seconds=warm_s))
-        foretell(db, samples[-1], held_s + after_s, runs)
-        samples += watch(pump, db, "calm", seconds=DAY_S, runs=pump.done + runs)
+        samples += watch(pump, db, "steady", seconds=DAY_S, runs=pump.done + runs)
+        pump.pace = None
+        samples += watch(pump, db, "calm", seconds=held_s / 3)
         with held(url):
             samples += watch(pump, db, "pressed", seconds=held_s)
-        samples += watch(pump, db, "after", seconds=after_s)
+        samples += watch(pump, db, "after", seconds=held_s / 5)
     pump.stop()
     return samples
 
@@ -258,12 +255,13 @@ def measure(url: str, *, minutes: float, runs: int) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=10.0, help="how long the snapshot is held")
-    parser.add_argument("--runs", type=int, default=2_000_000, help="runs of the calm phase")
+    parser.add_argument("--runs", type=int, default=2_000_000, help="runs of the steady phase")
+    parser.add_argument("--pace", type=float, default=5_000.0, help="runs a second, there")
     parser.add_argument("--url", help="a PostgreSQL of yours; one of its own if absent")
     parser.add_argument("--plot", type=Path, help="a folder for pressure.svg")
     asked = parser.parse_args()
     with own_folder() as folder, target(asked.url, folder) as server, scratch(server) as url:
-        samples = measure(url, minutes=asked.minutes, runs=asked.runs)
+        samples = measure(url, minutes=asked.minutes, runs=asked.runs, pace=asked.pace)
     if asked.plot:
         (asked.plot / "pressure.svg").write_text(plot(samples))
     told = summary(samples)

@@ -9,7 +9,7 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small numbers, under two minutes")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
     parser.add_argument("--gate", action="store_true", help="exit 1 unless every ratio is met")
+    names = [peer.name for peer in PEERS]
+    parser.add_argument("--against", choices=names, help="leave the other peers out")
     parser.add_argument("--without-byrote", action="store_true", help="measure the peers only")
     options = parser.parse_args(arguments)
     if options.reps is None:
@@ -71,13 +73,7 @@ class _Measurement:
 
 
 def _compare(bench: phases.Bench, options: argparse.Namespace) -> report.Results:
-    plan = [
-        _Measurement(peer.name, phase, functools.partial(_of_peer, bench, peer, phase))
-        for peer in PEERS
-        for phase in phases.PHASES
-    ]
-    if not options.without_byrote:
-        plan.append(_Measurement(ours.ASYNC, "bench", lambda: ours.measure(bench.server)))
+    plan = [step for phase in phases.PHASES for step in _phase(bench, options, phase)]
     results = report.Results()
     # In turn, not one after the other: the machine's mood changes within minutes.
     for repetition in range(options.reps):
@@ -85,6 +81,15 @@ def _compare(bench: phases.Bench, options: argparse.Namespace) -> report.Results
             if not results.failed(measurement.row, measurement.phase):
                 _take(measurement, results, repetition)
     return results
+
+
+def _phase(bench: phases.Bench, options: argparse.Namespace, phase: str) -> Iterator[_Measurement]:
+    """One workload for everybody: what is compared lies close together."""
+    for peer in PEERS:
+        if options.against in {None, peer.name}:
+            yield _Measurement(peer.name, phase, functools.partial(_of_peer, bench, peer, phase))
+    if not options.without_byrote:
+        yield _Measurement(ours.ASYNC, phase, lambda: ours.measure(bench.server, phase))
 
 
 def _of_peer(bench: phases.Bench, peer: Peer, phase: str) -> dict[str, phases.Figures]:

@@ -12,20 +12,26 @@ from bench.peers.process import PeerError
 from bench.peers.server import Server, database
 
 _SECONDS = 900
-_ONLY = "one,bulk,drain-async,drain-sync,drain-inline,latency"
+_ONLY = {
+    "one": "one",
+    "bulk": "bulk",
+    "drain": "drain-async,drain-sync,drain-inline",
+    "latency": "latency",
+}
+"""What `byrote bench` is asked for in each of the peers' phases."""
 _SHOWN_CHARACTERS = 400
 
 ASYNC, SYNC, INLINE = "byrote", "byrote, sync tasks", "byrote, inline"
 
 
-def measure(server: Server) -> dict[str, Figures]:
-    """Run `byrote bench` once; its figures by row of the table."""
+def measure(server: Server, phase: str) -> dict[str, Figures]:
+    """Run `byrote bench` once for a phase; its figures by row of the table."""
     with database(server, f"peers_byrote_{os.getpid()}") as url:
         # Not synced: whoever started us did that, and an install must not run inside a benchmark.
         command = [environment.uv(), "run", "--no-sync", "byrote", "bench", "--json", "--url", url]
         try:
             done = subprocess.run(
-                [*command, "--only", _ONLY],
+                [*command, "--only", _ONLY[phase]],
                 cwd=environment.ROOT,
                 env=environment.environ(),
                 capture_output=True,
@@ -44,18 +50,18 @@ def measure(server: Server) -> dict[str, Figures]:
 def _rows(answer: str) -> dict[str, Figures]:
     try:
         told = json.loads(answer)["figures"]
-        return {
-            ASYNC: {
-                "one": float(told["enqueue_one"]["per_s"]),
-                "bulk": float(told["enqueue_bulk"]["per_s"]),
-                **_drain(told["drain_async"]),
-                **{name: float(told["latency"][f"{name}_ms"]) for name in ("p50", "p95", "p99")},
-            },
-            SYNC: _drain(told["drain_sync"]),
-            INLINE: _drain(told["drain_inline"]),
-        }
+        rows: dict[str, Figures] = {ASYNC: {}}
+        for name in ("one", "bulk"):
+            if figure := told.get(f"enqueue_{name}"):
+                rows[ASYNC][name] = float(figure["per_s"])
+        for row, name in ((ASYNC, "async"), (SYNC, "sync"), (INLINE, "inline")):
+            if figure := told.get(f"drain_{name}"):
+                rows[row] = _drain(figure)
+        if figure := told.get("latency"):
+            rows[ASYNC] |= {name: float(figure[f"{name}_ms"]) for name in ("p50", "p95", "p99")}
     except (ValueError, KeyError, TypeError) as error:
         raise PeerError(f"byrote bench answered something else: {error!r}") from error
+    return rows
 
 
 def _drain(told: dict[str, Any]) -> Figures:
