@@ -35,16 +35,18 @@ from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import new_ids, new_token
 from byrote.bench.database import SETTINGS, scratch, target
 from byrote.bench.stage import own_folder
+from byrote.core.answer import Archived
 from byrote.core.spec import Delivery, describe
 from byrote.store import queries
 from byrote.store.connect import PLAN_GUARDS, Door
 from byrote.store.sync import fetch
+from byrote.worker.archivist import START, Archivist
+from byrote.worker.sweeper import ARCHIVE_BUSY_S
 from byrote.worker.watermark import Watermark
 
 BATCH = 200
 BACKLOG = 4_000
 DAY_S = 86_400
-START = "00000000-0000-0000-0000-000000000000"
 EMPTY_HASH = hashlib.sha256(b"null").hexdigest()
 SPEC = describe("bench.noop", 1, [1], {}, delivery=Delivery())
 SIZES = """
@@ -112,9 +114,14 @@ class Pump:
     def _archive(self) -> None:
         cursor = START
         with self._door.open("archive", "synchronous_commit=off", *PLAN_GUARDS) as db:
-            while not self._stopped.wait(0.05):
-                [step] = fetch(db, queries.archive(after=cursor, limit=1_000))
-                cursor = step.reached or START
+
+            def archive(after: str, limit: int) -> Archived:
+                [step] = fetch(db, queries.archive(after=after, limit=limit))
+                return step
+
+            archivist = Archivist(archive, monotonic)
+            while not self._stopped.wait(1.0):
+                cursor = archivist.turn(cursor, patience_s=ARCHIVE_BUSY_S)
 
     def stop(self) -> None:
         self._stopped.set()

@@ -42,6 +42,9 @@ class Archived(msgspec.Struct, frozen=True):
     archived: int
     seen: int
     reached: str | None
+    """The last run it has looked at; None at the end of the table."""
+    last: str | None
+    """The last one that was old enough."""
 
 
 class Noted(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from byrote.core import event
 from byrote.core.errors import StoreRefused
 from byrote.core.ports import Duties
 from byrote.worker import artifacts
+from byrote.worker.archivist import START, Archivist
 from byrote.worker.means import Means
 from byrote.worker.watch import Watch
 
@@ -26,13 +27,11 @@ CHAINED = {"chain": timedelta(seconds=1)}
 """What a worker does besides, if the log is to be chained."""
 TICK_S = 0.25
 PROMOTE_MAX = 1_000
-ARCHIVE_STEP = 1_000
 FORGET_STEP = 5_000
 CHAIN_STEP = 1_000
 ARCHIVE_BUSY_S = 0.05
 ARCHIVE_IDLE_S = 0.5
-"""How much of each second goes to archiving: a twentieth beside work, half of it otherwise."""
-START = "00000000-0000-0000-0000-000000000000"
+"""How much of each second goes to looking for what can be archived, beside work and otherwise."""
 
 
 class Sweeper:
@@ -52,6 +51,9 @@ class Sweeper:
         self._means = means
         self._idle = idle
         self._watch = watch
+        self._archivist = Archivist(
+            lambda after, limit: duties.archive(after=after, limit=limit), means.clock
+        )
         self._stopped = threading.Event()
         self._next_due_s: float | None = None
 
@@ -132,12 +134,5 @@ class Sweeper:
             )
 
     def _archive(self, cursor: str) -> None:
-        patience = ARCHIVE_IDLE_S if self._idle() else ARCHIVE_BUSY_S
-        deadline = self._means.clock() + patience
-        while self._means.clock() < deadline:
-            step = self._duties.archive(after=cursor, limit=ARCHIVE_STEP)
-            # At the end of the table the walk begins again.
-            cursor = step.reached or START
-            if step.reached is None:
-                break
-        self._duties.bookmark("archive", cursor)
+        patience_s = ARCHIVE_IDLE_S if self._idle() else ARCHIVE_BUSY_S
+        self._duties.bookmark("archive", self._archivist.turn(cursor, patience_s=patience_s))

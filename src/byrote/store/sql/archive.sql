@@ -33,4 +33,5 @@ kept as (
 select
   (select count(*) from kept) as archived,
   (select count(*) from page) as seen,
-  (select result_id::text from page order by result_id desc limit 1) as reached;
+  (select result_id::text from page order by result_id desc limit 1) as reached,
+  (select result_id::text from old order by result_id desc limit 1) as last;

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""Moves what has ended long ago out of the hot table, as fast as more of it comes.
+
+Ids are in the order of time, so what has stayed long enough lies in one stretch, behind a front
+that moves on as time does. The front is followed as far as it yields much, whatever else the worker
+has to do: what has ended must not pile up. Besides, and a little at a time, the whole table is
+walked: that finds the front at first, and later what it has passed by, such as runs of queues that
+keep theirs for longer.
+"""
+
+from collections.abc import Callable
+
+from byrote.core.answer import Archived
+from byrote.core.ports import Clock
+
+START = "00000000-0000-0000-0000-000000000000"
+STEP = 1_000
+MANY = STEP // 10
+"""So many runs moved by a step are worth the next one."""
+FRONT_S = 0.4
+"""The longest that the front is followed in one go; other duties wait meanwhile."""
+
+type Archive = Callable[[str, int], Archived]
+"""Moves what is old among so many runs that lie after a cursor."""
+
+
+class Archivist:
+    """Remembers where the front is."""
+
+    def __init__(self, archive: Archive, clock: Clock) -> None:
+        self._archive = archive
+        self._clock = clock
+        self._front = START
+
+    def turn(self, cursor: str, *, patience_s: float) -> str:
+        """Follow the front, and walk on from the cursor for so long; gives where to walk on."""
+        self._follow(self._clock() + FRONT_S)
+        deadline = self._clock() + patience_s
+        while self._clock() < deadline:
+            step = self._archive(cursor, STEP)
+            # At the end of the table the walk begins again.
+            cursor = step.reached or START
+            if step.archived >= MANY and step.last is not None:
+                self._front = step.last
+            if step.reached is None:
+                break
+        return cursor
+
+    def _follow(self, deadline: float) -> None:
+        while self._clock() < deadline:
+            step = self._archive(self._front, STEP)
+            if step.archived < MANY or step.last is None:
+                return
+            self._front = step.last

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""Archiving keeps up with what ends, also beside work, when there is hardly time to look around."""
+
+from itertools import count as counting
+
+import pytest
+
+from byrote.core.answer import Archived
+from byrote.store import queries
+from byrote.store.sync import fetch
+from byrote.testing import FakeClock
+from byrote.worker.archivist import STEP, Archivist
+from tests.support import Db, claim, count, enqueue, finish, verdict
+
+BUSY_S = 0.0
+"""No time for the walk at all."""
+
+
+class Walk:
+    """An archivist on a real table, whose clock stands still; counts its steps."""
+
+    def __init__(self, db: Db) -> None:
+        self.db = db
+        self.steps = 0
+        ticks = counting()
+        # The time passes with the looks at it: a walk of no patience makes no step.
+        self.archivist = Archivist(self._archive, lambda: next(ticks) * 1e-4)
+
+    def _archive(self, after: str, limit: int) -> Archived:
+        self.steps += 1
+        [step] = fetch(self.db, queries.archive(after=after, limit=limit))
+        return step
+
+    def turn(self, patience_s: float = BUSY_S) -> int:
+        """One turn from the beginning of the table; how many runs are left in the hot one."""
+        self.steps = 0
+        self.archivist.turn("00000000-0000-0000-0000-000000000000", patience_s=patience_s)
+        return count(self.db, "byrote_task_runs")
+
+
+@pytest.fixture
+def walk(db: Db) -> Walk:
+    return Walk(db)
+
+
+def end(db: Db, many: int) -> None:
+    """So many runs that succeed."""
+    enqueue(db, many)
+    finish(db, [verdict(lease, "S") for lease in claim(db, many)])
+
+
+def test_what_has_ended_does_not_pile_up_however_busy_the_worker(
+    db: Db, clock: FakeClock, walk: Walk
+) -> None:
+    end(db, 5 * STEP)
+    clock.advance(minutes=61)
+    end(db, 2 * STEP)
+
+    assert walk.turn() == 2 * STEP
+
+
+def test_the_front_is_found_again_without_a_walk_over_what_stays(
+    db: Db, clock: FakeClock, walk: Walk
+) -> None:
+    end(db, 2 * STEP)
+    clock.advance(minutes=30)
+    end(db, STEP)
+    clock.advance(minutes=31)
+    end(db, 10 * STEP)
+
+    assert walk.turn() == 11 * STEP
+    assert walk.steps == 3
+
+    clock.advance(minutes=30)
+    assert walk.turn() == 10 * STEP
+    assert walk.steps == 2
+
+
+def test_runs_that_wait_at_the_beginning_do_not_hide_the_front(
+    db: Db, clock: FakeClock, walk: Walk
+) -> None:
+    enqueue(db, 2 * STEP)  # In the way, and never claimed: they rank behind the others.
+    db.execute("update byrote_task_runs set rank = rank + 1000000000000000")
+    end(db, 4 * STEP)
+    clock.advance(minutes=61)
+
+    assert walk.turn() == 6 * STEP
+    assert walk.turn(patience_s=4e-4) == 5 * STEP
+    assert walk.turn() == 2 * STEP
