@@ -49,9 +49,9 @@ def doctor(*, url: str | None, as_json: bool) -> None:
 
 def _print(check: Check) -> None:
     state = paint(check.state, f"{check.state:<4}")
-    click.echo(f"{state}  {check.name:<12}  {check.said}", color=coloured())
+    click.echo(f"{state}  {check.name:<13}  {check.said}", color=coloured())
     if check.advice:
-        click.echo(f"{'':<20}{check.advice}")
+        click.echo(f"{'':<21}{check.advice}")
 
 
 def _examine(resolved: Resolved) -> Iterator[Check]:

@@ -216,3 +216,7 @@ class _Attempt(Coroutine[Any, Any, None]):
 
     def __await__(self) -> NoReturn:
         raise TypeError("An attempt is driven by a task of the loop.")
+
+    def __getattr__(self, name: str) -> Any:
+        # Whoever looks into asyncio's tasks (cr_frame, cr_await, …) sees the task's own code.
+        return getattr(self._coroutine, name)
