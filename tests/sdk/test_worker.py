@@ -275,8 +275,8 @@ def test_what_surrounds_a_handler_is_entered_and_left(service: Service, inline: 
         raise Fatal("no")
 
     inline(handlers)
-    for run in (service.client.enqueue("good", 1), service.client.enqueue("bad", args=[1])):
-        service.client.wait(run.id, 20)
+    for sent in ({"task": "good", "payload": 1}, {"task": "bad", "args": [1]}):
+        service.client.wait(service.client.enqueue(**sent).id, 20)
 
     assert told == ["enter good", "leave well", "enter bad", "leave Fatal"]
 
