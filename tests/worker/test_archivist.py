@@ -87,3 +87,24 @@ def test_runs_that_wait_at_the_beginning_do_not_hide_the_front(
     assert walk.turn() == 6 * STEP
     assert walk.turn(patience_s=4e-4) == 5 * STEP
     assert walk.turn() == 2 * STEP
+
+
+def test_what_another_queue_kept_for_longer_does_not_lead_away_from_the_front(
+    db: Db, clock: FakeClock, walk: Walk
+) -> None:
+    db.execute("insert into byrote_queues (queue_name, archive_after) values ('slow', '2h')")
+    end(db, STEP)
+    clock.advance(minutes=30)
+    end(db, STEP)
+    db.execute("update byrote_task_runs set queue_name = 'slow'")
+    for minutes in (1, 29, 20):
+        clock.advance(minutes=minutes)
+        end(db, STEP)
+    clock.advance(minutes=12)
+    assert walk.turn(patience_s=1e-2) == 4 * STEP  # After 92 minutes: the third of five.
+
+    clock.advance(minutes=30)
+    assert walk.turn(patience_s=1e-2) == 2 * STEP  # The first, of the slow queue, and the fourth.
+
+    clock.advance(minutes=19)
+    assert walk.turn() == STEP  # The fifth; the second is the slow queue's, and in the way.

@@ -167,8 +167,8 @@ class Engine:
 class _Attempt(Coroutine[Any, Any, None]):
     """An attempt of an async task, as the loop's tasks drive it.
 
-    Keeps the board telling whose code the loop is running, and measures. By hand, step by step: a
-    coroutine around the task's own would cost a small task half as much again.
+    Keeps the board telling whose code the loop is running, and measures. By hand, step by step:
+    coroutines around the task's own cost more than a small task does.
     """
 
     __slots__ = ("_begun", "_board", "_coroutine", "_cpu_ns", "_engine", "_job", "_tray")

@@ -34,21 +34,25 @@ class Archivist:
 
     def turn(self, cursor: str, *, patience_s: float) -> str:
         """Follow the front, and walk on from the cursor for so long; gives where to walk on."""
-        self._follow(self._clock() + FRONT_S)
+        followed = self._follow(self._clock() + FRONT_S)
         deadline = self._clock() + patience_s
         while self._clock() < deadline:
             step = self._archive(cursor, STEP)
             # At the end of the table the walk begins again.
             cursor = step.reached or START
-            if step.archived >= MANY and step.last is not None:
-                self._front = step.last
+            # A front that yields is kept: what the walk finds elsewhere is another queue's.
+            if not followed and step.archived >= MANY:
+                self._front = step.last or self._front
             if step.reached is None:
                 break
         return cursor
 
-    def _follow(self, deadline: float) -> None:
+    def _follow(self, deadline: float) -> bool:
+        """Move what the front yields; whether that was much."""
+        followed = False
         while self._clock() < deadline:
             step = self._archive(self._front, STEP)
-            if step.archived < MANY or step.last is None:
-                return
-            self._front = step.last
+            if step.archived < MANY:
+                break
+            self._front, followed = step.last or self._front, True
+        return followed
