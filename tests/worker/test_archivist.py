@@ -19,12 +19,14 @@ BUSY_S = 0.0
 class Walk:
     """An archivist on a real table, whose clock stands still; counts its steps."""
 
-    def __init__(self, db: Db) -> None:
+    def __init__(self, db: Db, clock: FakeClock) -> None:
         self.db = db
         self.steps = 0
         ticks = counting()
         # The time passes with the looks at it: a walk of no patience makes no step.
-        self.archivist = Archivist(self._archive, lambda: next(ticks) * 1e-4)
+        self.archivist = Archivist(
+            self._archive, lambda: clock.now.timestamp() + next(ticks) * 1e-4
+        )
 
     def _archive(self, after: str, limit: int) -> Archived:
         self.steps += 1
@@ -39,8 +41,8 @@ class Walk:
 
 
 @pytest.fixture
-def walk(db: Db) -> Walk:
-    return Walk(db)
+def walk(db: Db, clock: FakeClock) -> Walk:
+    return Walk(db, clock)
 
 
 def end(db: Db, many: int) -> None:
@@ -108,3 +110,19 @@ def test_what_another_queue_kept_for_longer_does_not_lead_away_from_the_front(
 
     clock.advance(minutes=19)
     assert walk.turn() == STEP  # The fifth; the second is the slow queue's, and in the way.
+
+
+def test_a_table_without_anything_old_is_not_walked_all_the_time(
+    db: Db, clock: FakeClock, walk: Walk
+) -> None:
+    end(db, 5 * STEP)
+    walk.turn(patience_s=1.0)
+    assert walk.steps > 5
+
+    clock.advance(seconds=30)
+    walk.turn(patience_s=1.0)
+    assert walk.steps == 1  # At the front.
+
+    clock.advance(seconds=31)
+    walk.turn(patience_s=1.0)
+    assert walk.steps > 5

@@ -19,6 +19,8 @@ MANY = STEP // 10
 """So many runs moved by a step are worth the next one."""
 FRONT_S = 0.4
 """The longest that the front is followed in one go; other duties wait meanwhile."""
+REST_S = 60.0
+"""How long after the end of the table it is walked again; what is young stays so for a while."""
 
 type Archive = Callable[[str, int], Archived]
 """Moves what is old among so many runs that lie after a cursor."""
@@ -31,10 +33,13 @@ class Archivist:
         self._archive = archive
         self._clock = clock
         self._front = START
+        self._rested_at = clock()
 
     def turn(self, cursor: str, *, patience_s: float) -> str:
         """Follow the front, and walk on from the cursor for so long; gives where to walk on."""
         followed = self._follow(self._clock() + FRONT_S)
+        if self._clock() < self._rested_at:
+            return cursor
         deadline = self._clock() + patience_s
         while self._clock() < deadline:
             step = self._archive(cursor, STEP)
@@ -44,6 +49,7 @@ class Archivist:
             if not followed and step.archived >= MANY:
                 self._front = step.last or self._front
             if step.reached is None:
+                self._rested_at = self._clock() + REST_S
                 break
         return cursor
 
