@@ -236,3 +236,19 @@ def test_a_policy_given_to_a_task_is_checked_when_it_is_defined(app: App) -> Non
         app.task(priority=1_000, name="x")(lambda: None)
     with pytest.raises(BadOption):
         app.task(retry=Retry(attempts=0))
+
+
+def test_an_app_defines_a_schedule_once() -> None:
+    app = App()
+
+    @app.task
+    def tell(word: str) -> str:
+        return word
+
+    first = app.schedule("s", tell.spec("a"), every="1m")
+    assert app.schedule("s", tell.spec("a"), every="1m") == first
+    assert app.schedules == [first]
+    with pytest.raises(BadOption, match="defined twice"):
+        app.schedule("s", tell.spec("a"), every="2m")
+    with pytest.raises(BadOption, match="cron"):
+        app.schedule("t", tell.spec("a"), every="2m", cron="0 3 * * *")

@@ -93,3 +93,22 @@ def test_a_password_is_not_shown(url: str) -> None:
     assert said.code == 3
     assert "me:***@127.0.0.1:1" in said.out
     assert "hush" not in said.out + said.err
+
+
+def schedules_of(url: str) -> dict[str, str]:
+    told = byrote("doctor", "--json", url=url).object["checks"]
+    [found] = [check for check in told if check["name"] == "schedules"]
+    return found
+
+
+def test_schedules_that_are_overdue_or_broken_are_warnings(url: str, db: Database) -> None:
+    byrote("schedules", "add", "hourly", "report", "--every", "1h", url=url)
+    assert schedules_of(url)["state"] == "ok"
+    db.execute("update byrote_periodic_tasks set next_at = now() - interval '2 minutes'")
+    late = schedules_of(url)
+    db.execute("update byrote_periodic_tasks set paused_at = now(), fault = 'no such zone'")
+    broken = schedules_of(url)
+
+    assert (late["state"], broken["state"]) == ("warn", "warn")
+    assert "overdue: hourly" in late["said"]
+    assert "byrote schedules show hourly" in broken["advice"]

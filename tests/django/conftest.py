@@ -50,6 +50,7 @@ delete from byrote_events; delete from byrote_outputs; delete from byrote_worker
 delete from byrote_queues; delete from byrote_steps; delete from byrote_signals;
 delete from byrote_once; delete from byrote_artifacts; delete from byrote_artifact_blobs;
 delete from byrote_provenance; delete from byrote_memo; delete from byrote_chain;
+delete from byrote_periodic_tasks;
 delete from shop_note;
 update byrote_duties set next_at = '-infinity', holder = null, cursor = null;
 """

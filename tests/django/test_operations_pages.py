@@ -5,11 +5,10 @@ import configparser
 import json
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
-from byrote.django.models import Queue, Run, Worker
+from byrote.django.models import PeriodicTask, Queue, Run, Worker
 from byrote.django.worker import worker
 from tests.docs.test_readme import ROOT, blocks
 
@@ -84,18 +83,19 @@ def test_whoever_stops_a_worker_waits_longer_than_its_grace() -> None:
 
 
 def test_units_are_whole() -> None:
-    assert ini("/etc/systemd/system/shop-nightly.timer")["Timer"]["OnCalendar"]
-    assert ini("/etc/systemd/system/shop-nightly.service")["Service"]["Type"] == "oneshot"
-    site = Path("examples/django_site/shop/management/commands/nightly.py")
-    assert (ROOT / site).is_file()
+    unit = ini("/etc/systemd/system/shop-worker@.service")
+    assert unit["Install"]["WantedBy"]
+    assert unit["Service"]["Restart"] == "always"
 
 
 def test_the_admins_page_names_every_permission_there_is() -> None:
     there = set()
-    for model in (Run, Queue, Worker):
+    for model in (Run, Queue, Worker, PeriodicTask):
         meta = model._meta
         there |= {f"byrote.{name}_{meta.model_name}" for name in meta.default_permissions}
         there |= {f"byrote.{name}" for name, _ in meta.permissions}
-    named = set(re.findall(r"byrote\.\w+_(?:run|queue|worker)", text_of("django-admin")))
+    named = set(
+        re.findall(r"byrote\.\w+_(?:run|queue|worker|periodictask)\b", text_of("django-admin"))
+    )
 
     assert named == there

@@ -25,9 +25,13 @@ DATABASES = {{
 
 
 def files(page: str) -> dict[str, str]:
-    """The page's code blocks that name their file in their first line."""
-    named = [block for block in blocks(page, "python") if block.startswith("# ")]
-    return {block.split("\n", 1)[0].removeprefix("# ").strip(): block for block in named}
+    """The page's code blocks by the file that their first line names; a second goes below."""
+    found: dict[str, str] = {}
+    for block in blocks(page, "python"):
+        if block.startswith("# "):
+            name = block.split("\n", 1)[0].removeprefix("# ").strip()
+            found[name] = f"{found.get(name, '')}{block}\n"
+    return found
 
 
 @pytest.fixture
@@ -79,6 +83,7 @@ def test_a_newcomer_has_a_task_running(folder: Path) -> None:
     assert "SUCCESSFUL 1 []" in run(folder, "manage.py", "shell", "--command", look)
     assert result_id[:8] in run(folder, "manage.py", "byrote", "runs", "list")
     assert "default" in run(folder, "manage.py", "byrote", "queues")
+    assert "monday-mail" in run(folder, "manage.py", "byrote", "schedules")
 
     [(name, text)] = files("docs/how-to/django-testing.md").items()
     (folder / name).write_text(text, encoding="utf-8")

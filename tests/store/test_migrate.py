@@ -19,6 +19,7 @@ from byrote.store import (
     queries,
     replay,
     retention,
+    schedules,
     tokens,
     unique,
     watching,
@@ -159,7 +160,7 @@ def test_every_statement_has_a_verb_and_every_verb_a_statement(db: Db) -> None:
     assert fetch(db, queries.schema())[0].checksum == migrations()[0].checksum
     for name in STATEMENTS:
         homes = (
-            queries, artifacts, looking, oversight, progress, proof, replay, retention, tokens,
-            unique, watching,
+            queries, artifacts, looking, oversight, progress, proof, replay, retention, schedules,
+            tokens, unique, watching,
         )  # fmt: skip
         assert any(callable(getattr(home, name, None)) for home in homes), name

@@ -21,6 +21,7 @@ from byrote import (
     TaskHandle,
 )
 from byrote.core.progress import Progress
+from byrote.core.schedule import Schedule
 
 app = App("postgresql://host/db", queues=["mail"])
 
@@ -111,6 +112,7 @@ assert_type(add.name, str)
 assert_type(add.version, int)
 assert_type(app.enqueue_many([add.spec(1), fetch.spec("x")]), list[RunHandle[Any]])
 assert_type(app.enqueue(add.spec(1)), RunHandle[Any])
+assert_type(app.schedule("s", add.spec(1), cron="0 3 * * *", zone="Europe/Berlin"), Schedule)
 assert_type(app.run("id").refresh(), Run)
 assert_type(app.run("id").refresh().progress, Progress | None)
 assert_type(app.run("id").status, Status)

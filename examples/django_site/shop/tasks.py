@@ -2,7 +2,7 @@
 """What the shop does in the background. Every task may be run again without harm."""
 
 import csv
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from itertools import batched
 
@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Avg, Count
 from django.utils import timezone
 
-from byrote.django import progress, task
+from byrote.django import progress, schedule, task
 from shop.models import Book, Customer, Import, Report
 
 ROWS = 100
@@ -56,10 +56,15 @@ def _store(row: dict[str, str]) -> str | None:
 
 
 @task(queue_name="reports", max_attempts=3)
-def nightly_report(day: str) -> str:
-    """Write the report of a day; written again, it replaces the one that was there."""
+def nightly_report(day: str | None = None) -> str:
+    """Write the report of a day, or of yesterday; written again, it replaces the one there was."""
+    when = timezone.localdate() - timedelta(days=1) if day is None else date.fromisoformat(day)
     books = Book.objects.aggregate(number=Count("pk"), price=Avg("price"))
     customers = Customer.objects.count()
     text = f"{customers} customers, {books['number']} books at {books['price'] or 0:.2f} on average"
-    Report.objects.update_or_create(day=date.fromisoformat(day), defaults={"text": text})
+    Report.objects.update_or_create(day=when, defaults={"text": text})
     return text
+
+
+# In TIME_ZONE. Any worker lets it tick; change or pause it in the admin.
+schedule("nightly-report", nightly_report, cron="0 3 * * *")

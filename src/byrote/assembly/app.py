@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, Concatenate, overload
+from typing import Any, Concatenate, Unpack, overload
 
 import psycopg
 
@@ -21,6 +21,7 @@ from byrote.core.errors import BadOption, UnknownQueue
 from byrote.core.memo import memo_keep
 from byrote.core.policy import ONCE, Retry
 from byrote.core.replay import Replayed
+from byrote.core.schedule import Schedule, Timing, make_schedule
 from byrote.core.spec import Delivery, Spec
 from byrote.core.task import Registry, make_task, stand_in
 from byrote.core.unique import UniqueKey
@@ -49,6 +50,7 @@ class App:
         """The database given in code; absent: as set elsewhere, else the embedded server."""
         self._queues = None if queues is None else frozenset(queues)
         self._memory = Memory()
+        self._schedules: dict[str, Schedule] = {}
 
     # -- Tasks -----------------------------------------------------------------------------------
 
@@ -156,6 +158,26 @@ class App:
     def _check_queue(self, queue: str) -> None:
         if self._queues is not None and queue not in self._queues:
             raise UnknownQueue(queue, list(self._queues))
+
+    def schedule(self, name: str, spec: Spec, **timing: Unpack[Timing]) -> Schedule:
+        """Have a spec run periodically; the app's workers see to it when they start.
+
+        By `cron` (five fields, in the time `zone`), `every` so long, or once `at` a moment. No run
+        begins while an earlier one is unfinished, unless they may `overlap`. Of ticks that were
+        missed while no worker was there, `catch_up` runs "one", "all" or "none"; `jitter` spreads
+        them over so long.
+        """
+        self._check(spec)
+        made = make_schedule(name, spec, **timing)
+        known = self._schedules.setdefault(name, made)
+        if known != made:
+            raise BadOption(f"The schedule {name!r} is defined twice; give one another name.")
+        return made
+
+    @property
+    def schedules(self) -> list[Schedule]:
+        """What this app would have run periodically."""
+        return list(self._schedules.values())
 
     # -- Enqueue ---------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from byrote.assembly.clock import monotonic
 from byrote.assembly.once import once
@@ -15,6 +15,7 @@ from byrote.assembly.settings import Settings, fingerprint
 from byrote.core.command import Container
 from byrote.core.ports import Asks, Emit, Executor
 from byrote.core.provenance import Provenance, provenance_of
+from byrote.core.schedule import Schedule
 from byrote.executors.alone import Alone
 from byrote.executors.checkout import Checkout
 from byrote.executors.command import CommandOptions, Commands
@@ -22,7 +23,7 @@ from byrote.executors.desk import Replay
 from byrote.executors.hand_options import HandOptions
 from byrote.executors.hands import Hands
 from byrote.executors.inline import Inline
-from byrote.executors.loading import ignores, load_app, path_of
+from byrote.executors.loading import ignores, load_app, path_of, schedules_of
 from byrote.executors.surroundings import measure, memos_of
 from byrote.executors.switch import Switch
 from byrote.executors.tempo import BUFFER_S
@@ -30,14 +31,35 @@ from byrote.observe.logs import Format
 from byrote.worker.worker import WorkerOptions
 
 
+class Says(Protocol):
+    """What an app says of itself, known once its executor has started."""
+
+    @property
+    def url(self) -> str | None:
+        """The database the app names."""
+
+    @property
+    def ignores(self) -> Mapping[str, Sequence[str]]:
+        """Task by task, what of its results does not count in a replay."""
+
+    @property
+    def schedules(self) -> Sequence[Schedule]:
+        """What it would have run periodically."""
+
+
+class Said(NamedTuple):
+    """What an app that is here says of itself."""
+
+    url: str | None
+    ignores: Mapping[str, Sequence[str]]
+    schedules: Sequence[Schedule]
+
+
 class Built(NamedTuple):
-    """What executes, and what it can say of the app once it has started."""
+    """What executes, and what the app says."""
 
     executor: Executor
-    url: Callable[[], str | None]
-    """The database the app names."""
-    ignores: Callable[[], Mapping[str, Sequence[str]]]
-    """Task by task, what of its results does not count in a replay."""
+    app: Says
     mute: Callable[[], Collection[str]]
     """Tasks that have no ledger, since they cannot ask for it."""
     pool: Hands | None = None
@@ -80,7 +102,7 @@ def build_executor(
             wanted = _hand_options(app, settings, hands=hands, replay=replay, buffer_s=buffer_s)
             pool = Hands(wanted, worker=name, clock=monotonic, emit=emit, asks=asks, about=said)
             switch = Switch(pool, commands, lambda: pool.commands, lambda: pool.surroundings)
-            return Built(switch, lambda: pool.url, lambda: pool.ignores, mute, pool)
+            return Built(switch, pool, mute, pool)
         case "inline":
             checkout = Checkout(Path.cwd())
             loaded = load_app(app) if isinstance(app, str) else app
@@ -90,10 +112,11 @@ def build_executor(
             inline = _inline(loaded, settings, name, provenance=executed, asks=asks)
             inline.replay = replay
             switch = Switch(inline, commands, lambda: loaded.registry.commands, lambda: found)
-            return Built(switch, lambda: inline.url, lambda: ignores(loaded.registry), mute)
+            here = Said(loaded.url, ignores(loaded.registry), schedules_of(loaded))
+            return Built(switch, here, mute)
         case chosen:
             alone = Alone(commands, options, Container() if chosen == "container" else None)
-            return Built(alone, lambda: alone.url, lambda: alone.ignores, mute)
+            return Built(alone, alone, mute)
 
 
 def hands_of(settings: Settings) -> int:

@@ -139,7 +139,7 @@ class Stage:
             replay="live" if options.live_steps else "recorded",
             told=settings,
         )
-        self._ignores = built.ignores
+        self._app = built.app
         self._mute = built.mute
         self._pool = built.pool
         self._recognise = recognise
@@ -261,7 +261,7 @@ class Stage:
     def _judge(self, original: Run, shadow: Run) -> Replayed:
         del self._rehearsal.cast[shadow.id]
         found = self._environments_of(original, shadow)
-        ignored = [*self._options.ignore, *self._ignores().get(key_of(original), ())]
+        ignored = [*self._options.ignore, *self._app.ignores.get(key_of(original), ())]
         return judge_replay(
             original,
             shadow,

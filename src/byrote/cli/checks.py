@@ -18,9 +18,10 @@ from byrote.cli.probe import Health, hears
 from byrote.cli.show import worker_command
 from byrote.core.duration import spoken
 from byrote.core.errors import SchemaMismatch
+from byrote.core.schedule import LATE
 from byrote.embedded.binaries import MAJOR_MIN, tried
 from byrote.embedded.errors import WAYS_OUT
-from byrote.store import migrate, queries
+from byrote.store import migrate, queries, schedules
 from byrote.store.connect import Door
 from byrote.store.sync import fetch
 
@@ -178,4 +179,22 @@ def of_queue(connection: psycopg.Connection[Any]) -> Iterator[Check]:
         spoken(timedelta(seconds=round(oldest))),
         good=oldest <= READY_MAX_S,
         advice="Runs wait long for a worker: start more, or see whether one knows their task.",
+    )
+
+
+def of_schedules(connection: psycopg.Connection[Any]) -> Check:
+    """Whether what is to run periodically does."""
+    found = fetch(connection, schedules.schedules())
+    faulty = [one.schedule.name for one in found if one.fault is not None]
+    active = [one for one in found if one.paused_at is None and one.next_at is not None]
+    late = [one.schedule.name for one in active if one.next_at and one.now - one.next_at > LATE]
+    said = f"{len(active)} on, {len(found) - len(active)} paused or over"
+    if faulty:
+        advice = f"`byrote schedules show {faulty[0]}` says what is wrong with it."
+        return Check("schedules", "warn", f"{said}; with a fault: {', '.join(faulty)}", advice)
+    return judged(
+        "schedules",
+        f"{said}; overdue: {', '.join(late)}" if late else said,
+        good=not late,
+        advice="No worker lets them tick: start one, of any app.",
     )

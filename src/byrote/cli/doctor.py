@@ -94,3 +94,4 @@ def _database(door: Door, shown: str) -> Iterator[Check]:
             yield checks.of_listen(door)
         if schema.state != FAIL:
             yield from checks.of_queue(connection)
+            yield checks.of_schedules(connection)

@@ -2,7 +2,6 @@
 """`byrote enqueue`: accepts runs of a task by its name; no app is needed."""
 
 import itertools
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -18,8 +17,8 @@ from byrote.cli.database import open_app
 from byrote.cli.options import Label, Length, Moment, database_options, wait_option
 from byrote.cli.show import print_json
 from byrote.cli.waiting import tell_result
-from byrote.core.codec import PAYLOAD_LARGE, check_text, digest_of
-from byrote.core.errors import BadPayload, PayloadTooLarge
+from byrote.cli.writer import Writer
+from byrote.core.codec import PAYLOAD_LARGE
 from byrote.core.policy import ONCE, Retry
 from byrote.core.spec import Delivery, Spec, check_name
 from byrote.store import bulk, queries
@@ -78,7 +77,7 @@ def enqueue(
     """
     delivery = _delivery(attempts, dict(labels), **options)
     limit = resolve().settings.payload_limit(delivery.queue)
-    writer = _Writer(check_name("task", task), version, args or "[]", delivery, limit=limit)
+    writer = Writer(check_name("task", task), version, args or "[]", delivery, limit=limit)
     if many is not None:
         if kwargs is not None or wait is not None:
             raise click.UsageError("--many takes its JSON from the file, and does not --wait.")
@@ -92,10 +91,11 @@ def enqueue(
         size = f"{len(spec.text):,} characters"
         click.echo(f"byrote: a spec of {size} slows the queue; send a reference instead.", err=True)
     with open_app(url) as app:
-        _accept(app, spec, wait, as_json=as_json)
+        accept(app, spec, wait, as_json=as_json)
 
 
-def _accept(app: App, spec: Spec, wait: timedelta | None, *, as_json: bool) -> None:
+def accept(app: App, spec: Spec, wait: timedelta | None, *, as_json: bool) -> None:
+    """Enqueue a spec and say what came of it."""
     run_id = new_id()
     if not is_keyed(spec):
         app.store.all(queries.enqueue_one(run_id, spec))
@@ -128,51 +128,6 @@ def _delivery(
         labels=labels or None,
         unique_key=unique_key,
     )
-
-
-class _Writer:
-    """Writes specs around JSON texts of the user's, which stay as they are."""
-
-    def __init__(
-        self, task: str, version: int, args: str, delivery: Delivery, *, limit: int
-    ) -> None:
-        _check("--args", args, opening="[", wanted='an array such as ["a", 1]')
-        self._task = task
-        self._version = version
-        self._delivery = delivery
-        self._limit = limit
-        self._head = f'{{"task":{json.dumps(task)},"version":{version},"args":{args},"kwargs":'
-
-    def spec(self, kwargs: str) -> Spec:
-        # Checked by itself first: only then can it not reach beyond its place in the whole.
-        _check("JSON", kwargs, opening="{", wanted='an object such as {"name": "value"}')
-        text = f"{self._head}{kwargs}}}"
-        size = len(text.encode())
-        if size > self._limit:
-            raise PayloadTooLarge(size, self._limit)
-        return Spec(self._task, self._version, text, digest_of(text), self._delivery)
-
-    def lines(self, source: Iterable[bytes]) -> Iterator[Spec]:
-        for number, line in enumerate(source, 1):
-            if not line.strip():
-                continue
-            try:
-                yield self.spec(_text(line))
-            except BadPayload as error:
-                raise BadPayload(f"line {number}, {error.path}", error.reason) from None
-
-
-def _text(line: bytes) -> str:
-    try:
-        return line.rstrip(b"\r\n").decode()
-    except UnicodeDecodeError:
-        raise BadPayload("$", "This is not valid UTF-8; send UTF-8.") from None
-
-
-def _check(what: str, text: str, *, opening: str, wanted: str) -> None:
-    if not text.lstrip(" \t\r\n").startswith(opening):
-        raise BadPayload("$", f"{what} must be {wanted}.")
-    check_text(text)
 
 
 def _accept_all(app: App, specs: Iterator[Spec], *, as_json: bool) -> None:

@@ -27,6 +27,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.AlteredSpec, CHECK_FAILED),
     (errors.UnknownRun, NOT_FOUND),
     (errors.UnknownQueue, NOT_FOUND),
+    (errors.UnknownSchedule, NOT_FOUND),
     (UnknownArtifact, NOT_FOUND),
     (NoServer, NOT_FOUND),
     (errors.DatabaseUnreachable, UNREACHABLE),

@@ -19,6 +19,7 @@ COMMANDS = {
     "runs": "List, show, cancel and retry runs.",
     "replay": "Enqueue the spec of an earlier run again.",
     "queues": "List queues, pause and resume them.",
+    "schedules": "List, add, pause and remove periodic tasks.",
     "dead": "List, show, requeue and delete dead letters.",
     "workers": "List workers.",
     "top": "Watch queues, tasks and workers live.",

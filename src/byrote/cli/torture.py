@@ -147,6 +147,7 @@ def _figures(ended: Ended) -> list[tuple[str, object]]:
     ends = ", ".join(f"{count:,} {status}" for status, count in sorted(judged.by_status.items()))
     return [
         ("runs", f"{judged.runs:,}: {ends}"),
+        ("ticks of a schedule, one run each", judged.ticks),
         ("events verified", f"{ended.verified.events:,}"),
         ("faults that happened", f"{happened} of {kinds} kinds"),
         ("violations", ended.violations),

@@ -80,6 +80,17 @@ class UnknownQueue(ByroteError, LookupError):
         self.name = name
 
 
+class UnknownSchedule(ByroteError, LookupError):
+    """No periodic task has this name."""
+
+    code = "unknown_schedule"
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        names = ", ".join(sorted(known)[:20]) or "none"
+        super().__init__(f"No schedule named {name!r}. Known: {names}.")
+        self.name = name
+
+
 class BadArguments(ByroteError, TypeError):
     """The arguments do not fit the task's signature."""
 

@@ -90,6 +90,27 @@ class Promoted(Event, frozen=True, tag=True):
     runs: int
 
 
+class Scheduled(Event, frozen=True, tag=True):
+    """A schedule that a worker's app defines is new or has changed."""
+
+    schedule: str
+
+
+class Ticked(Event, frozen=True, tag=True):
+    """A schedule was due, and has a run."""
+
+    schedule: str
+    tick: str
+    run: str
+
+
+class TickSkipped(Event, frozen=True, tag=True):
+    """A schedule was due and has no run, since an earlier one is unfinished."""
+
+    schedule: str
+    tick: str
+
+
 class WorkerStarted(Event, frozen=True, tag=True):
     """A worker is ready to claim."""
 

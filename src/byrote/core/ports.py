@@ -11,6 +11,7 @@ from byrote.core.event import Event
 from byrote.core.judged import Judged
 from byrote.core.outcome import Outcome, Printing
 from byrote.core.run import Leased
+from byrote.core.schedule import Planned, Schedule, Ticked, Turn
 
 type Emit = Callable[[Sequence[Event]], None]
 """Takes facts that have happened, in order."""
@@ -241,6 +242,18 @@ class Duties(Protocol):
 
     def prune_blobs(self, after: str) -> Walked:
         """Forget a page of small contents that nothing refers to."""
+
+    def announce(self, schedules: Sequence[Schedule]) -> list[str]:
+        """Keep the schedules that an app defines; gives the names of those that it changed."""
+
+    def due_schedules(self, *, limit: int) -> list[Planned]:
+        """Schedules that are due, the longest due first."""
+
+    def tick(self, turns: Sequence[Turn]) -> list[Ticked]:
+        """Move schedules on, and accept the runs of their ticks."""
+
+    def set_aside(self, name: str, fault: str) -> None:
+        """Pause a schedule that cannot go on as it is."""
 
     def bookmark(self, duty: str, cursor: str) -> None:
         """Remember how far a duty came."""

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from byrote.django.bulk import enqueue_many, enqueue_on_commit
     from byrote.django.definition import Task, task
     from byrote.django.instant import Dummy, Immediate
+    from byrote.django.periodic import schedule
     from byrote.django.result import TaskResult
     from byrote.django.router import Router
     from byrote.django.telling import progress
@@ -23,6 +24,7 @@ __all__ = [
     "enqueue_many",
     "enqueue_on_commit",
     "progress",
+    "schedule",
     "task",
 ]
 
@@ -36,6 +38,7 @@ _HOME = {
     "enqueue_many": "bulk",
     "enqueue_on_commit": "bulk",
     "progress": "telling",
+    "schedule": "periodic",
     "task": "definition",
 }
 

@@ -17,6 +17,7 @@ from byrote.core.task import Registry, Task
 from byrote.django import compat
 from byrote.django.attempt import Attempts
 from byrote.django.backend import KNOWN, VERSION, Backend, definition_at
+from byrote.django.periodic import schedules_of
 
 
 class Found(Registry):
@@ -54,6 +55,7 @@ class App:
             except ImportError:
                 continue  # Defined, and then hidden behind another name: no run can name it.
             self.registry.add(attempts.task_of(definition))
+        self.schedules = schedules_of(backend.alias)
         self.settled = attempts.herald.settled
         self.farewell = attempts.herald.farewell
 

@@ -16,12 +16,15 @@ from byrote.django.service_models import (
     ChainLink,
     Depth,
     KeyedReply,
+    PeriodicTask,
     Progress,
     Stat,
     Token,
 )
 
-__all__ = ["AuditEntry", "ChainLink", "Depth", "KeyedReply", "Progress", "Stat", "Token"]
+__all__ = [
+    "AuditEntry", "ChainLink", "Depth", "KeyedReply", "PeriodicTask", "Progress", "Stat", "Token",
+]  # fmt: skip
 
 STATUSES = [
     (name, name.capitalize())

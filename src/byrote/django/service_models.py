@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Models of what the HTTP service, the proof and progress keep: Django flushes, describes them."""
+"""Models of what the service, the beat, the proof and progress keep: Django flushes them too."""
+
+from typing import ClassVar
 
 from django.db import models
 
@@ -154,3 +156,45 @@ class Progress(models.Model):
 
     def __str__(self) -> str:
         return f"{self.percent} % of {self.result_id}"
+
+
+class PeriodicTask(models.Model):
+    """What is to run again and again, by which timing, and when next."""
+
+    name = models.TextField(primary_key=True)
+    next_at = models.DateTimeField(null=True)
+    last_at = models.DateTimeField(null=True)
+    paused_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    changed_at = models.DateTimeField()
+    timeout_ms = models.BigIntegerField(null=True)
+    jitter_us = models.BigIntegerField(default=0)
+    runs = models.BigIntegerField(default=0)
+    skipped = models.BigIntegerField(default=0)
+    last_run = models.UUIDField(null=True)
+    task_version = models.IntegerField()
+    max_attempts = models.IntegerField()
+    priority = models.SmallIntegerField()
+    timing = models.TextField()
+    zone = models.TextField()
+    catch_up = models.TextField()
+    queue_name = models.TextField()
+    task_path = models.TextField()
+    spec_hash = models.BinaryField()
+    spec_json = models.TextField()
+    retry_json = models.TextField(null=True)
+    labels = models.JSONField(null=True)
+    unique_key = models.TextField(null=True)
+    code_hash = models.TextField(null=True)
+    fault = models.TextField(null=True)
+
+    class Meta:
+        app_label = "byrote"
+        db_table = "byrote_periodic_tasks"
+        permissions: ClassVar = [
+            ("pause_periodictask", "Can pause and resume periodic tasks"),
+            ("run_periodictask", "Can run periodic tasks now"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.name)

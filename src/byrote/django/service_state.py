@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The state of what the HTTP service, the proof and progress keep, for the first migration."""
+"""The state of what the service, the beat, the proof and progress keep, for migration 0001."""
 
 from typing import Any
 
@@ -59,6 +59,44 @@ SERVICE_MODELS: list[Any] = [
         options={
             "db_table": "byrote_keys",
             "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="PeriodicTask",
+        fields=[
+            ("name", models.TextField(primary_key=True, serialize=False)),
+            ("next_at", models.DateTimeField(null=True)),
+            ("last_at", models.DateTimeField(null=True)),
+            ("paused_at", models.DateTimeField(null=True)),
+            ("created_at", models.DateTimeField()),
+            ("changed_at", models.DateTimeField()),
+            ("timeout_ms", models.BigIntegerField(null=True)),
+            ("jitter_us", models.BigIntegerField(default=0)),
+            ("runs", models.BigIntegerField(default=0)),
+            ("skipped", models.BigIntegerField(default=0)),
+            ("last_run", models.UUIDField(null=True)),
+            ("task_version", models.IntegerField()),
+            ("max_attempts", models.IntegerField()),
+            ("priority", models.SmallIntegerField()),
+            ("timing", models.TextField()),
+            ("zone", models.TextField()),
+            ("catch_up", models.TextField()),
+            ("queue_name", models.TextField()),
+            ("task_path", models.TextField()),
+            ("spec_hash", models.BinaryField()),
+            ("spec_json", models.TextField()),
+            ("retry_json", models.TextField(null=True)),
+            ("labels", models.JSONField(null=True)),
+            ("unique_key", models.TextField(null=True)),
+            ("code_hash", models.TextField(null=True)),
+            ("fault", models.TextField(null=True)),
+        ],
+        options={
+            "db_table": "byrote_periodic_tasks",
+            "permissions": [
+                ("pause_periodictask", "Can pause and resume periodic tasks"),
+                ("run_periodictask", "Can run periodic tasks now"),
+            ],
         },
     ),
     migrations.CreateModel(

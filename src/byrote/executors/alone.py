@@ -11,6 +11,7 @@ from byrote.core.errors import BadOption
 from byrote.core.outcome import Printing
 from byrote.core.ports import Report, Room
 from byrote.core.run import Leased
+from byrote.core.schedule import Schedule
 from byrote.executors.command import CommandOptions, Commands
 from byrote.executors.words import Garbled, Introduction, introduction_from
 
@@ -30,6 +31,8 @@ class Alone:
         """The database the app itself names, if it does."""
         self.ignores: dict[str, list[str]] = {}
         """Task by task, what of its results does not count in a replay."""
+        self.schedules: list[Schedule] = []
+        """What the app would have run periodically."""
 
     def start(self, report: Report) -> None:
         """Ask for the tasks; BadOption when the app cannot be imported."""
@@ -38,6 +41,7 @@ class Alone:
         self._commands.surroundings = told.provenance
         self.url = told.url
         self.ignores = told.ignores
+        self.schedules = told.schedules
         self._commands.start(report)
 
     @property

@@ -25,6 +25,7 @@ from byrote.core.outcome import Cancelled, Failed, Printing, Released
 from byrote.core.ports import Asks, Clock, Emit, Report, Room
 from byrote.core.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
+from byrote.core.schedule import Schedule
 from byrote.executors import call
 from byrote.executors.burial import Death, oom_kills
 from byrote.executors.child import WORKER, Child
@@ -93,6 +94,8 @@ class Hands(Serving):
         """Tasks that are not for hands, and how they run."""
         self.ignores: dict[str, list[str]] = {}
         """Task by task, what of its results does not count in a replay."""
+        self.schedules: list[Schedule] = []
+        """What the app would have run periodically."""
         self.surroundings: dict[str, Any] = {}
         """What a hand last measured around itself."""
 
@@ -266,6 +269,7 @@ class Hands(Serving):
         self.url, self.commands = told.url, told.commands
         self.surroundings = told.provenance
         self.ignores = told.ignores
+        self.schedules = told.schedules
         self._roster.hears = told.hears
         doc = {**self.surroundings, "worker": self._about, "executor": "hand"}
         found = provenance_of(doc, told.memos)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from byrote.core.errors import BadOption
+from byrote.core.schedule import Schedule
 from byrote.core.task import Registry
 from byrote.executors.checkout import Checkout
 from byrote.executors.surroundings import measure, memos_of
@@ -48,7 +49,13 @@ def introduction(app: Any, checkout: Checkout) -> dict[str, Any]:
         "provenance": measure(app.registry, checkout),
         "memos": msgspec.to_builtins(memos_of(app.registry)),
         "hears": hasattr(app, "settled"),
+        "schedules": [msgspec.structs.asdict(one) for one in schedules_of(app)],
     }
+
+
+def schedules_of(app: Any) -> list[Schedule]:
+    """What an app would have run periodically."""
+    return list(getattr(app, "schedules", ()))
 
 
 def ignores(registry: Registry) -> dict[str, list[str]]:

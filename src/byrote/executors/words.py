@@ -12,6 +12,7 @@ import msgspec
 from byrote.core.command import Command
 from byrote.core.errors import ByroteError
 from byrote.core.memo import Memo
+from byrote.core.schedule import Schedule
 
 GARBLED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
 """What reading something of the wrong shape raises."""
@@ -34,6 +35,8 @@ class Introduction(msgspec.Struct, frozen=True):
     ignores: dict[str, list[str]]
     hears: bool = False
     """Whether the app wants to know how its attempts were settled."""
+    schedules: list[Schedule] = []
+    """What the app would have run periodically."""
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):

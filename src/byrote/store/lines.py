@@ -11,24 +11,20 @@ from typing import Any
 import psycopg
 
 from byrote.core.answer import (
-    Archived,
-    Duty,
     Keeping,
     Noted,
-    Promotion,
     Recorded,
     Stranger,
-    Swept,
-    Walked,
 )
 from byrote.core.judged import LETTERS, Judged, is_bare, row_of, usage_of
-from byrote.core.outcome import Printing, Succeeded
+from byrote.core.outcome import Succeeded
 from byrote.core.ports import Line, Wanted
 from byrote.core.run import Leased
-from byrote.store import artifacts, migrate, progress, proof, queries, watching
+from byrote.store import artifacts, migrate, progress, queries
 from byrote.store.connect import PLAN_GUARDS, Door
+from byrote.store.duties import DutyLine
 from byrote.store.query import Query
-from byrote.store.sync import Interrupted, Link, unreachable
+from byrote.store.sync import Interrupted, Link, OnLink, unreachable
 
 
 class Lines:
@@ -82,7 +78,7 @@ class Lines:
         """A line for artifacts."""
         return ShelfLine(self._link(line))
 
-    def duties(self, line: Line) -> "DutyLine":
+    def duties(self, line: Line) -> DutyLine:
         """A sweeper's line."""
         # A crash of the server may undo the last duties, as a whole: they are simply done again.
         link = self._link(line, "synchronous_commit=off")
@@ -104,18 +100,7 @@ class Lines:
         )
 
 
-class _OnLink:
-    """Something that has a connection of its own."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-
-    def close(self) -> None:
-        """Close the connection; the next verb opens another."""
-        self._link.drop()
-
-
-class LeaseLine(_OnLink):
+class LeaseLine(OnLink):
     """Claims, and hears what the database notifies."""
 
     def __init__(
@@ -187,7 +172,7 @@ class LeaseLine(_OnLink):
             self._heeds[channel]()
 
 
-class StrangerLine(_OnLink):
+class StrangerLine(OnLink):
     """Looks at the front of the queues."""
 
     def strangers(self, *, queues: Sequence[str], tasks: Sequence[str]) -> list[Stranger]:
@@ -195,7 +180,7 @@ class StrangerLine(_OnLink):
         return self._link.run(queries.strangers(queues=queues, tasks=tasks))
 
 
-class VerdictLine(_OnLink):
+class VerdictLine(OnLink):
     """Settles attempts."""
 
     def finish(self, judged: Sequence[Judged]) -> dict[str, str]:
@@ -263,7 +248,7 @@ def _finish(judged: Sequence[Judged]) -> Query[tuple[str, str]]:
     return queries.finish(rows, provenance=None if common is None else common.id)
 
 
-class RollLine(_OnLink):
+class RollLine(OnLink):
     """Keeps leases, and a worker's line in the list."""
 
     def register(self, description: Mapping[str, Any]) -> None:
@@ -284,7 +269,7 @@ class RollLine(_OnLink):
         return {row.id: row.cancel for row in renewed}
 
 
-class LedgerLine(_OnLink):
+class LedgerLine(OnLink):
     """Reads and writes ledgers and progress. All statements may run twice without harm."""
 
     def load(self, leases: Sequence[Leased]) -> list[Recorded]:
@@ -304,7 +289,7 @@ class LedgerLine(_OnLink):
         return self._link.run(progress.progress(reports))
 
 
-class ShelfLine(_OnLink):
+class ShelfLine(OnLink):
     """Keeps the rows of artifacts."""
 
     def home(self) -> str:
@@ -320,71 +305,3 @@ class ShelfLine(_OnLink):
     def referred(self, hashes: Sequence[str]) -> list[str]:
         """Which of these hashes some artifact refers to."""
         return self._link.run(artifacts.referred(hashes))
-
-
-class DutyLine(_OnLink):
-    """Housekeeping, statement by statement."""
-
-    def __init__(self, link: Link, watch: threading.Event, *, keep_events: timedelta) -> None:
-        super().__init__(link)
-        self._watch = watch
-        self._keep_events = keep_events
-
-    def watch_asked(self) -> bool:
-        """Whether somebody has asked to watch a run of this worker since this was last asked."""
-        asked = self._watch.is_set()
-        self._watch.clear()
-        return asked
-
-    def watched(self) -> list[str]:
-        """Which runs somebody watches now."""
-        return self._link.run(watching.watched())
-
-    def tell(self, run: Leased, printed: Printing) -> None:
-        """Tell those who watch a run what its attempt has printed so far."""
-        self._link.run(watching.tell(run, printed))
-
-    def due(self, *, worker: str, every: Mapping[str, timedelta]) -> list[Duty]:
-        """Take every duty that is due."""
-        return self._link.run(queries.duties(worker=worker, every=every))
-
-    def promote(self, *, limit: int) -> Promotion:
-        """Make due runs READY, oldest first."""
-        return self._link.run(queries.promote(limit=limit))[0]
-
-    def sweep(self) -> list[Swept]:
-        """Take back runs whose lease ran out."""
-        return self._link.run(queries.sweep())
-
-    def archive(self, *, after: str, limit: int) -> Archived:
-        """Move finished runs that lie after a cursor to the archive."""
-        return self._link.run(queries.archive(after=after, limit=limit))[0]
-
-    def partition(self) -> None:
-        """Make the coming days' partitions."""
-        self._link.once(queries.partition())
-
-    def prune(self) -> None:
-        """Forget what has been kept long enough."""
-        self._link.once(queries.prune(keep_events=self._keep_events))
-
-    def chain(self, *, limit: int) -> int:
-        """Add a link to the chain of the log; gives how many events it holds."""
-        return sum(self._link.run(proof.chain(limit=limit)))
-
-    def forget(self, *, limit: int) -> int:
-        """Delete some of what is not wanted any more; gives the most of one kind."""
-        counts = self._link.run(queries.forget(limit=limit))[0]
-        return max(*counts, *self._link.run(queries.prune_memos(limit=limit)))
-
-    def prune_artifacts(self, after: str) -> Walked:
-        """Forget a page of artifacts whose runs were pruned."""
-        return self._link.once(artifacts.prune_artifacts(after=after))[0]
-
-    def prune_blobs(self, after: str) -> Walked:
-        """Forget a page of small contents that nothing refers to."""
-        return self._link.once(artifacts.prune_blobs(after=after))[0]
-
-    def bookmark(self, duty: str, cursor: str) -> None:
-        """Remember how far a duty came."""
-        self._link.run(queries.bookmark(duty=duty, cursor=cursor))

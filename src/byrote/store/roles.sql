@@ -38,7 +38,7 @@ grant select (result_id) on byrote_runs to byrote_enqueue;
 -- byrote_worker: claims, finishes, and does the housekeeping.
 grant select, insert, update, delete
   on byrote_task_runs, byrote_dead, byrote_workers, byrote_steps, byrote_once, byrote_artifacts, byrote_artifact_blobs,
-    byrote_memo, byrote_watched, byrote_chain, byrote_progress
+    byrote_memo, byrote_watched, byrote_chain, byrote_progress, byrote_periodic_tasks
   to byrote_worker;
 grant select, insert on byrote_archive, byrote_events, byrote_outputs, byrote_provenance, byrote_queues to byrote_worker;
 grant select, update, delete on byrote_signals to byrote_worker;
@@ -65,6 +65,10 @@ grant select (
 ) on byrote_runs to byrote_read;
 grant select on byrote_workers, byrote_queues, byrote_stats, byrote_depths, byrote_duties, byrote_provenance, byrote_schema to byrote_read;
 grant select (seq, place, xid, at, kind, result_id, attempt, move, worker, leased_until) on byrote_event_log to byrote_read;
+grant select (
+  name, timing, zone, catch_up, jitter_us, next_at, last_at, last_run, runs, skipped, paused_at, fault, created_at, changed_at,
+  queue_name, task_path, task_version, priority, max_attempts, timeout_ms, spec_hash, labels, unique_key, code_hash
+) on byrote_periodic_tasks to byrote_read;
 grant select (result_id, attempt, percent, done, total, at, began_at, began_percent) on byrote_progress to byrote_read;
 
 -- byrote_owner: migrates. Hand the tables to it, or make it the role of whoever runs `byrote migrate`.

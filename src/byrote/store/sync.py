@@ -135,6 +135,17 @@ class Link:
         self._connection = None
 
 
+class OnLink:
+    """Something that has a connection of its own."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def close(self) -> None:
+        """Close the connection; the next verb opens another."""
+        self._link.drop()
+
+
 def _said(error: psycopg.Error) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 

@@ -95,6 +95,8 @@ class Judged(msgspec.Struct):
     """Runs that were executed more often than was charged to them."""
     lost_in_tail: int
     """Acknowledged runs that an asynchronous failover lost, as it may."""
+    ticks: int = 0
+    """Moments at which the schedule was due, each of which must have one run."""
 
 
 def judge(connection: psycopg.Connection[Any], seen: Seen) -> Judged:

@@ -19,7 +19,7 @@ from byrote.core.errors import ByroteError
 from byrote.executors.chance import Random
 from byrote.store.connect import Door
 from byrote.store.verify import Report, verify
-from byrote.torture import networks, processes, servers, services
+from byrote.torture import networks, processes, servers, services, ticks
 from byrote.torture.cluster import dump
 from byrote.torture.figures import Recovery, recovered, recoveries
 from byrote.torture.judgement import Judged, gather, judge
@@ -130,6 +130,8 @@ def _stage(wish: Wish, folder: Path) -> Iterator[Stage]:
     with _database(wish.url, folder) as url:
         stage = Stage(folder, seed=wish.seed, url=url, durable=wish.durable, calm=wish.calm)
         try:
+            with stage.connect() as connection:
+                ticks.begin(connection, stage.history)
             stage.tend(wish.workers)
             stage.producing_until = monotonic() + 0.9 * wish.seconds
             for number in range(PRODUCERS):
@@ -214,6 +216,8 @@ def _heal(stage: Stage) -> None:
 def _make_peace(stage: Stage, wish: Wish) -> None:
     """No more faults: producers end, then every run must."""
     _heal(stage)
+    with stage.connect() as connection:
+        ticks.end(connection)
     deadline = monotonic() + PEACE_S
     live = """select count(*) from byrote_task_runs
               where finished_at is null and task_path like 'torture.%'"""
@@ -238,6 +242,8 @@ def _judge(
         dump(stage.url, stage.folder / "final.sql")
     with stage.connect() as connection:
         judged = judge(connection, seen)
+        judged.ticks, wrong = ticks.judge_ticks(connection)
+        judged.violations += wrong
         recovery = recoveries(connection, faults)
     planned = Counter(one.kind for one in plan_of(wish) if not one.spare)
     planned += Counter(fault["kind"] for fault in faults[wish.faults :])

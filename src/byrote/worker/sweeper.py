@@ -2,19 +2,22 @@
 """Housekeeping: whichever worker finds a duty due does it. All are idempotent, set-based."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from byrote.core import event
 from byrote.core.errors import StoreRefused
 from byrote.core.ports import Duties
+from byrote.core.schedule import Schedule
 from byrote.worker import artifacts
 from byrote.worker.archivist import START, Archivist
+from byrote.worker.beat import Beat
 from byrote.worker.means import Means
 from byrote.worker.watch import Watch
 
 EVERY = {
     "promote": timedelta(milliseconds=200),
+    "beat": timedelta(milliseconds=500),
     "sweep": timedelta(seconds=1),
     "archive": timedelta(seconds=1),
     "partition": timedelta(hours=1),
@@ -45,6 +48,7 @@ class Sweeper:
         idle: Callable[[], bool],
         watch: Watch | None = None,
         every: Mapping[str, timedelta] = EVERY,
+        schedules: Sequence[Schedule] = (),
     ) -> None:
         self._duties = duties
         self._every = every
@@ -54,12 +58,17 @@ class Sweeper:
         self._archivist = Archivist(
             lambda after, limit: duties.archive(after=after, limit=limit), means.clock
         )
+        self._beat = Beat(duties, means, schedules=schedules)
         self._stopped = threading.Event()
         self._next_due_s: float | None = None
 
     def stop(self) -> None:
         """Do no more duties."""
         self._stopped.set()
+
+    def announce(self) -> None:
+        """Keep the schedules of the worker's app, before it claims: it may not be here for long."""
+        self._try("schedules", self._beat.announce)
 
     def run(self) -> None:
         """Do what is due until stopped."""
@@ -86,6 +95,8 @@ class Sweeper:
         match duty:
             case "promote":
                 self._promote()
+            case "beat":
+                self._beat.turn()
             case "sweep":
                 self._sweep()
             case "archive":

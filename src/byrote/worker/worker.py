@@ -16,6 +16,7 @@ from byrote.core.errors import Unreachable
 from byrote.core.outcome import Outcome
 from byrote.core.ports import Asks, Executor, Line, Store
 from byrote.core.run import Leased
+from byrote.core.schedule import Schedule
 from byrote.worker.artifacts import Tidier
 from byrote.worker.claimer import Claimer, ClaimOptions
 from byrote.worker.clerk import Answer, Clerk
@@ -78,9 +79,11 @@ class Worker:
         answers: Mapping[str, Answer] | None = None,
         settled: Callable[[Sequence[tuple[Leased, str | None]]], None] | None = None,
         strangers: Strangers | None = None,
+        schedules: Callable[[], Sequence[Schedule]] = tuple,
     ) -> None:
         self._settled = settled
         self._strangers = strangers
+        self._schedules = schedules
         self._finder: Finder | None = None
         self._answers = answers or {}
         self._tidier: Tidier | None = None
@@ -128,6 +131,7 @@ class Worker:
             self._start("recorder", parts.recorder.run)
             self._start("keeper", parts.keeper.run)
             if parts.sweeper is not None:
+                parts.sweeper.announce()
                 self._start("sweeper", parts.sweeper.run)
             self._start_helpers()
             self._find(parts.claimer)
@@ -201,7 +205,14 @@ class Worker:
         every = EVERY if self._options.housekeeping else LEAST
         if self._options.chain_events:
             every = {**every, **CHAINED}
-        return Sweeper(duties, self._means, idle=lambda: claimer.idle, watch=watch, every=every)
+        return Sweeper(
+            duties,
+            self._means,
+            idle=lambda: claimer.idle,
+            watch=watch,
+            every=every,
+            schedules=self._schedules() if self._options.housekeeping else (),
+        )
 
     def _line(self, purpose: str) -> Line:
         # Claims and duties are given up at the first word of stopping; verdicts and leases not.

@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 from django.db import connection, transaction
 
 from byrote import Command
-from byrote.django import progress, task
+from byrote.django import progress, schedule, task
 from tests.django.shop.models import Note
 
 
@@ -232,3 +232,10 @@ async def atell(times: int) -> int:
     progress(times / 2, times)
     await sync_to_async(progress)(times, times, "told in a thread")
     return times
+
+
+EVERY = os.environ.get("SHOP_EVERY")
+if EVERY is not None:  # Else no test would be alone with its runs.
+    schedule("beat", add, args=(1, 2), every=EVERY)
+    schedule("beat", add.using(backend="reports"), args=(3,), kwargs={"b": 4}, every=EVERY)
+    schedule("told", where, cron="@yearly", jitter=os.environ.get("SHOP_JITTER", "0s"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The admin for operators: runs, workers, queues. Django imports this by its name."""
+"""The admin for operators: runs, workers, queues, periodic tasks. Django imports it by name."""
 
-from byrote.django.admin import queues, runs, workers
+from byrote.django.admin import periodic, queues, runs, workers
 
-__all__ = ["queues", "runs", "workers"]
+__all__ = ["periodic", "queues", "runs", "workers"]

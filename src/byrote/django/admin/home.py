@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the pages of the admin have in common: they only read, and they read where the runs live."""
+"""What the pages of the admin have in common: they read where the runs live, and save no rows."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from byrote.store.query import Query
 
 
 class ByroteAdmin(admin.ModelAdmin):
-    """Rows are moved by Byrote's statements only, so nothing is added or changed through forms."""
+    """Rows are moved by Byrote's statements only, so nothing is saved as Django's forms do."""
 
     database: str | None = None
     """Where the runs live; None is where the first Byrote backend of TASKS has them."""

@@ -359,6 +359,6 @@ class Migration(migrations.Migration):
     dependencies: ClassVar[list[Any]] = []
     operations: ClassVar[list[Any]] = [
         migrations.SeparateDatabaseAndState(
-            database_operations=[Schema(1, 14)], state_operations=[*MODELS, *SERVICE_MODELS]
+            database_operations=[Schema(1, 15)], state_operations=[*MODELS, *SERVICE_MODELS]
         )
     ]

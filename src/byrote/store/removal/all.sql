@@ -7,7 +7,7 @@ drop table
   byrote_task_runs, byrote_archive, byrote_dead, byrote_events, byrote_workers, byrote_queues, byrote_duties,
   byrote_outputs, byrote_provenance, byrote_steps, byrote_signals, byrote_once, byrote_artifact_home,
   byrote_artifact_blobs, byrote_artifacts, byrote_memo, byrote_watched, byrote_tokens, byrote_audit,
-  byrote_keys, byrote_stats, byrote_chain, byrote_progress, byrote_depths, byrote_schema;
+  byrote_keys, byrote_stats, byrote_chain, byrote_progress, byrote_depths, byrote_periodic_tasks, byrote_schema;
 drop sequence byrote_events_seq, byrote_signals_seq;
 drop function
   byrote_now(), byrote_micros(timestamptz), byrote_make_partitions(integer),

@@ -11,6 +11,7 @@ from byrote.django.admin import verdicts
 from byrote.store import queries
 from byrote.store.sync import fetch
 from tests.django.admin import stage
+from tests.django.admin.test_periodic import plan
 from tests.django.shop import tasks
 from tests.support import Db
 
@@ -180,6 +181,38 @@ def test_a_queue_is_paused_and_resumed(root: Client, db: Db, open_page: Open, sh
     assert "paused" not in page.inner_text("tr:has-text('mail')")
 
 
+def test_a_periodic_task_is_added_mended_run_and_deleted(
+    root: Client, db: Db, open_page: Open, shoot: Shoot
+) -> None:
+    page = open_page(root)
+    page.goto("/admin/byrote/periodictask/")
+    page.click("main >> text=add a periodic task")
+    page.fill("#id_name", "nightly")
+    page.select_option("#id_task", stage.ECHO)
+    page.fill("#id_timing", "3 o'clock")
+    page.fill("#id_kwargs", '{"day": 1}')
+    page.click("button:text-is('Add')")
+    shoot(page, "periodic-refused")
+    assert "five fields of cron" in page.inner_text(".errors")
+    assert page.input_value("#id_kwargs") == '{"day": 1}'
+
+    page.fill("#id_timing", "0 3 * * *")
+    page.click("button:text-is('Add')")
+    assert "nightly is added." in page.inner_text(".messagelist")
+    assert page.locator(".byrote-timeline li").count() == 5
+    page.click("button:text-is('Run now')")
+    page.click(".messagelist a")
+    assert "schedule=nightly" in page.inner_text(".byrote-facts")
+
+    page.goto("/admin/byrote/periodictask/nightly/change/")
+    page.click("button:text-is('Pause')")
+    shoot(page, "periodic-paused")
+    assert "paused" in page.inner_text(".byrote-facts")
+    page.click("button:text-is('Delete…')")
+    page.click("button:text-is('Delete')")
+    assert "nightly is deleted." in page.inner_text(".messagelist")
+
+
 def test_the_list_is_narrowed_by_label_and_searched(
     root: Client, db: Db, open_page: Open, shoot: Shoot
 ) -> None:
@@ -237,6 +270,8 @@ def test_every_page_is_readable_wide_and_narrow_light_and_dark(
         name: f"{RUNS}{made[name]}/change/"
         for name in ("storied", "waiting", "running", "verified")
     }
+    where |= {"periodic-list": "/admin/byrote/periodictask/", "periodic": f"{plan(db)}change/"}
+    where |= {"periodic-add": "/admin/byrote/periodictask/add/"}
     for name, address in where.items():
         page.goto(address)
         shoot(page, f"{theme}-{width}-{name}")

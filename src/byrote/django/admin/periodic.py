@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: MIT
+"""Periodic tasks in the admin: what runs when; add, change, pause, resume, run now, delete."""
+
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
+from django.contrib.admin.utils import quote, unquote
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError, transaction
+from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.urls import path, reverse
+from django.utils.html import format_html
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.http import require_POST
+
+from byrote.assembly.identity import new_id
+from byrote.core.errors import BadOption
+from byrote.core.schedule import Planned, Schedule, next_tick
+from byrote.core.timing import ticks_after, zone_of
+from byrote.django import moments
+from byrote.django.admin import planning, show
+from byrote.django.admin.home import ByroteAdmin
+from byrote.django.admin.verbs import read_nonce, replay_id
+from byrote.django.models import PeriodicTask
+from byrote.store import schedules
+from byrote.store.unique import Settled, again, enqueue_unique, perform, settle
+
+TICKS_SHOWN = 5
+HEAD = 400
+"""Characters of a spec that the list shows at most."""
+VERBS = {"pause": "pause", "resume": "pause", "run": "run", "delete": "delete"}
+"""What may be done to a periodic task, and by which permission."""
+
+
+@admin.register(PeriodicTask)
+class PeriodicAdmin(ByroteAdmin):
+    """The periodic tasks of this database. Forms are saved by Byrote's statements."""
+
+    def get_urls(self) -> list[Any]:
+        """The list, a page for each with its buttons, and a page for a new one."""
+        wrap = self.admin_site.admin_view
+        act = csrf_protect(require_POST(self.act_view))
+        one, name = "<path:object_id>", "byrote_periodictask"
+        return [
+            path("", wrap(self.changelist_view), name=f"{name}_changelist"),
+            path("add/", wrap(csrf_protect(self.add_view)), name=f"{name}_add"),
+            path(f"{one}/change/", wrap(csrf_protect(self.change_view)), name=f"{name}_change"),
+            path(f"{one}/history/", wrap(self.history_view), name=f"{name}_history"),
+            path(f"{one}/do/<slug:verb>/", wrap(act), name=f"{name}_do"),
+        ]
+
+    def get_queryset(self, request: Any) -> Any:
+        """The rows of this database; only *Who did what* asks for them."""
+        del request
+        return PeriodicTask.objects.using(self.home())
+
+    def has_add_permission(self, request: Any) -> bool:
+        """Whether this person may add periodic tasks."""
+        return self.may(request, "add_periodictask")
+
+    def has_change_permission(self, request: Any, obj: Any = None) -> bool:
+        """Whether this person may change when and how they run."""
+        del obj
+        return self.may(request, "change_periodictask")
+
+    # -- Pages -----------------------------------------------------------------------------------
+
+    def changelist_view(self, request: Any, extra_context: Any = None) -> HttpResponse:
+        """Every periodic task, and when it is due."""
+        del extra_context
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found = [
+            {"planned": planned, **_shown(planned)} for planned in self.ask(schedules.schedules())
+        ]
+        return self.page(
+            request,
+            "periodic_list.html",
+            title="Periodic tasks",
+            found=found,
+            may_add=self.has_add_permission(request),
+        )
+
+    def add_view(self, request: Any, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        """A new periodic task."""
+        del form_url, extra_context
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        tasks = planning.tasks_of(self.home())
+        form = planning.AddForm(request.POST or None, initial=planning.blank(), tasks=tasks)
+        if form.is_valid():
+            said = form.cleaned_data
+            made = _made(form, lambda: planning.added(*tasks[said["task"]], said))
+            if made is not None and self._keep(made, replace=False):
+                self._told(request, made.name, ADDITION, "added")
+                return self._to(made.name)
+            if made is not None:
+                form.add_error("name", f"There is a periodic task {made.name!r} already.")
+        title = "Add periodic task"
+        return self.page(request, "periodic_add.html", "Add", title=title, form=form)
+
+    def change_view(
+        self, request: Any, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Everything about one periodic task, and a form for those who may change it."""
+        del form_url, extra_context
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        planned = self._planned(unquote(object_id))
+        if planned is None:
+            raise Http404(f"There is no periodic task {unquote(object_id)!r}.")
+        may = self.has_change_permission(request)
+        if request.method == "POST" and not may:
+            raise PermissionDenied
+        before = planned.schedule
+        form = planning.ChangeForm(request.POST or None, initial=planning.said_of(before))
+        if form.is_valid():
+            said = form.cleaned_data
+            made = _made(form, lambda: planning.changed(self.home(), before, said))
+            if made is not None:
+                self._keep(made, replace=True)
+                self._told(request, made.name, CHANGE, "changed")
+                return self._to(made.name)
+        for field in [] if may else form.fields.values():
+            field.disabled = True
+        return self._page_of(request, planned, form=form, may_change=may)
+
+    def _page_of(self, request: Any, planned: Planned, **context: Any) -> HttpResponse:
+        paused = planned.paused_at is not None
+        buttons = {"run": "Run now", "resume" if paused else "pause": "", "delete": "Delete…"}
+        return self.page(
+            request,
+            "periodic.html",
+            planned.schedule.name,
+            title=planned.schedule.name,
+            planned=planned,
+            retry=show.document(planned.schedule.retry_json),
+            ticks=_ticks(planned),
+            buttons=[
+                (verb, label or verb.capitalize())
+                for verb, label in buttons.items()
+                if self.may(request, f"{VERBS[verb]}_periodictask")
+            ],
+            nonce=new_id(),
+            **_shown(planned),
+            **context,
+        )
+
+    # -- Buttons ---------------------------------------------------------------------------------
+
+    def act_view(self, request: Any, object_id: str, verb: str) -> HttpResponse:
+        """A button on the page of a periodic task; pressing it twice is pressing it once."""
+        if verb not in VERBS:
+            raise Http404(verb)
+        if not self.may(request, f"{VERBS[verb]}_periodictask"):
+            raise PermissionDenied
+        name = unquote(object_id)
+        planned = self._planned(name)
+        if planned is None:
+            messages.warning(request, f"There is no periodic task {name!r}, or no longer.")
+            return self._to(None)
+        if verb == "delete":
+            return self._delete(request, planned)
+        if verb == "run":
+            return self._run(request, planned)
+        if verb == "pause":
+            self.ask(schedules.pause_schedule(name))
+            self._told(request, name, CHANGE, "paused")
+        else:
+            self._resume(request, planned)
+        return self._to(name)
+
+    def _resume(self, request: Any, planned: Planned) -> None:
+        name = planned.schedule.name
+        try:
+            next_at = next_tick(planned.schedule, after=planned.now)
+        except BadOption as error:
+            messages.error(request, f"Periodic task {name} cannot go on: {error}")
+            return
+        self.ask(schedules.resume_schedule(name, next_at=next_at))
+        self._told(request, name, CHANGE, "resumed")
+
+    def _run(self, request: Any, planned: Planned) -> HttpResponse:
+        name = planned.schedule.name
+        # The id is the page's: one that is sent twice lets one run go.
+        run_id = replay_id(read_nonce(request.POST.get("nonce")), f"schedule {name}")
+        settled = self._let_go(run_id, planned.schedule)
+        holder = settled.instead.get(run_id)
+        if holder is not None:
+            said = "An earlier run of {} is unfinished, so there is no other: {}."
+            messages.warning(request, format_html(said, name, self._run_link(holder)))
+        elif settled.landed:
+            said = "This very page has let a run of {} go before: {}."
+            messages.warning(request, format_html(said, name, self._run_link(run_id)))
+        else:
+            self._log(request, name, CHANGE, f"Run now: {run_id}.")
+            said = "A run of {} is enqueued: {}."
+            messages.success(request, format_html(said, name, self._run_link(run_id)))
+        return self._to(name)
+
+    def _let_go(self, run_id: str, schedule: Schedule) -> Settled:
+        script = settle(again(enqueue_unique([(run_id, schedule.spec)])))
+        try:
+            with transaction.atomic(using=self.home()):
+                return perform(script, self.ask)
+        except IntegrityError:
+            return Settled(landed=True)  # The same button, pressed twice at once.
+
+    def _delete(self, request: Any, planned: Planned) -> HttpResponse:
+        name = planned.schedule.name
+        if planned.origin == "code":
+            why = "the next worker that starts would bring it back. Pause it instead"
+            gone = f"if it has gone from the code, `byrote schedules remove {name} --force`"
+            messages.error(request, f"Periodic task {name} is defined in code: {why}; {gone}.")
+            return self._to(name)
+        if "confirmed" not in request.POST:
+            context = {"title": f"Delete {name}?", "planned": planned, "back": self._to(name).url}
+            return self.page(request, "periodic_delete.html", "Delete", **context)
+        self.ask(schedules.unschedule(name))
+        self._told(request, name, DELETION, "deleted")
+        return self._to(None)
+
+    # -- Means -----------------------------------------------------------------------------------
+
+    def _planned(self, name: str) -> Planned | None:
+        found = self.ask(schedules.schedules(name=name))
+        return found[0] if found else None
+
+    def _keep(self, made: Schedule, *, replace: bool) -> bool:
+        """Store a schedule; False when there is one by its name that is not to be replaced."""
+        [now] = self.ask(schedules.now())
+        next_at = next_tick(made, after=now)
+        return self.ask(schedules.schedule(made, next_at=next_at, replace=replace)) != []
+
+    def _told(self, request: Any, name: str, flag: int, done: str) -> None:
+        messages.success(request, f"Periodic task {name} is {done}.")
+        self._log(request, name, flag, f"{done.capitalize()}.")
+
+    def _log(self, request: Any, name: str, flag: int, entry: str) -> None:
+        LogEntry.objects.log_actions(
+            user_id=request.user.pk,
+            queryset=[PeriodicTask(name=name)],
+            action_flag=flag,
+            change_message=entry,
+        )
+
+    def _run_link(self, run_id: str) -> Any:
+        where = reverse("admin:byrote_run_change", args=[run_id], current_app=self.admin_site.name)
+        return format_html('<a href="{}">{}</a>', where, run_id)
+
+    def _to(self, name: str | None) -> HttpResponseRedirect:
+        view, args = ("changelist", []) if name is None else ("change", [quote(name)])
+        where = f"admin:byrote_periodictask_{view}"
+        return HttpResponseRedirect(reverse(where, args=args, current_app=self.admin_site.name))
+
+
+def _made(form: Any, make: Any) -> Schedule | None:
+    """What a form describes; what makes no sense of it is told above its fields."""
+    try:
+        return make()  # type: ignore[no-any-return]
+    except planning.REFUSALS as error:
+        form.add_error(None, str(error))
+        return None
+
+
+def _shown(planned: Planned) -> dict[str, Any]:
+    schedule = planned.schedule
+    return {
+        "state": moments.badge(_state(planned)),
+        "call": show.call(schedule.spec_json[:HEAD], len(schedule.spec_json)),
+        "next_at": "" if planned.paused_at else moments.moment(planned.next_at),
+        "last_at": moments.moment(planned.last_at),
+    }
+
+
+def _state(planned: Planned) -> str:
+    if planned.fault is not None:
+        return "fault"
+    if planned.paused_at is not None:
+        return "paused"
+    return "on" if planned.next_at is not None else "over"
+
+
+def _ticks(planned: Planned) -> list[tuple[datetime, str]]:
+    """The coming ticks, each as a clock in the schedule's time zone shows it."""
+    schedule = planned.schedule
+    try:
+        zone = zone_of(schedule.zone)
+        found = list(islice(ticks_after(schedule.timing, schedule.zone, planned.now), TICKS_SHOWN))
+    except BadOption:
+        return []  # Its fault says why.
+    return [(tick, f"{tick.astimezone(zone):%Y-%m-%d %H:%M:%S %Z}") for tick in found]

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""Housekeeping and the beat, on a connection of their own."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from byrote.core.answer import Archived, Duty, Promotion, Swept, Walked
+from byrote.core.outcome import Printing
+from byrote.core.run import Leased
+from byrote.core.schedule import Planned, Schedule, Ticked, Turn
+from byrote.store import artifacts, proof, queries, schedules, watching
+from byrote.store.sync import Link, OnLink
+
+
+class DutyLine(OnLink):
+    """Housekeeping, statement by statement."""
+
+    def __init__(self, link: Link, watch: threading.Event, *, keep_events: timedelta) -> None:
+        super().__init__(link)
+        self._watch = watch
+        self._keep_events = keep_events
+
+    def watch_asked(self) -> bool:
+        """Whether somebody has asked to watch a run of this worker since this was last asked."""
+        asked = self._watch.is_set()
+        self._watch.clear()
+        return asked
+
+    def watched(self) -> list[str]:
+        """Which runs somebody watches now."""
+        return self._link.run(watching.watched())
+
+    def tell(self, run: Leased, printed: Printing) -> None:
+        """Tell those who watch a run what its attempt has printed so far."""
+        self._link.run(watching.tell(run, printed))
+
+    def due(self, *, worker: str, every: Mapping[str, timedelta]) -> list[Duty]:
+        """Take every duty that is due."""
+        return self._link.run(queries.duties(worker=worker, every=every))
+
+    def promote(self, *, limit: int) -> Promotion:
+        """Make due runs READY, oldest first."""
+        return self._link.run(queries.promote(limit=limit))[0]
+
+    def sweep(self) -> list[Swept]:
+        """Take back runs whose lease ran out."""
+        return self._link.run(queries.sweep())
+
+    def archive(self, *, after: str, limit: int) -> Archived:
+        """Move finished runs that lie after a cursor to the archive."""
+        return self._link.run(queries.archive(after=after, limit=limit))[0]
+
+    def partition(self) -> None:
+        """Make the coming days' partitions."""
+        self._link.once(queries.partition())
+
+    def prune(self) -> None:
+        """Forget what has been kept long enough."""
+        self._link.once(queries.prune(keep_events=self._keep_events))
+
+    def chain(self, *, limit: int) -> int:
+        """Add a link to the chain of the log; gives how many events it holds."""
+        return sum(self._link.run(proof.chain(limit=limit)))
+
+    def forget(self, *, limit: int) -> int:
+        """Delete some of what is not wanted any more; gives the most of one kind."""
+        counts = self._link.run(queries.forget(limit=limit))[0]
+        return max(*counts, *self._link.run(queries.prune_memos(limit=limit)))
+
+    def prune_artifacts(self, after: str) -> Walked:
+        """Forget a page of artifacts whose runs were pruned."""
+        return self._link.once(artifacts.prune_artifacts(after=after))[0]
+
+    def prune_blobs(self, after: str) -> Walked:
+        """Forget a page of small contents that nothing refers to."""
+        return self._link.once(artifacts.prune_blobs(after=after))[0]
+
+    def announce(self, wanted: Sequence[Schedule]) -> list[str]:
+        """Keep the schedules that an app defines; gives the names of those that it changed."""
+        if not wanted:
+            return []
+        [now] = self._link.run(schedules.now())
+        return [name for one in wanted for name in self._link.run(schedules.announce(one, now))]
+
+    def due_schedules(self, *, limit: int) -> list[Planned]:
+        """Schedules that are due, the longest due first."""
+        return self._link.run(schedules.schedules(due=True, limit=limit))
+
+    def tick(self, turns: Sequence[Turn]) -> list[Ticked]:
+        """Move schedules on, and accept the runs of their ticks."""
+        # A second try after a lost answer finds them moved on.
+        return self._link.run(schedules.tick(turns))
+
+    def set_aside(self, name: str, fault: str) -> None:
+        """Pause a schedule that cannot go on as it is."""
+        self._link.run(schedules.pause_schedule(name, fault=fault))
+
+    def bookmark(self, duty: str, cursor: str) -> None:
+        """Remember how far a duty came."""
+        self._link.run(queries.bookmark(duty=duty, cursor=cursor))

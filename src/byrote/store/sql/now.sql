@@ -1,0 +1,2 @@
+-- What the database's clock says.
+select byrote_now();
