@@ -49,7 +49,7 @@ class ChangeForm(forms.Form):
     max_attempts = forms.IntegerField(min_value=1, max_value=ATTEMPTS_MAX)
     args = forms.CharField(
         label="Arguments",
-        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
         help_text="A JSON array.",
     )
     kwargs = forms.CharField(
