@@ -136,7 +136,9 @@ def _moment(text: str) -> datetime:
 
 def _in_utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
-        raise BadOption(f"{moment.isoformat()} has no time zone; give it one, like +00:00 or Z.")
+        raise BadOption(
+            f"{moment.isoformat()} has no time zone; give an aware datetime, or end it with Z."
+        )
     try:
         return moment.astimezone(UTC)
     except OverflowError:
