@@ -5,13 +5,14 @@ import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import psycopg
 
-from byrote.assembly.settings import Resolved
+from byrote.assembly.settings import Resolved, Settings
 from byrote.cli.config import shown_settings
 from byrote.cli.main import installed_version
 from byrote.cli.probe import Health, hears
@@ -31,6 +32,12 @@ DISK_MIN = 1 << 30
 TRANSACTION_MAX_S = 600.0
 CLOCKS_APART_MAX_S = 5.0
 READY_MAX_S = 300.0
+
+
+NO_SETTINGS = ("pg_home", "pg_bin", "commit", "image_digest", "token")
+"""What is read from the environment alone."""
+OF_OTHERS = ("BYROTE_TEST_", "BYROTE_SERVICE_")
+"""Variables of the tests, and of the SDK."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -55,6 +62,24 @@ def of_machine(resolved: Resolved) -> Iterator[Check]:
     changed = {k: origin for k, origin in resolved.origins.items() if origin != "default"}
     words = ", ".join(f"{name} = {shown[name]} ({origin})" for name, origin in changed.items())
     yield Check("settings", "ok", words or "all at their defaults")
+
+
+def of_variables(environ: Mapping[str, str]) -> Check:
+    """Whether every variable that looks like a setting is one."""
+    ours = {*Settings.__struct_fields__, *NO_SETTINGS}
+    known = {f"BYROTE_{name.upper()}{end}" for name in ours for end in ("", "_FILE")}
+    strange = sorted(
+        name
+        for name in environ
+        if name.startswith("BYROTE_") and name not in known and not name.startswith(OF_OTHERS)
+    )
+    meant = [match for name in strange for match in get_close_matches(name, known, 1)]
+    return judged(
+        "variables",
+        f"nobody reads {', '.join(strange)}" if strange else "all BYROTE_… are known",
+        good=not strange,
+        advice=f"Do you mean {', '.join(meant)}?" if meant else "See `byrote config show`.",
+    )
 
 
 def of_provider(environ: Mapping[str, str], *, needed: bool) -> Check:

@@ -56,6 +56,7 @@ def _print(check: Check) -> None:
 
 def _examine(resolved: Resolved) -> Iterator[Check]:
     yield from checks.of_machine(resolved)
+    yield checks.of_variables(os.environ)
     url = resolved.settings.database_url
     provider = checks.of_provider(os.environ, needed=url is None)
     yield provider
