@@ -11,7 +11,7 @@ from byrote.store.sync import fetch
 from byrote.testing import FakeClock
 from tests.store.test_shadow import cast
 from tests.store.walker import Walker
-from tests.support import Db, claim, enqueue, finish, verdict
+from tests.support import Db, claim, enqueue, finish, until, verdict
 
 FEW = 100_000
 
@@ -28,11 +28,26 @@ def place(db: Db) -> str:
 
 def count(db: Db, limit: int = 7) -> None:
     """Count all events there are, a few at a time."""
-    events = limit
-    while events == limit:
-        cursor = place(db)
-        query = looking.count_stats(follow.read(cursor), cursor=cursor, limit=limit)
-        [(events, _moved)] = fetch(db, query)
+
+    def counted_all() -> bool:
+        events = limit
+        while events == limit:
+            cursor = place(db)
+            query = looking.count_stats(follow.read(cursor), cursor=cursor, limit=limit)
+            [(events, _moved)] = fetch(db, query)
+        reached = follow.read(place(db))
+        return (int(reached.xid), reached.seq) >= last
+
+    # A transaction of another database that ends just now may hold the newest events back a moment.
+    last = last_of(db)
+    until(counted_all)
+
+
+def last_of(db: Db) -> tuple[int, int]:
+    """Where the log ends."""
+    text = "select xid::text, seq from byrote_events order by xid desc, seq desc limit 1"
+    row = db.execute(text).fetchone()
+    return (0, 0) if row is None else (int(row[0]), row[1])
 
 
 def recount(db: Db, cursor: str | None = None, most: int = FEW) -> bool:
