@@ -38,16 +38,20 @@ def test_the_version_is_the_installed_one() -> None:
 
 
 def test_the_version_is_told_in_under_150_ms() -> None:
-    """Of the processor's time, at best: the machine may be busy, the command may not."""
+    """Of the processor's time, at best: the machine may be busy, the command may not.
 
-    def seconds() -> float:
-        with subprocess.Popen([*MAIN, "--version"], stdout=subprocess.DEVNULL) as process:
+    Where Python itself takes a third of that to start, in three times what it takes.
+    """
+
+    def seconds(*words: str) -> float:
+        with subprocess.Popen([*words], stdout=subprocess.DEVNULL) as process:
             _, code, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(code)
         assert process.returncode == 0
         return used.ru_utime + used.ru_stime
 
-    assert min(seconds() for _ in range(5)) < 0.150
+    bare = min(seconds(sys.executable, "-c", "import re, tomllib") for _ in range(5))
+    assert min(seconds(*MAIN, "--version") for _ in range(5)) < max(0.150, 3 * bare)
 
 
 def test_the_version_imports_neither_driver_nor_codec_nor_click() -> None:
