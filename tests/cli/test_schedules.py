@@ -98,6 +98,13 @@ def test_pause_and_resume(url: str) -> None:
     assert resumed.out.startswith("nightly is due next at ")
 
 
+def test_what_takes_the_place_of_a_paused_schedule_stays_paused_and_says_so(url: str) -> None:
+    add(url, "--every", "1h")
+    byrote("schedules", "pause", "nightly", url=url)
+
+    assert add(url, "--every", "2h", "--replace").out == "nightly is paused.\n"
+
+
 def test_a_run_now_is_made_unless_one_is_unfinished(url: str, db: Database) -> None:
     add(url, '{"days": 1}', "--every", "1h")
     first = byrote("schedules", "run", "nightly", "--json", url=url).object

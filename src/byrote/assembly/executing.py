@@ -157,7 +157,6 @@ def _inline(
         threads=settings.threads,
         worker=name,
         clock=monotonic,
-        url=app.url,
         asks=asks,
         once=once,
         provenance=provenance,

@@ -210,8 +210,8 @@ def of_queue(connection: psycopg.Connection[Any]) -> Iterator[Check]:
 def of_schedules(connection: psycopg.Connection[Any]) -> Check:
     """Whether what is to run periodically does."""
     found = fetch(connection, schedules.schedules())
-    faulty = [one.schedule.name for one in found if one.fault is not None]
-    active = [one for one in found if one.paused_at is None and one.next_at is not None]
+    faulty = [one.schedule.name for one in found if one.state == "fault"]
+    active = [one for one in found if one.state == "on"]
     late = [one.schedule.name for one in active if one.next_at and one.now - one.next_at > LATE]
     said = f"{len(active)} on, {len(found) - len(active)} paused or over"
     if faulty:

@@ -129,11 +129,7 @@ def add(
             raise BadOption(f"{made.timing!r} lies in the past.")
         if not store.all(verbs.schedule(made, next_at=following, replace=replace)):
             raise BadOption(f"There is a schedule {name!r}; --replace takes its place.")
-        planned = _known(store, name)
-    if as_json:
-        print_json(_fields(planned))
-    else:
-        click.echo(f"{name} is due next at {planned.next_at:%Y-%m-%dT%H:%M:%SZ}.")
+        _tell(_known(store, name), as_json=as_json)
 
 
 def _moment(at: Any, now: Any) -> Any:
@@ -225,32 +221,23 @@ def _known(store: Store, name: str) -> Planned:
 def _tell(planned: Planned, *, as_json: bool) -> None:
     if as_json:
         print_json(_fields(planned))
-        return
-    coming = planned.next_at
-    then = "has no more ticks" if coming is None else f"is due next at {coming:%Y-%m-%dT%H:%M:%SZ}"
-    state = _state(planned)
-    click.echo(f"{planned.schedule.name} {then if state == 'on' else f'is {state}'}.")
-
-
-def _state(planned: Planned) -> str:
-    if planned.fault is not None:
-        return "fault"
-    if planned.paused_at is not None:
-        return "paused"
-    return "over" if planned.next_at is None else "on"
+    elif planned.state == "on":
+        click.echo(f"{planned.schedule.name} is due next at {planned.next_at:%Y-%m-%dT%H:%M:%SZ}.")
+    else:
+        click.echo(f"{planned.schedule.name} is {planned.state}.")
 
 
 def _row(planned: Planned) -> tuple[object, ...]:
     said = planned.schedule
     return (
-        said.name, _state(planned), said.timing, said.zone, said.task, said.queue,
+        said.name, planned.state, said.timing, said.zone, said.task, said.queue,
         None if planned.paused_at else planned.next_at, planned.last_at, planned.runs,
         planned.skipped,
     )  # fmt: skip
 
 
 def _coming(planned: Planned) -> list[Any]:
-    if _state(planned) != "on" or planned.next_at is None:
+    if planned.state != "on" or planned.next_at is None:
         return []
     said = planned.schedule
     later = ticks_after(said.timing, said.zone, planned.next_at)
@@ -268,7 +255,7 @@ def _fields(planned: Planned) -> dict[str, Any]:
     retry = said.pop("retry_json")
     return {
         "name": said.pop("name"),
-        "state": _state(planned),
+        "state": planned.state,
         **said,
         "args": spec["args"],
         "kwargs": spec["kwargs"],

@@ -115,6 +115,15 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
     """When the database was asked."""
 
+    @property
+    def state(self) -> Literal["on", "paused", "fault", "over"]:
+        """Whether it ticks, in a word; why it does not, if so."""
+        if self.fault is not None:
+            return "fault"
+        if self.paused_at is not None:
+            return "paused"
+        return "over" if self.next_at is None else "on"
+
 
 class Tick(msgspec.Struct, frozen=True):
     """One due moment, and the run it is to have."""

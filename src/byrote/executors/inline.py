@@ -42,13 +42,11 @@ class Inline:
         threads: int = 1,
         worker: str,
         clock: Clock,
-        url: str | None = None,
         asks: Asks | None = None,
         once: Once | None = None,
         provenance: Provenance | None = None,
         deterministic: bool = True,
     ) -> None:
-        self.url = url
         self.replay: Replay | None = None
         """How steps are answered where every run is a replay; set before the start."""
         self._asks = asks

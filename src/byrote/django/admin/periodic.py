@@ -269,19 +269,11 @@ def _made(form: Any, make: Any) -> Schedule | None:
 def _shown(planned: Planned) -> dict[str, Any]:
     schedule = planned.schedule
     return {
-        "state": moments.badge(_state(planned)),
+        "state": moments.badge(planned.state),
         "call": show.call(schedule.spec_json[:HEAD], len(schedule.spec_json)),
         "next_at": "" if planned.paused_at else moments.moment(planned.next_at),
         "last_at": moments.moment(planned.last_at),
     }
-
-
-def _state(planned: Planned) -> str:
-    if planned.fault is not None:
-        return "fault"
-    if planned.paused_at is not None:
-        return "paused"
-    return "on" if planned.next_at is not None else "over"
 
 
 def _ticks(planned: Planned) -> list[tuple[datetime, str]]:
