@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -75,6 +76,21 @@ def test_arguments_that_do_not_fit_are_refused_while_the_sender_listens(
 ) -> None:
     with pytest.raises(BadArguments, match=function.__name__):
         task_of(function).check(args, kwargs)
+
+
+@pytest.mark.parametrize("function", [plain, needs_keyword, with_context, open_ended, positional])
+def test_the_short_way_to_check_arguments_agrees_with_python(function: Any) -> None:
+    task = task_of(function)
+    names = [name for count in range(4) for name in itertools.combinations("abcx", count)]
+    for count, given in itertools.product(range(5), names):
+        args, kwargs = tuple(range(count)), dict.fromkeys(given, 0)
+        try:
+            task.signature.bind(*args, **kwargs)
+        except TypeError:
+            with pytest.raises(BadArguments):
+                task.check(args, kwargs)
+        else:
+            task.check(args, kwargs)
 
 
 def test_a_first_parameter_named_ctx_receives_the_context() -> None:

@@ -2,11 +2,12 @@
 """The figures: each function measures one in a database of its own and gives it as plain data."""
 
 import math
+import os
 import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -110,33 +111,39 @@ def drain_sync(bench: Bench) -> Figure:
 
 
 def drain_inline(bench: Bench) -> Figure:
-    """A backlog of async no-ops, worked off in the supervisor's own process."""
-    return _drain(bench, "drain-inline", "noop", executor="inline")
+    """A backlog of async no-ops, worked off by inline workers: one a core, as hands are."""
+    return _drain(bench, "drain-inline", "noop", workers=os.cpu_count() or 1, executor="inline")
 
 
-def _drain(bench: Bench, name: str, task: str, **settings: str) -> Figure:
+def _drain(bench: Bench, name: str, task: str, workers: int = 1, **settings: str) -> Figure:
     count = bench.sizes.drain
     with bench.database() as (url, tasks):
         bench.progress.say(f"{name}: start-up")
-        idle_s = median(_drained(bench, url, settings).cpu_s for _ in range(_START_UPS))
+        idle_s = median(_drained(bench, url, workers, settings) for _ in range(_START_UPS))
         bench.progress.say(f"{name}: {count:,} runs")
         send(tasks, task, count)
         database.tidy(url)
         before = cpu.seconds(bench.server.postmaster)
-        crew = _drained(bench, url, settings)
+        worker_s = _drained(bench, url, workers, settings)
         after = cpu.seconds(bench.server.postmaster)
         server_s = None if before is None or after is None else after - before
         return {
             "per_s": count / database.drained(url, count),
-            "worker_cpu_us": (crew.cpu_s - idle_s) / count * 1e6,
+            "worker_cpu_us": (worker_s - idle_s) / count * 1e6,
             "postgres_cpu_us": None if server_s is None else server_s / count * 1e6,
         }
 
 
-def _drained(bench: Bench, url: str, settings: Mapping[str, str]) -> WorkerProcess:
-    with worker(APP, url, folder=bench.folder, drain=True, **settings) as crew:
-        crew.finish(patience_s(bench.sizes.drain))
-    return crew
+def _drained(bench: Bench, url: str, workers: int, settings: Mapping[str, str]) -> float:
+    """Have so many workers drain the queue; the processor time they took, in seconds."""
+    with ExitStack() as stack:
+        crew = [
+            stack.enter_context(worker(APP, url, folder=bench.folder, drain=True, **settings))
+            for _ in range(workers)
+        ]
+        for member in crew:
+            member.finish(patience_s(bench.sizes.drain))
+    return sum(member.cpu_s for member in crew)
 
 
 def patience_s(runs: int) -> float:

@@ -4,7 +4,7 @@
 import msgspec
 
 
-class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
+class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True, gc=False):
     """Something that has happened."""
 
 

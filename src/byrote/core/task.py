@@ -28,7 +28,9 @@ class Task(msgspec.Struct, frozen=True):
     """Parameters that may be given by name."""
     required: frozenset[str]
     open_ended: bool
-    """Whether the function takes `*args` or `**kwargs`, so that only calling can tell."""
+    """Whether it takes `*args`, `**kwargs` or some by place only, so that only binding can tell."""
+    by_place: tuple[frozenset[str], ...] = ()
+    """For so many arguments by place, the parameters they fill."""
     command: Command | None = None
     """How it runs as a program of its own, if it does."""
     deterministic: bool = True
@@ -45,8 +47,11 @@ class Task(msgspec.Struct, frozen=True):
 
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Refuse arguments that do not fit the function, while the sender still listens."""
-        if not args and not self.open_ended and self.required <= kwargs.keys() <= self.names:
-            return
+        if not self.open_ended and len(args) < len(self.by_place):
+            filled = self.by_place[len(args)]
+            apart = filled.isdisjoint(kwargs) and kwargs.keys() <= self.names
+            if apart and self.required <= filled | kwargs.keys():
+                return
         try:
             self.signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -72,6 +77,7 @@ def make_task(
     parameters = list(signature.parameters.values())
     takes_context = bool(parameters) and parameters[0].name == "ctx"
     parameters = parameters[takes_context:]
+    placed = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     return Task(
         name=check_name("task", name or function.__name__),
@@ -84,6 +90,7 @@ def make_task(
         names=frozenset(p.name for p in named),
         required=frozenset(p.name for p in named if p.default is p.empty),
         open_ended=len(named) != len(parameters),
+        by_place=tuple(frozenset(placed[:count]) for count in range(len(placed) + 1)),
         command=command,
         deterministic=deterministic,
         replay_ignore=tuple(replay_ignore),

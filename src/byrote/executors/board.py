@@ -14,7 +14,7 @@ it.
 import mmap
 import os
 import threading
-import time
+from time import monotonic_ns
 
 SLOTS = 1024
 _REVOKED = SLOTS
@@ -30,6 +30,7 @@ class Board:
         self._memory = mmap.mmap(fd, SIZE)
         self._cells = memoryview(self._memory).cast("Q")
         self._barrier = threading.Lock()
+        self._pass, self._passed = self._barrier.acquire, self._barrier.release
 
     @staticmethod
     def make() -> int:
@@ -49,15 +50,17 @@ class Board:
         Nor is a run begun whose lease must not be believed any more: the supervisor may have been
         frozen while this hand was not.
         """
-        now = time.monotonic_ns()
+        now = monotonic_ns()
         if now > deadline * 1e9:
             return False
-        self._cells[_CURRENT + place] = slot + 1
-        self._cells[slot] = now
-        with self._barrier:
-            pass
-        if self._cells[_REVOKED + slot]:
-            self._cells[_CURRENT + place] = 0
+        cells = self._cells
+        cells[_CURRENT + place] = slot + 1
+        cells[slot] = now
+        # Once for each run: by hand, this takes half as long as by `with`.
+        self._pass()
+        self._passed()
+        if cells[_REVOKED + slot]:
+            cells[_CURRENT + place] = 0
             return False
         return True
 

@@ -56,8 +56,10 @@ class Child:
         self.link.setblocking(False)
         self.pidfd = os.pidfd_open(self.process.pid)
         self.jobs: dict[int, Leased] = {}
-        self.kinds: dict[int, bool] = {}
-        self.sent_at: dict[int, float] = {}
+        self.kinds = [False] * SLOTS
+        """Slot by slot, whether its run's task is async,"""
+        self.sent_at = [0.0] * SLOTS
+        """and when it was sent."""
         self.revoked: set[int] = set()
         self.free: deque[int] = deque(range(SLOTS))
         self.running = {False: 0, True: 0}
@@ -142,17 +144,16 @@ class Child:
 
     def drop(self, slot: int) -> Leased:
         """The run is no longer this hand's; its slot stays taken until the hand lets go of it."""
-        del self.sent_at[slot]
         self.stopping.pop(slot, None)
-        self.running[self.kinds.pop(slot)] -= 1
+        self.running[self.kinds[slot]] -= 1
         return self.jobs.pop(slot)
 
     def unbegun(self, sent_before: float) -> list[int]:
         """Slots whose runs were sent before then and have not begun."""
         return [
             slot
-            for slot, sent_at in self.sent_at.items()
-            if sent_at < sent_before and self.board.begun(slot) is None
+            for slot in self.jobs
+            if self.sent_at[slot] < sent_before and self.board.begun(slot) is None
         ]
 
     def kill(self) -> None:

@@ -8,10 +8,11 @@ thread that adds a result wakes the loop only if nobody has since it last slept.
 
 import asyncio
 import threading
+import types
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from queue import SimpleQueue
-from typing import Any, NoReturn
+from typing import Any
 
 from byrote.core.task import Registry
 from byrote.executors import call, meter
@@ -75,30 +76,88 @@ class Engine:
                 task.cancel()
 
     def _begin(self) -> None:
-        while self._waiting and len(self._running) < self._concurrency:
-            job = self._waiting.popleft()
+        waiting, running, done = self._waiting, self._running, self._done
+        while waiting and len(running) < self._concurrency:
+            job = waiting.popleft()
             slot = job[0]
             if not self._board.begin(slot, 0, job[10]):
-                self._done.append([slot, call.DECLINED])
+                done.append([slot, call.DECLINED])
                 continue
             limit_ms = job[6]
             strikes_at = None if limit_ms is None else self._loop.time() + limit_ms / 1000
-            attempt = _Attempt(self, self._board, job)
-            task = asyncio.Task(attempt, loop=self._loop, eager_start=True)
-            if len(self._done) >= FLUSH:
+            task = asyncio.Task(self._attempt(job), loop=self._loop, eager_start=True)
+            if len(done) >= FLUSH:
                 # Tasks that never wait would keep the loop until the last of them was done.
                 self._flush()
             if not task.done():
-                self._running[slot] = task
+                running[slot] = task
                 if strikes_at is not None:
                     self._alarms[slot] = self._loop.call_at(strikes_at, self._strike, slot)
         self._flush_soon()
 
-    def start(self, job: Job) -> Coroutine[Any, Any, Result]:
-        """An attempt of an async task, not begun yet."""
-        return call.call_async(self._registry, job, self._desk)
+    async def _attempt(self, job: Job) -> None:
+        """One attempt of an async task: in one go until it first waits, then step by step."""
+        tray = Tray(job)
+        open_tray(tray)
+        begun = meter.begin()
+        coroutine = call.call_async(self._registry, job, self._desk)
+        try:
+            waited_for = coroutine.send(None)
+        except StopIteration as stop:
+            result = stop.value
+            meter.end(begun)
+        except asyncio.CancelledError as cancelled:
+            result = self._stopped(job, cancelled)
+            meter.end(begun)
+        else:
+            result = await self._go_on(job, coroutine, waited_for, begun)
+        self._board.step(-1)
+        self._end(job[0], tray.close_with(result))
 
-    def stopped(self, job: Job, error: asyncio.CancelledError) -> Result:
+    async def _go_on(
+        self,
+        job: Job,
+        coroutine: Coroutine[Any, Any, Result],
+        waited_for: Any,
+        begun: tuple[int, int],
+    ) -> Result:
+        steps = meter.Steps(begun)
+        try:
+            return await self._drive(job[0], coroutine, waited_for, steps)
+        except asyncio.CancelledError as cancelled:
+            return self._stopped(job, cancelled)
+        finally:
+            steps.end()
+
+    @types.coroutine
+    def _drive(
+        self,
+        slot: int,
+        coroutine: Coroutine[Any, Any, Result],
+        waited_for: Any,
+        steps: meter.Steps,
+    ) -> Generator[Any, Any, Result]:
+        """Pass on what a coroutine waits for; the board tells whose code the loop is running."""
+        step = self._board.step
+        while True:
+            steps.pause()
+            step(-1)
+            value, error = None, None
+            try:
+                value = yield waited_for
+            except GeneratorExit:
+                coroutine.close()
+                raise
+            except BaseException as thrown:  # noqa: BLE001 -- passed on: of a cancellation, or of what was waited for.
+                error = thrown
+            step(slot)
+            steps.resume()
+            try:
+                waited_for = coroutine.send(value) if error is None else coroutine.throw(error)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+
+    def _stopped(self, job: Job, error: asyncio.CancelledError) -> Result:
         """What became of an attempt that was cancelled, by us or by itself."""
         match self._stopping.get(job[0]):
             case "timeout":
@@ -110,8 +169,7 @@ class Engine:
                 # other.
                 return call.raised(job[0], error)
 
-    def end(self, slot: int, result: Result) -> None:
-        """Take the result of an attempt of an async task."""
+    def _end(self, slot: int, result: Result) -> None:
         self._done.append(result)
         if self._running.pop(slot, None) is None:
             return  # It never waited: whoever began it goes on.
@@ -152,9 +210,8 @@ class Engine:
         # Lowered before the deque is read: a thread that adds a result after the last look wakes us
         # again.
         self._woken = False
-        results = []
-        while self._done:
-            results.append(self._done.popleft())
+        take = self._done.popleft
+        results = [take() for _ in range(len(self._done))]
         if results:
             self._deliver(results)
 
@@ -162,61 +219,3 @@ class Engine:
         """Let idle threads end."""
         for _ in range(self.threads):
             self._sync.put(None)
-
-
-class _Attempt(Coroutine[Any, Any, None]):
-    """An attempt of an async task, as the loop's tasks drive it.
-
-    Keeps the board telling whose code the loop is running, and measures. By hand, step by step:
-    coroutines around the task's own cost more than a small task does.
-    """
-
-    __slots__ = ("_begun", "_board", "_coroutine", "_cpu_ns", "_engine", "_job", "_tray")
-
-    def __init__(self, engine: Engine, board: Board, job: Job) -> None:
-        self._engine = engine
-        self._board = board
-        self._job = job
-        self._tray = Tray(job)
-        self._coroutine = engine.start(job)
-        self._begun: tuple[int, int] | None = None
-        self._cpu_ns = 0
-
-    def send(self, value: Any, error: BaseException | None = None) -> Any:
-        """Go on, or go on with an error; StopIteration at the end."""
-        coroutine, step = self._coroutine, self._board.step
-        since = meter.begin()
-        if self._begun is None:
-            self._begun = since
-            open_tray(self._tray)
-        else:
-            step(self._job[0])
-        try:
-            waited_for = coroutine.send(value) if error is None else coroutine.throw(error)
-        except StopIteration as stop:
-            result = stop.value
-        except asyncio.CancelledError as cancelled:
-            result = self._engine.stopped(self._job, cancelled)
-        else:
-            self._cpu_ns += meter.of_step(since)
-            return waited_for
-        finally:
-            step(-1)
-        meter.end_steps(self._begun, since, self._cpu_ns)
-        self._engine.end(self._job[0], self._tray.close_with(result))
-        raise StopIteration
-
-    def throw(self, error: Any, *_more: Any) -> Any:
-        """Go on with an error: of a cancellation, or of what was waited for."""
-        return self.send(None, error)
-
-    def close(self) -> None:
-        """Give up."""
-        self._coroutine.close()
-
-    def __await__(self) -> NoReturn:
-        raise TypeError("An attempt is driven by a task of the loop.")
-
-    def __getattr__(self, name: str) -> Any:
-        # Whoever looks into asyncio's tasks (cr_frame, cr_await, …) sees the task's own code.
-        return getattr(self._coroutine, name)

@@ -18,10 +18,10 @@ STALE_NS = 500_000
 
 
 class _Thread(threading.local):
-    """What a thread had used when it last asked."""
+    """When a thread last asked, and what it had used by then."""
 
-    asked_ns = 0
-    used_ns = 0
+    def __init__(self) -> None:
+        self.last = (0, 0)
 
 
 _thread = _Thread()
@@ -29,10 +29,10 @@ _thread = _Thread()
 
 def begin() -> tuple[int, int]:
     """The time, and what this thread has used, as an attempt or a step of it begins."""
-    now = perf_counter_ns()
-    if now - _thread.asked_ns > STALE_NS:
-        _thread.asked_ns, _thread.used_ns = now, thread_time_ns()
-    return now, _thread.used_ns
+    now, last = perf_counter_ns(), _thread.last
+    if now - last[0] > STALE_NS:
+        _thread.last = last = (now, thread_time_ns())
+    return now, last[1]
 
 
 def end(begun: tuple[int, int]) -> None:
@@ -42,22 +42,37 @@ def end(begun: tuple[int, int]) -> None:
         _tell(wall_ns, _used(begun[1], wall_ns))
 
 
-def of_step(begun: tuple[int, int]) -> int:
-    """Nanoseconds of CPU time that a step of a coroutine has used."""
-    took_ns = perf_counter_ns() - begun[0]
-    return took_ns if took_ns < STALE_NS else _used(begun[1], took_ns)
+class Steps:
+    """What an attempt uses that waits now and then, while others work."""
 
+    __slots__ = ("_begun", "_cpu_ns", "_since")
 
-def end_steps(begun: tuple[int, int], step: tuple[int, int], cpu_ns: int) -> None:
-    """An attempt of many steps has ended with this one, after others that used so much."""
-    wall_ns = perf_counter_ns() - begun[0]
-    if wall_ns >= TOLD_NS:
-        _tell(wall_ns, cpu_ns + of_step(step))
+    def __init__(self, begun: tuple[int, int]) -> None:
+        self._begun = self._since = begun
+        self._cpu_ns = 0
+
+    def pause(self) -> None:
+        """It waits."""
+        self._cpu_ns += self._of_step()
+
+    def resume(self) -> None:
+        """It goes on."""
+        self._since = begin()
+
+    def end(self) -> None:
+        """It has ended with this step: keep what it used, for its result."""
+        wall_ns = perf_counter_ns() - self._begun[0]
+        if wall_ns >= TOLD_NS:
+            _tell(wall_ns, self._cpu_ns + self._of_step())
+
+    def _of_step(self) -> int:
+        took_ns = perf_counter_ns() - self._since[0]
+        return took_ns if took_ns < STALE_NS else _used(self._since[1], took_ns)
 
 
 def _used(before_ns: int, wall_ns: int) -> int:
     used_ns = thread_time_ns()
-    _thread.asked_ns, _thread.used_ns = perf_counter_ns(), used_ns
+    _thread.last = (perf_counter_ns(), used_ns)
     return min(used_ns - before_ns, wall_ns)
 
 

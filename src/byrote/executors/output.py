@@ -102,25 +102,22 @@ def with_output(outcome: Outcome, printed: Printing | None) -> Outcome:
     return msgspec.structs.replace(outcome, output=output)
 
 
-class Tray:
+class Tray(msgspec.Struct, eq=False):
     """What belongs to one attempt in a hand: what it printed, what else was kept for it.
 
     Closed, it takes no more prints.
     """
 
-    __slots__ = ("closed", "job", "kept", "outer", "serial", "tails")
-
-    def __init__(self, job: Sequence[Any] = ()) -> None:
-        self.job = job
-        """The attempt itself, see `call.Job`."""
-        self.closed = False
-        self.serial: int | None = None
-        """Its number in the spool, once it has printed."""
-        self.tails: tuple[Tail, Tail] | None = None
-        self.kept: dict[str, Any] | None = None
-        """Things of the attempt's own, see `keep`."""
-        self.outer: Tray | None = None
-        """The attempt's tray, if this is one of its steps'."""
+    job: Sequence[Any] = ()
+    """The attempt itself, see `call.Job`."""
+    closed: bool = False
+    serial: int | None = None
+    """Its number in the spool, once it has printed."""
+    tails: tuple[Tail, Tail] | None = None
+    kept: dict[str, Any] | None = None
+    """Things of the attempt's own, see `keep`."""
+    outer: "Tray | None" = None
+    """The attempt's tray, if this is one of its steps'."""
 
     def within(self, number: int) -> "Tray":
         """A tray for a step: what it prints is the attempt's, what it draws is its own."""

@@ -5,6 +5,7 @@ A run handed over is in its hand's `jobs` until it is reported, taken back, or b
 The board says what has begun; only what has not can be taken back.
 """
 
+import heapq
 import threading
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
@@ -78,15 +79,18 @@ class Roster:
         counts = {False: 0, True: 0}
         with self.lock:
             able = [child for child in self.children if child.able]
+            loads = {kind: _loads(able, kind) for kind in counts}
             for place, run in enumerate(runs):
                 if run.losses:
                     self._suspects.add(run, now)
                     continue
                 kind = self.kind(run)
-                child = min(able, key=lambda c: c.running[kind], default=None)
-                if child is None or not child.free:
+                load, number = loads[kind][0]
+                if number < 0 or not able[number].free:
                     homeless = list(runs[place:])
                     break
+                heapq.heapreplace(loads[kind], (load + 1, number))
+                child = able[number]
                 counts[kind] += 1
                 slot = child.take(run, is_async=kind, now=now)
                 batches.setdefault(child, []).append(job_of(slot, run))
@@ -242,6 +246,13 @@ class Roster:
             child.send(["cancel", [slot]])
         else:
             child.kill()
+
+
+def _loads(children: Sequence[Child], kind: bool) -> list[tuple[int, int]]:
+    """How many runs of this kind each has, and its place in the list, as a heap; -1 for nobody."""
+    loads = [(child.running[kind], number) for number, child in enumerate(children)]
+    heapq.heapify(loads)
+    return loads or [(0, -1)]
 
 
 def _fated(child: Child, slot: int, outcome: Outcome) -> Outcome | None:

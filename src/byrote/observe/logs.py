@@ -19,6 +19,8 @@ from byrote.core.event import TROUBLE, Event
 type Format = Literal["text", "json"]
 type Now = Callable[[], datetime]
 
+_encode_lines = msgspec.json.Encoder().encode_lines
+
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
@@ -43,15 +45,19 @@ class LogWriter:
             return
         at = self._now().isoformat(timespec="milliseconds")
         if self._form == "json":
-            opening = f'{{"at":"{at}",'
-            lines = "".join(
-                [opening + msgspec.json.encode(event).decode()[1:] + "\n" for event in events]
-            )
+            lines = json_lines(at, events)
         else:
             lines = "".join([text_line(at, event) for event in events])
         with self._lock:
             self._stream.write(lines)
             self._stream.flush()
+
+
+def json_lines(at: str, events: Sequence[Event]) -> str:
+    """Events as machines read them, a line each."""
+    lines = "\n" + _encode_lines(events).decode()
+    # All at once: no line break stands inside an object, so each of these begins one.
+    return lines.replace("\n{", f'\n{{"at":"{at}",')[1:]
 
 
 def text_line(at: str, event: Event) -> str:

@@ -198,16 +198,10 @@ class Claimer:
         else:
             # We were frozen: the answer is older than the lease. Somebody else may have them now.
             self._recorder.report([(run, Released()) for run in found])
+        worker = self._means.worker
         self._means.emit(
             [
-                event.Claimed(
-                    run.id,
-                    run.task,
-                    run.queue,
-                    run.attempt,
-                    self._means.worker,
-                    waited_s=run.age_us / 1e6,
-                )
+                event.Claimed(run.id, run.task, run.queue, run.attempt, worker, run.age_us / 1e6)
                 for run in found
             ]
         )

@@ -11,6 +11,8 @@ class Held:
 
     def __init__(self) -> None:
         self._leases: dict[str, Leased] = {}
+        self.lease_of = self._leases.get
+        """The lease held on the run of this id, or None."""
 
     def __len__(self) -> int:
         return len(self._leases)
@@ -25,9 +27,10 @@ class Held:
 
     def drop(self, runs: Iterable[Leased]) -> None:
         """These are settled or lost."""
+        leases, lease_of = self._leases, self.lease_of
         for run in runs:
-            if run in self:
-                del self._leases[run.id]
+            if lease_of(run.id) is run:
+                del leases[run.id]
 
     def find(self, ids: Iterable[str]) -> list[Leased]:
         """Which of these are held here."""

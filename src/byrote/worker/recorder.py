@@ -20,7 +20,6 @@ from byrote.core.policy import (
     RetryIn,
     Salvage,
     SnoozeFor,
-    Succeed,
     judge,
 )
 from byrote.core.ports import Verdicts
@@ -93,8 +92,9 @@ class Recorder:
 
     def _write(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
         # A lease given up meanwhile (lost, forgotten) has nothing more to say.
+        lease_of = self._held.lease_of
         judged = [
-            (run, outcome, judge(run, outcome)) for run, outcome in ended if run in self._held
+            (run, outcome, judge(run, outcome)) for run, outcome in ended if lease_of(run.id) is run
         ]
         if not judged:
             return
@@ -138,14 +138,15 @@ def told(  # noqa: PLR0911 -- one fact per verdict.
 ) -> event.Event:
     """The fact that a verdict became when it was written."""
     run, outcome, verdict = judged
+    if heard == "S":
+        took_s = round(now - run.claimed_at, 6)
+        return event.Succeeded(run.id, run.task, run.queue, run.attempt, worker, took_s)
     who = (run.id, run.task, run.queue, run.attempt, worker)
     if heard is None:
         return event.LeaseLost(*who)
     if heard == "C":
         return event.Cancelled(*who)
     match verdict:
-        case Succeed():
-            return event.Succeeded(*who, took_s=round(now - run.claimed_at, 6))
         case RetryIn(delay=delay):
             return event.Retried(*who, after_s=delay.total_seconds(), error=_error_of(outcome))
         case Fail():
@@ -156,7 +157,7 @@ def told(  # noqa: PLR0911 -- one fact per verdict.
             return event.Snoozed(*who, after_s=delay.total_seconds())
         case Release():
             return event.Released(*who)
-        case Salvage():
+        case _:
             return event.Salvaged(*who, error=_error_of(outcome))
 
 
