@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How much work to keep in hand: as much as was lately done in a few milliseconds, and no more.
+"""How much work to keep in hand: as much as was lately done in a tenth of a second, and no more.
 
 No-op tasks need hundreds of runs in flight or the database round trips show; tasks that take a
 minute need none, or other workers would stand idle while their work waits here. One rule serves
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 from byrote.core.ports import Clock, Room
 
-BUFFER_S = 0.05
+BUFFER_S = 0.1
 WINDOW_S = 0.02
 STALE_S = 0.1
 """A rate that nothing has confirmed for this long fades."""
-BUFFER_MAX = 1_500
+BUFFER_MAX = 1_800
 WORTH_MAX = 250
 """Room for this many runs is always worth a claim; batches gain nothing beyond."""
 SHARE_MIN = 0.0005
@@ -82,8 +82,8 @@ class Tempos:
             return Room(0, ())
         tasks = [task for task, kind in kinds.items() if kind in free]
         worth = min(max(buffer[kind] for kind in free) // 4, WORTH_MAX, self._fit(whole) // 4)
-        # A third at a time: while one batch is claimed another is executed and a third written.
-        limit = min(self._fit(free), max(self._fit(whole) // 3, 1))
+        # Half at a time: while one batch is claimed another is executed; what is written is gone.
+        limit = min(self._fit(free), max(self._fit(whole) // 2, 1))
         return Room(limit, tasks, max(min(worth, limit), 1))
 
     def _fit(self, free: Mapping[bool, int]) -> int:
