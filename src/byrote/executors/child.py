@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from byrote.core.outcome import Outcome
@@ -132,15 +133,19 @@ class Child:
                 return messages
         return messages
 
-    def take(self, run: Leased, *, is_async: bool, now: float) -> int:
-        """Give the run a slot of this hand."""
-        slot = self.free.popleft()
-        self.board.assign(slot)
-        self.jobs[slot] = run
-        self.sent_at[slot] = now
-        self.kinds[slot] = is_async
-        self.running[is_async] += 1
-        return slot
+    def take(self, runs: Sequence[tuple[Leased, bool]], now: float) -> list[list[Any]]:
+        """Give runs, async or not, slots of this hand; gives the jobs to be sent."""
+        free, jobs, kinds, sent_at = self.free, self.jobs, self.kinds, self.sent_at
+        sent = []
+        for run, is_async in runs:
+            slot = free.popleft()
+            self.board.assign(slot)
+            jobs[slot] = run
+            kinds[slot] = is_async
+            sent_at[slot] = now
+            self.running[is_async] += 1
+            sent.append(job_of(slot, run))
+        return sent
 
     def drop(self, slot: int) -> Leased:
         """The run is no longer this hand's; its slot stays taken until the hand lets go of it."""

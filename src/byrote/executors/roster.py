@@ -15,7 +15,7 @@ from byrote.core.outcome import Cancelled, Outcome
 from byrote.core.ports import Clock, Room
 from byrote.core.run import Leased
 from byrote.executors import call
-from byrote.executors.child import Child, job_of
+from byrote.executors.child import Child
 from byrote.executors.output import inherit
 from byrote.executors.serving import Reports
 from byrote.executors.suspects import Suspects
@@ -75,10 +75,10 @@ class Roster:
     def place(self, runs: Sequence[Leased]) -> tuple[list[Leased], bool]:
         """Give runs to the least busy hands; what none could take, and whether a socket is full."""
         now = self._clock()
-        batches: dict[Child, list[list[Any]]] = {}
         counts = {False: 0, True: 0}
         with self.lock:
             able = [child for child in self.children if child.able]
+            dealt: list[list[tuple[Leased, bool]]] = [[] for _ in able]
             loads = {kind: _loads(able, kind) for kind in counts}
             for place, run in enumerate(runs):
                 if run.losses:
@@ -86,16 +86,16 @@ class Roster:
                     continue
                 kind = self.kind(run)
                 load, number = loads[kind][0]
-                if number < 0 or not able[number].free:
+                if number < 0 or len(dealt[number]) >= len(able[number].free):
                     homeless = list(runs[place:])
                     break
                 heapq.heapreplace(loads[kind], (load + 1, number))
-                child = able[number]
                 counts[kind] += 1
-                slot = child.take(run, is_async=kind, now=now)
-                batches.setdefault(child, []).append(job_of(slot, run))
+                dealt[number].append((run, kind))
             else:
                 homeless = []
+            given = zip(able, dealt, strict=True)
+            batches = {child: child.take(runs, now) for child, runs in given if runs}
             self._tempos.note(counts)
             self._suspects.settle(self.children, now, self._give)
             for child, jobs in batches.items():
@@ -171,8 +171,7 @@ class Roster:
             self._suspects.settle(self.children, self._clock(), self._give)
 
     def _give(self, child: Child, run: Leased) -> None:
-        slot = child.take(run, is_async=self.kind(run), now=self._clock())
-        child.send(["work", [job_of(slot, run)]])
+        child.send(["work", child.take([(run, self.kind(run))], self._clock())])
 
     def _declined(self, child: Child, slot: int) -> list[Leased]:
         if slot not in child.jobs and slot not in child.revoked:

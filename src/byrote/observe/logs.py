@@ -55,9 +55,9 @@ class LogWriter:
 
 def json_lines(at: str, events: Sequence[Event]) -> str:
     """Events as machines read them, a line each."""
-    lines = "\n" + _encode_lines(events).decode()
-    # All at once: no line break stands inside an object, so each of these begins one.
-    return lines.replace("\n{", f'\n{{"at":"{at}",')[1:]
+    # No line break stands inside an object, so each of these begins one.
+    objects = b"\n" + _encode_lines(events)
+    return f'\n{{"at":"{at}",'.join(objects.decode().split("\n{"))[1:]
 
 
 def text_line(at: str, event: Event) -> str:

@@ -156,7 +156,7 @@ class Claimer:
         left, unasked = room.limit, self._shares.queues
         while left > 0 and unasked:
             quotas = self._shares.split(left, unasked)
-            claimed = Counter(run.queue for run in self._lease(quotas, room.tasks))
+            claimed = Counter([run.queue for run in self._lease(quotas, room.tasks)])
             # A queue that gave its whole share may have more; one that got no share was not asked.
             dry = [queue for queue, quota in quotas.items() if claimed[queue] < quota]
             self._shares.settle(claimed, dry, unasked)

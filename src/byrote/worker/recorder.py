@@ -139,7 +139,7 @@ def told(  # noqa: PLR0911 -- one fact per verdict.
     """The fact that a verdict became when it was written."""
     run, outcome, verdict = judged
     if heard == "S":
-        took_s = round(now - run.claimed_at, 6)
+        took_s = int((now - run.claimed_at) * 1e6) / 1e6
         return event.Succeeded(run.id, run.task, run.queue, run.attempt, worker, took_s)
     who = (run.id, run.task, run.queue, run.attempt, worker)
     if heard is None:
