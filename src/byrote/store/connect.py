@@ -67,7 +67,9 @@ class Door:
             wanted = ("timezone=UTC", *settings)
             options = " ".join([options, *(f"-c {setting}" for setting in wanted)]).strip()
         name = str(self._given.get("application_name") or f"{self._name} {purpose}")
-        fields: dict[str, Any] = {**self._given, "application_name": name}
+        # Whatever the server or PGCLIENTENCODING says: what is sent here is written in UTF-8.
+        known = {"application_name": name, "client_encoding": "UTF8"}
+        fields: dict[str, Any] = {**self._given, **known}
         if options:
             fields["options"] = options
         return make_conninfo(**fields)

@@ -109,6 +109,8 @@ class LeaseLine(OnLink):
         super().__init__(link)
         self._heeds = heeds
         self._worker = ""
+        self._fresh = False
+        """Work was notified while a claim was under way, which may have missed it."""
         self.listening = False
         if listen:
             link.on_open = self._subscribe
@@ -116,6 +118,7 @@ class LeaseLine(OnLink):
     def claim(self, wanted: Wanted) -> list[Leased] | None:
         """Lease what is wanted; None when the answer was lost and nothing had come of it."""
         self._worker = wanted.worker
+        self._fresh = False
         try:
             return self._link.ask(queries.claim(**wanted._asdict()))
         except Interrupted:
@@ -142,11 +145,12 @@ class LeaseLine(OnLink):
         poll, line = select.poll(), connection.fileno()
         poll.register(wake, select.POLLIN)
         poll.register(line, select.POLLIN)
-        ready = dict(poll.poll(seconds * 1000))
+        ready = dict(poll.poll(0 if self._fresh else seconds * 1000))
         if wake in ready:
             os.eventfd_read(wake)
         if line in ready:
             self._hear(connection)
+        self._fresh = False
 
     def _subscribe(self, connection: psycopg.Connection[Any]) -> None:
         self.listening = False
@@ -168,7 +172,9 @@ class LeaseLine(OnLink):
             self._heard(notify.relname.decode(), notify.extra.decode())
 
     def _heard(self, channel: str, payload: str) -> None:
-        if channel in self._heeds and payload == self._worker:
+        if channel == "byrote_ready":
+            self._fresh = True
+        elif channel in self._heeds and payload == self._worker:
             self._heeds[channel]()
 
 

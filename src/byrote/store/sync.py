@@ -55,6 +55,7 @@ class Link:
         self._stopped = stopped
         self._notice = notice
         self._connection: psycopg.Connection[Any] | None = None
+        self._fetch = fetch if door.pooled else Poster().fetch
         self._troubled = False
         self.on_open: Callable[[psycopg.Connection[Any]], None] = lambda _connection: None
 
@@ -85,7 +86,7 @@ class Link:
         while True:
             connection = self.connection
             try:
-                rows = fetch(connection, query)
+                rows = self._fetch(connection, query)
             except psycopg.Error as error:
                 match remedy(error):
                     case Remedy.RAISE:
@@ -107,7 +108,7 @@ class Link:
         """Run a query and let whoever asked deal with what goes wrong."""
         connection = self.connection
         try:
-            return fetch(connection, query)
+            return self._fetch(connection, query)
         except psycopg.Error as error:
             raise refused(error) from error
 
@@ -222,8 +223,10 @@ class Store:
 
     def _try[Row](self, query: Query[Row]) -> list[Row]:
         with self.borrow() as borrowed:
-            if query.name != "enqueue_one" or self.door.pooled:
+            if self.door.pooled:
                 return fetch(borrowed, query)
+            if query.name != "enqueue_one":
+                return self._poster.fetch(borrowed, query)
             self._poster.post(borrowed, query)
             return []
 

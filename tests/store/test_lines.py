@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""What a worker's lines to PostgreSQL hear, beside the answers to what they ask."""
+
+import os
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from byrote.assembly.clock import monotonic
+from byrote.assembly.identity import chance, new_token
+from byrote.core.ports import Line, Wanted
+from byrote.store.connect import Door
+from byrote.store.lines import LeaseLine, Lines
+
+type Db = psycopg.Connection[Any]
+
+PATIENCE_S = 30
+HEARD_S = 20
+"""Far more than hearing takes, and less than waiting in vain."""
+
+
+@pytest.fixture
+def cancels() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def leases(door: Door, cancels: list[str]) -> Iterator[LeaseLine]:
+    def line() -> Line:
+        return Line("claim", threading.Event().wait, lambda *_: None, chance)
+
+    made = Lines(door).leases(line(), on_cancel=lambda: cancels.append("asked"))
+    yield made
+    made.close()
+
+
+def claim(leases: LeaseLine) -> None:
+    lease_for, now = timedelta(seconds=30), monotonic()
+    wanted = Wanted({"default": 1}, ["t@1"], "w", new_token(), lease_for, now + 27, now, {})
+    assert leases.claim(wanted) == []
+
+
+def rested_s(leases: LeaseLine, seconds: float = PATIENCE_S) -> float:
+    wake, began = os.eventfd(0), monotonic()
+    leases.rest(wake, seconds)
+    os.close(wake)
+    return monotonic() - began
+
+
+def test_work_that_is_notified_while_resting_ends_the_rest(leases: LeaseLine, db: Db) -> None:
+    claim(leases)
+    db.execute("select pg_notify('byrote_ready', 'default')")
+
+    assert rested_s(leases) < HEARD_S
+
+
+def test_work_that_is_notified_during_a_claim_is_looked_for_again(
+    leases: LeaseLine, db: Db
+) -> None:
+    """The claim may have begun before that run was there, and nobody will notify it again."""
+    claim(leases)
+    db.execute("select pg_notify('byrote_ready', 'default')")
+    claim(leases)
+
+    assert rested_s(leases) < HEARD_S
+
+
+def test_what_was_heard_before_a_claim_does_not_cut_the_rest_after_it_short(
+    leases: LeaseLine, db: Db
+) -> None:
+    claim(leases)
+    db.execute("select pg_notify('byrote_ready', 'default')")
+    heard = rested_s(leases)
+    claim(leases)
+
+    assert heard < HEARD_S
+    assert rested_s(leases, 0.05) >= 0.05
+
+
+def test_a_cancellation_that_is_asked_for_during_a_claim_is_heard(
+    leases: LeaseLine, db: Db, cancels: list[str]
+) -> None:
+    claim(leases)
+    db.execute("select pg_notify('byrote_cancel', 'w'), pg_notify('byrote_cancel', 'another')")
+    claim(leases)
+
+    assert cancels == ["asked"]
