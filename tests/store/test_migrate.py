@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 import multiprocessing
+import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 import byrote.store
 from byrote.assembly.identity import chance
@@ -45,6 +47,19 @@ def test_the_first_run_applies_everything_and_the_second_nothing(bare: Door) -> 
         check(db)
         [run_id] = enqueue(db)
         assert finish(db, [success(claim(db)[0])]) == [run_id]
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_cannot_hold_all_text_is_refused(server_url: str, encoding: str) -> None:
+    name = f"byrote_{encoding.lower()}_{os.getpid()}"
+    how = f"encoding '{encoding}' locale 'C' template template0"
+    with psycopg.connect(server_url, autocommit=True) as admin:
+        admin.execute(f"create database {name} {how}")  # type: ignore[call-overload]
+        try:
+            with pytest.raises(SchemaMismatch, match=f"encoding {encoding}; Byrote needs UTF8"):
+                migrate(Door(make_conninfo(server_url, dbname=name)), chance=chance)
+        finally:
+            admin.execute(f"drop database {name}")  # type: ignore[call-overload]
 
 
 def test_processes_that_migrate_at_once_apply_each_migration_once(bare: Door) -> None:

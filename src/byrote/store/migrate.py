@@ -60,6 +60,7 @@ def migrations() -> tuple[Migration, ...]:
 
 def pending(connection: psycopg.Connection[Any]) -> list[Migration]:
     """What the database still lacks; SchemaMismatch when it is ahead, or built from other files."""
+    _check_encoding(connection)
     try:
         applied = {row.version: row for row in fetch(connection, queries.schema())}
     except psycopg.errors.UndefinedTable:
@@ -75,6 +76,16 @@ def pending(connection: psycopg.Connection[Any]) -> list[Migration]:
         if row.checksum != known[version].checksum:
             raise SchemaMismatch(f"Migration {row.name} was applied from a file unlike this one.")
     return [migration for migration in migrations() if migration.version not in applied]
+
+
+def _check_encoding(connection: psycopg.Connection[Any]) -> None:
+    # Any other would refuse some text, or, without an encoding at all, take what is none.
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding not in {"UTF8", None}:
+        raise SchemaMismatch(
+            f"The database {connection.info.dbname} has the encoding {encoding}; Byrote needs "
+            "UTF8. Make another: `create database … encoding 'UTF8' template template0`."
+        )
 
 
 def check(connection: psycopg.Connection[Any]) -> None:
