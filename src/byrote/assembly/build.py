@@ -74,6 +74,7 @@ def build_worker(
         answers=answers,
         settled=None if pool is None else pool.settled,
         schedules=lambda: built.app.schedules,
+        queues=lambda: built.app.queues,
         strangers=None
         if pool is None or recognise is None
         else Strangers(lambda line: store().strangers(line), recognise, pool.learn),

@@ -23,7 +23,7 @@ from byrote.executors.desk import Replay
 from byrote.executors.hand_options import HandOptions
 from byrote.executors.hands import Hands
 from byrote.executors.inline import Inline
-from byrote.executors.loading import ignores, load_app, path_of, schedules_of
+from byrote.executors.loading import ignores, load_app, path_of, queues_of, schedules_of
 from byrote.executors.surroundings import measure, memos_of
 from byrote.executors.switch import Switch
 from byrote.executors.tempo import BUFFER_S
@@ -46,6 +46,10 @@ class Says(Protocol):
     def schedules(self) -> Sequence[Schedule]:
         """What it would have run periodically."""
 
+    @property
+    def queues(self) -> Sequence[str]:
+        """Where its runs lie unless somebody says otherwise."""
+
 
 class Said(NamedTuple):
     """What an app that is here says of itself."""
@@ -53,6 +57,7 @@ class Said(NamedTuple):
     url: str | None
     ignores: Mapping[str, Sequence[str]]
     schedules: Sequence[Schedule]
+    queues: Sequence[str]
 
 
 class Built(NamedTuple):
@@ -112,7 +117,8 @@ def build_executor(
             inline = _inline(loaded, settings, name, provenance=executed, asks=asks)
             inline.replay = replay
             switch = Switch(inline, commands, lambda: loaded.registry.commands, lambda: found)
-            here = Said(loaded.url, ignores(loaded.registry), schedules_of(loaded))
+            dropped, planned = ignores(loaded.registry), schedules_of(loaded)
+            here = Said(loaded.url, dropped, planned, queues_of(loaded))
             return Built(switch, here, mute)
         case chosen:
             alone = Alone(commands, options, Container() if chosen == "container" else None)
@@ -128,7 +134,7 @@ def worker_options(settings: Settings, name: str, *, hands: int, drain: bool) ->
     """How a worker with these settings works, wherever its runs come from."""
     return WorkerOptions(
         worker=name,
-        queues=settings.queues,
+        queues=settings.queues or {},
         hands=hands,
         concurrency=settings.concurrency,
         lease_for=settings.lease,

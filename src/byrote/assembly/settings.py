@@ -32,8 +32,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where the queue service is, for the SDK."""
     service_token: str | None = None
     """What opens the service's door."""
-    queues: Mapping[str, int] = msgspec.field(default_factory=lambda: {"default": 1})
-    """Queues a worker serves and their weights: `mail=3,default`."""
+    queues: Mapping[str, int] | None = None
+    """Queues a worker serves and their weights: `mail=3,default`; absent: `default` and those that
+    the app's tasks and schedules name."""
     app: str | None = None
     """`module:name` of the app whose code a replay executes, unless it is said there."""
     worker_id: str | None = None

@@ -34,7 +34,12 @@ TOKEN_FOR = timedelta(days=7)
 @click.argument("app", metavar="[MODULE:APP]", required=False)
 @url_option
 @click.option("--port", type=click.IntRange(1, 65_535), default=8700, show_default=True)
-@click.option("-Q", "--queues", metavar="A,B=3", help="Queues of the worker, with weights.")
+@click.option(
+    "-Q",
+    "--queues",
+    metavar="A,B=3",
+    help="Queues of the worker, with weights; if absent, those of its tasks.",
+)
 def up(*, app: str | None, url: str | None, port: int, queues: str | None) -> None:
     """Run PostgreSQL, the service and a worker on this machine until Ctrl-C.
 

@@ -6,6 +6,7 @@ import functools
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -34,7 +35,12 @@ COUNT = click.IntRange(min=1)
 )
 @click.argument("app", metavar="MODULE:APP")
 @url_option
-@click.option("-Q", "--queues", metavar="A,B=3", help="Queues to serve, with weights.")
+@click.option(
+    "-Q",
+    "--queues",
+    metavar="A,B=3",
+    help="Queues to serve, with weights; if absent, those of its tasks.",
+)
 @click.option("-c", "--concurrency", type=COUNT, help="Async tasks at once, over all hands.")
 @click.option("--hands", type=COUNT, help="Child processes; one per core if absent.")
 @click.option("--threads", type=COUNT, help="Sync tasks at once in each hand.")
@@ -73,7 +79,8 @@ def worker(app: str, *, url: str | None, drain: bool, no_listen: bool, **flags: 
     settings = resolve(flags).settings
     emit = start_log(settings)
     if flags["queues"] is not None and settings.database_url is not None:
-        _mention_new_queues(Door(settings.database_url, pooled=settings.pooled), settings)
+        door = Door(settings.database_url, pooled=settings.pooled)
+        _mention_new_queues(door, settings.queues or {})
     with contextlib.ExitStack() as opened:
         fallback = functools.partial(_embedded, opened)
         built = build_worker(app, settings, emit=emit, drain=drain, fallback=fallback)
@@ -102,11 +109,11 @@ def _embedded(opened: contextlib.ExitStack) -> str:
     return server.url
 
 
-def _mention_new_queues(door: Door, settings: Settings) -> None:
+def _mention_new_queues(door: Door, queues: Mapping[str, int]) -> None:
     """A queue that nobody used yet is no mistake, but a typing mistake looks just like it."""
     try:
         with door.open("worker") as connection:
-            unheard = new_queues(connection, settings.queues)
+            unheard = new_queues(connection, queues)
     except psycopg.errors.UndefinedTable:
         return  # The worker looks at the schema next, and says what to do about it.
     except psycopg.OperationalError as error:

@@ -88,7 +88,7 @@ def settings_of(backend: Backend, flags: dict[str, Any]) -> Settings:
     if flags.get("queues") is None:
         flags["queues"] = sorted(backend.queues) or ["default"]
     settings = resolve(flags).settings
-    foreign = sorted(set(settings.queues) - backend.queues) if backend.queues else []
+    foreign = sorted(set(settings.queues or ()) - backend.queues) if backend.queues else []
     if foreign:
         raise BadOption(
             f"{', '.join(foreign)} is not among the QUEUES of {backend.alias!r}: "
@@ -103,7 +103,7 @@ def keep_as_told(backend: Backend, settings: Settings) -> None:
     if told == Retention():
         return
     try:
-        asked = keep(list(settings.queues), keep_done=told.successful, keep_dead=told.failed)
+        asked = keep(list(settings.queues or ()), keep_done=told.successful, keep_dead=told.failed)
         fetch(backend.database, asked)
     except DatabaseError as error:
         # Housekeeping is no reason to execute nothing; what is really wrong is told in a moment.
@@ -123,7 +123,8 @@ def spread(flags: dict[str, Any]) -> dict[str, Any]:
 
 def recognises(backend: Backend, flags: dict[str, Any], stranger: Stranger) -> bool:
     """Whether a run nobody announced is for this worker: its queue, its alias, and importable."""
-    if flags.get("queues") is not None and stranger.queue not in resolve(flags).settings.queues:
+    named = None if flags.get("queues") is None else resolve(flags).settings.queues
+    if named is not None and stranger.queue not in named:
         return False
     if backend.queues and stranger.queue not in backend.queues:
         return False

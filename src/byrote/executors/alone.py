@@ -33,6 +33,8 @@ class Alone:
         """Task by task, what of its results does not count in a replay."""
         self.schedules: list[Schedule] = []
         """What the app would have run periodically."""
+        self.queues: list[str] = []
+        """Where its runs lie unless somebody says otherwise."""
 
     def start(self, report: Report) -> None:
         """Ask for the tasks; BadOption when the app cannot be imported."""
@@ -41,7 +43,7 @@ class Alone:
         self._commands.surroundings = told.provenance
         self.url = told.url
         self.ignores = told.ignores
-        self.schedules = told.schedules
+        self.schedules, self.queues = told.schedules, told.queues
         self._commands.start(report)
 
     @property

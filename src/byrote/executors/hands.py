@@ -96,6 +96,8 @@ class Hands(Serving):
         """Task by task, what of its results does not count in a replay."""
         self.schedules: list[Schedule] = []
         """What the app would have run periodically."""
+        self.queues: list[str] = []
+        """Where its runs lie unless somebody says otherwise."""
         self.surroundings: dict[str, Any] = {}
         """What a hand last measured around itself."""
 
@@ -269,7 +271,7 @@ class Hands(Serving):
         self.url, self.commands = told.url, told.commands
         self.surroundings = told.provenance
         self.ignores = told.ignores
-        self.schedules = told.schedules
+        self.schedules, self.queues = told.schedules, told.queues
         self._roster.hears = told.hears
         doc = {**self.surroundings, "worker": self._about, "executor": "hand"}
         found = provenance_of(doc, told.memos)

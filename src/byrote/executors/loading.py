@@ -50,12 +50,19 @@ def introduction(app: Any, checkout: Checkout) -> dict[str, Any]:
         "memos": msgspec.to_builtins(memos_of(app.registry)),
         "hears": hasattr(app, "settled"),
         "schedules": [msgspec.structs.asdict(one) for one in schedules_of(app)],
+        "queues": queues_of(app),
     }
 
 
 def schedules_of(app: Any) -> list[Schedule]:
     """What an app would have run periodically."""
     return list(getattr(app, "schedules", ()))
+
+
+def queues_of(app: Any) -> list[str]:
+    """Where an app's runs lie unless somebody says otherwise: what a worker serves untold."""
+    named = {task.delivery.queue for task in app.registry}
+    return sorted({"default", *named, *(one.queue for one in schedules_of(app))})
 
 
 def ignores(registry: Registry) -> dict[str, list[str]]:

@@ -37,6 +37,8 @@ class Introduction(msgspec.Struct, frozen=True):
     """Whether the app wants to know how its attempts were settled."""
     schedules: list[Schedule] = []
     """What the app would have run periodically."""
+    queues: list[str] = []
+    """Where its runs lie unless somebody says otherwise."""
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):

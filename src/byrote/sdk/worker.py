@@ -36,7 +36,7 @@ class Options(TypedDict, total=False):
     """How a worker works; what is not given comes from BYROTE_* and the settings files."""
 
     queues: str | Sequence[str]
-    """`mail=3,default`: queues and their weights."""
+    """`mail=3,default`: queues and their weights; absent: `default`."""
     hands: int
     concurrency: int
     threads: int

@@ -38,7 +38,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     worker: str
     queues: Mapping[str, int]
-    """Queues and their weights."""
+    """Queues and their weights; empty: those that the app names."""
     hands: int
     concurrency: int
     lease_for: timedelta = timedelta(seconds=30)
@@ -80,10 +80,12 @@ class Worker:
         settled: Callable[[Sequence[tuple[Leased, str | None]]], None] | None = None,
         strangers: Strangers | None = None,
         schedules: Callable[[], Sequence[Schedule]] = tuple,
+        queues: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._settled = settled
         self._strangers = strangers
         self._schedules = schedules
+        self._queues = queues
         self._finder: Finder | None = None
         self._answers = answers or {}
         self._tidier: Tidier | None = None
@@ -122,6 +124,9 @@ class Worker:
         """Work until stopped or, when draining, until nothing is left; raises what broke it."""
         # The hands first: only they import the app, and it may be the app that names the store.
         self._executor.start(self._report)
+        if not self._options.queues:
+            named = dict.fromkeys(self._queues(), 1) or {"default": 1}
+            self._options = msgspec.structs.replace(self._options, queues=named)
         try:
             self._store = self._find_store()
             self._store.check()
