@@ -85,9 +85,7 @@ class Relay(ABC):
         started.set()
         self._loop.run_forever()
         server.close()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.run_until_complete(_wind_up())
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -95,7 +93,7 @@ class Relay(ABC):
             if self._refuses():
                 raise ConnectionRefusedError
             far_reader, far_writer = await self._far()
-        except OSError:
+        except (OSError, asyncio.CancelledError):
             writer.transport.abort()
             return
         wire = self._wire(writer, far_writer)
@@ -113,6 +111,16 @@ class Relay(ABC):
             # The server is given what it was sent: a cut hits the client, not the statement.
             far_writer.close()
             writer.transport.abort()
+
+
+async def _wind_up() -> None:
+    # Whoever was accepted just now is served a turn later; transports close a turn after an abort.
+    await asyncio.sleep(0)
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.sleep(0)
 
 
 async def _pump(reader: asyncio.StreamReader, forward: Callable[[bytes], Awaitable[None]]) -> None:
