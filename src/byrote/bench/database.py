@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import chance, worker_id
 from byrote.bench import cpu
 from byrote.bench.progress import Progress
 from byrote.bench.stage import StageFailed
@@ -40,24 +40,31 @@ _TOLD = (
 _numbers = itertools.count(1)
 _FILL = """
 insert into byrote_task_runs (
-  result_id, rank, run_after, enqueued_at, started_at, finished_at, task_version, attempts, charged,
-  max_attempts, moves, priority, status, queue_name, task_path, leased_by, lease_token, spec_hash,
-  result_hash, worker_ids, spec_json, return_json
+  result_id, rank, run_after, enqueued_at, task_version, max_attempts, priority, status, queue_name,
+  task_path, spec_hash, spec_json
 )
 select
   (lpad(to_hex(byrote_micros(now()) / 1000 - 86400000 + n), 12, '0') || '70008000'
     || lpad(to_hex(n), 12, '0'))::uuid,
-  byrote_micros(now()) + n + 100 * 10000000000000, now(), now(),
-  case when done then now() end, case when done then now() end, 1, done::integer, done::integer,
-  1, case when done then 3 else 1 end, -100, case when done then 'SUCCESSFUL' else 'READY' end,
-  'default', 'bench.noop', case when done then 'bench' end,
-  case when done then gen_random_uuid() end, sha256(n::text::bytea),
-  case when done then sha256(n::text::bytea) end,
-  case when done then '{bench}'::text[] else '{}' end,
-  '{"task":"bench.noop","version":1,"args":[' || n || '],"kwargs":{}}',
-  case when done then n::text end
+  byrote_micros(now()) + n + 100 * 10000000000000, now(), now(), 1, 1, -100, 'READY', 'default',
+  'bench.noop', sha256(n::text::bytea),
+  '{"task":"bench.noop","version":1,"args":[' || n || '],"kwargs":{}}'
 from generate_series(%(first)s::bigint, %(last)s::bigint) as n
-cross join (select %(done)s::boolean as done) as how
+"""
+# Claimed and finished by two updates, as in life: that decides where in the table such rows end up,
+# and which room between them is left for new ones.
+_CLAIM = """
+update byrote_task_runs
+set status = 'RUNNING', attempts = 1, moves = 2, leased_by = %(worker)s,
+  lease_token = gen_random_uuid(), leased_until = now() + interval '1 hour', started_at = now(),
+  last_attempted_at = now(), worker_ids = array[%(worker)s]
+where status = 'READY' and queue_name = 'default'
+"""
+_FINISH = """
+update byrote_task_runs
+set status = 'SUCCESSFUL', charged = 1, moves = 3, leased_until = null, finished_at = now(),
+  return_json = '12345', result_hash = sha256(result_id::text::bytea), provenance = array[1]
+where status = 'RUNNING'
 """
 _DRAINED = """
 select count(*), extract(epoch from max(finished_at) - min(started_at))::float8
@@ -124,12 +131,16 @@ def tidy(url: str) -> None:
 
 
 def fill(url: str, *, ready: int, done: int, progress: Progress) -> None:
-    """Put rows behind the ones to be measured: READY with lower priority, and finished ones."""
+    """Put rows behind the ones to be measured: finished ones, and READY with lower priority."""
+    worker = {"worker": worker_id()}
     with Door(url).open("bench", "synchronous_commit=off") as connection:
         for is_done, start, end in ((True, 0, done), (False, done, done + ready)):
             for first in range(start, end, FILL_STEP):
                 last = min(first + FILL_STEP, end) - 1
-                connection.execute(_FILL, {"first": first, "last": last, "done": is_done})
+                connection.execute(_FILL, {"first": first, "last": last})
+                if is_done:
+                    connection.execute(_CLAIM, worker)
+                    connection.execute(_FINISH)
                 progress.part("growth: filling", last + 1, ready + done)
         # Or every vacuum between the turns freezes some of them, and the disk is busy with that.
         connection.execute("vacuum (freeze, analyze)")

@@ -4,7 +4,7 @@
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
@@ -241,18 +241,26 @@ class Store:
         rows = self.all(query, connection=connection)
         return rows[0] if rows else None
 
-    @contextlib.contextmanager
-    def borrow(self) -> Iterator[psycopg.Connection[Any]]:
+    def borrow(self) -> "Loan":
         """A connection for a while; one that breaks is not put back."""
+        return Loan(self)
+
+    def lend(self) -> psycopg.Connection[Any]:
+        """A connection, which must be taken back, whatever becomes of it."""
         self._room.get()
         try:
-            connection = self._take()
-            try:
-                yield connection
-            except BaseException:
+            return self._take()
+        except BaseException:
+            self._room.put(None)
+            raise
+
+    def take_back(self, connection: psycopg.Connection[Any], *, broken: bool) -> None:
+        """Put a connection that was lent on the shelf again, or close it."""
+        try:
+            if broken:
                 connection.close()
-                raise
-            self._shelf.append(connection)
+            else:
+                self._shelf.append(connection)
         finally:
             self._room.put(None)
 
@@ -270,6 +278,25 @@ class Store:
         """Close every idle connection."""
         while self._shelf:
             self._shelf.pop().close()
+
+
+class Loan:
+    """A connection of a store's for as long as a block lasts.
+
+    Once for each enqueue: a class takes a third of the time that a generator does.
+    """
+
+    __slots__ = ("_connection", "_store")
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __enter__(self) -> psycopg.Connection[Any]:
+        self._connection = self._store.lend()
+        return self._connection
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._store.take_back(self._connection, broken=kind is not None)
 
 
 def unreachable(door: Door, error: psycopg.Error) -> DatabaseUnreachable:

@@ -8,14 +8,17 @@ with accepted as (
   select
     %(id)s::uuid, %(queue)s::text, %(task)s::text, %(version)s::integer, %(spec)s::text, %(hash)s::bytea,
     %(priority)s::smallint, moment.run_after,
-    byrote_micros(moment.run_after) - %(priority)s::bigint * coalesce(
-      (
-        select byrote_micros(moment.now + queue.ageing) - byrote_micros(moment.now)
-        from byrote_queues as queue
-        where queue.queue_name = %(queue)s
-      ),
-      10000000000000
-    ),
+    byrote_micros(moment.run_after) - case
+      when %(priority)s::bigint = 0 then 0  -- As most are: nobody has to ask how their queue ages.
+      else %(priority)s::bigint * coalesce(
+        (
+          select byrote_micros(moment.now + queue.ageing) - byrote_micros(moment.now)
+          from byrote_queues as queue
+          where queue.queue_name = %(queue)s
+        ),
+        10000000000000
+      )
+    end,
     case when moment.run_after > moment.now then 'WAITING' else 'READY' end,
     case when moment.run_after > moment.now then 'due' end,
     moment.now, %(max_attempts)s::integer, %(timeout_ms)s::bigint, %(retry)s::text, %(labels)s::jsonb, %(trace)s::text
