@@ -16,6 +16,7 @@ from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.connect import Door
 from byrote.store.post import Poster, as_text
+from byrote.store.query import numbered, statement
 from byrote.store.sync import Store, fetch
 from tests.support import enqueue
 
@@ -65,6 +66,11 @@ def test_every_element_of_a_list_arrives(db: Db, kind: str) -> None:
 )
 def test_every_kind_of_parameter_arrives(db: Db, value: object, kind: str) -> None:
     assert arrived(db, value, kind) == value
+
+
+def test_a_percent_sign_is_written_twice_for_a_cursor_and_sent_once() -> None:
+    assert b"like 'byrote\\_%%'" in statement("verify_catalog")
+    assert b"like 'byrote\\_%'" in numbered("verify_catalog")[0]
 
 
 def test_what_no_statement_takes_is_refused_here() -> None:

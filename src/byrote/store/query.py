@@ -40,4 +40,4 @@ def numbered(name: str) -> tuple[bytes, list[str]]:
             names.append(parameter)
         return b"$%d" % (names.index(parameter) + 1)
 
-    return re.sub(rb"%\((\w+)\)s", place, statement(name)), names
+    return re.sub(rb"%\((\w+)\)s", place, statement(name)).replace(b"%%", b"%"), names
