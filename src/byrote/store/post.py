@@ -103,7 +103,8 @@ def _answer(wire: pq.abc.PGconn) -> pq.abc.PGresult:
     poll.register(wire.socket, select.POLLIN)
     answer = None
     while (part := _part(wire, poll)) is not None:
-        answer = part
+        # The first says what went wrong; one that follows may only say that the line is cut.
+        answer = answer or part
     while (heard := wire.notifies()) is not None:
         # What was notified meanwhile has been read with the answer; nobody else would see it.
         if wire.notify_handler is not None:
