@@ -22,6 +22,8 @@ from byrote.store.connect import Door
 from byrote.store.migrate import migrate
 from byrote.store.sync import Store
 from byrote.testing import FakeClock
+from byrote.testing.clock import settable
+from tests.programs import require
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background by a shell; the processes of the tests must not inherit that.
@@ -30,6 +32,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # A busy machine is no finding: how fast values are made is not what these tests are about.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Programs that a test needs are here, or the test is skipped or fails."""
+    for mark in item.iter_markers("needs"):
+        for program in mark.args:
+            require(program)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,7 +56,9 @@ begin
   from pg_class
   where relkind = 'r'
     and relname like 'byrote%'
-    and relname not in ('byrote_schema', 'byrote_duties', 'byrote_artifact_home')
+    and relname not in (
+      'byrote_schema', 'byrote_duties', 'byrote_artifact_home', 'byrote_retention'
+    )
     and pg_relation_size(oid) > 0;
   if full_ones is not null then
     execute 'truncate ' || full_ones;
@@ -84,6 +95,8 @@ def database_url(server_url: str, worker_id: str) -> Iterator[str]:
         admin.execute(f"create database {name}")  # type: ignore[call-overload]
     url = psycopg.conninfo.make_conninfo(server_url, dbname=name)
     migrate(Door(url), chance=chance)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(settable())
     yield url
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute(f"drop database {name} with (force)")  # type: ignore[call-overload]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Short words for what most tests do."""
 
+import contextlib
 import hashlib
 import itertools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -70,8 +71,10 @@ def success(lease: Leased, result: str = "null") -> dict[str, Any]:
 
 
 def verdict(lease: Leased, letter: str, **more: Any) -> dict[str, Any]:
-    """A verdict by its letter; failures get an error."""
+    """A verdict by its letter; failures get an error, and what succeeds a result."""
     row = {"id": lease.id, "token": lease.token, "verdict": letter, **more}
+    if letter == "S" and "result" not in row:
+        row = {**success(lease), **row}
     if letter in "RFX":
         row.setdefault("error", {"kind": "raised", "type": "ValueError", "message": "no"})
     return row
@@ -112,6 +115,72 @@ def register(db: psycopg.Connection[Any], worker: str, *queues: str) -> None:
 def finish(db: psycopg.Connection[Any], verdicts: Sequence[dict[str, Any]]) -> list[str]:
     """Send verdicts; the ids that were accepted."""
     return [run_id for run_id, _ in fetch(db, queries.finish(verdicts))]
+
+
+AT_COMMIT = """
+create function act_at_commit() returns trigger language plpgsql as $$
+begin
+  {act};
+  return null;
+end
+$$;
+create constraint trigger act_at_commit
+  after insert or update or delete on {table}
+  deferrable initially deferred
+  for each row execute function act_at_commit();
+"""
+
+
+@contextlib.contextmanager
+def at_commit(db: Db, act: str, *, table: str = "byrote_task_runs") -> Iterator[None]:
+    """Have transactions that write this table do this between their last statement and commit."""
+    db.execute(AT_COMMIT.format(act=act, table=table))  # type: ignore[call-overload]
+    try:
+        yield
+    finally:
+        db.execute("drop function act_at_commit cascade")
+
+
+UNCOMMITTED = {
+    "raise exception 'not now' using errcode = '40001'": "refused",
+    "perform pg_cancel_backend(pg_backend_pid()), pg_sleep(10)": "cancelled",
+    "perform pg_terminate_backend(pg_backend_pid()), pg_sleep(10)": "ended",
+}
+"""Ways in which a transaction fails between its rows and its end, and is to be sent again."""
+
+
+@contextlib.contextmanager
+def failing_once(db: Db, act: str, *, table: str = "byrote_task_runs") -> Iterator[None]:
+    """Have the next transaction that writes this table fail at its commit."""
+    db.execute("create sequence failures")
+    try:
+        with at_commit(db, f"if nextval('failures') = 1 then {act}; end if", table=table):
+            yield
+            assert db.execute("select last_value > 1 from failures").fetchone() == (True,)
+    finally:
+        db.execute("drop sequence failures")
+
+
+GATE = 7
+"""An advisory lock."""
+
+
+@contextlib.contextmanager
+def commits_held(db: Db) -> Iterator[Callable[[], None]]:
+    """Keep transactions that write runs from their commit until the given function is called."""
+    with at_commit(db, f"perform pg_advisory_xact_lock_shared({GATE})"):
+        db.execute("select pg_advisory_lock(%s)", (GATE,))
+        try:
+            yield lambda: db.execute("select pg_advisory_unlock(%s)", (GATE,)) and None
+        finally:
+            db.execute("select pg_advisory_unlock_all()")
+
+
+def held_commits(db: Db) -> int:
+    """How many transactions wait for their commit there."""
+    text = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+    [[number]] = db.execute(text).fetchall()
+    return int(number)
 
 
 def until[T](fact: Callable[[], T], within: float = 60.0, what: str = "", every: float = 0.01) -> T:

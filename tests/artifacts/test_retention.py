@@ -16,7 +16,8 @@ from byrote.assembly.identity import chance, new_token
 from byrote.store import artifacts, queries
 from byrote.store.connect import Door
 from byrote.store.lines import DutyLine, ShelfLine
-from byrote.store.sync import Link, fetch
+from byrote.store.link import Link
+from byrote.store.sync import fetch
 from byrote.testing import FakeClock
 from byrote.worker.artifacts import START_RUN, Tidier, prune
 from byrote.worker.means import Means

@@ -64,6 +64,17 @@ def test_runs_that_are_alike_are_said_to_be(url: str, db: Database) -> None:
     assert byrote("runs", "diff", *ids, url=url).out.startswith("spec        same\n")
 
 
+def test_runs_of_different_tasks_are_compared_each_by_its_own_code(url: str, db: Database) -> None:
+    tasks = {"t@1": {"function": "aa", "tree": "shop"}, "t@2": {"function": "bb", "tree": "shop"}}
+    doc = DOC | {"code": {"tasks": tasks, "trees": {"shop": "11"}}}
+    ids = [ran(db, 1, "1", doc), ran(db, 1, "1", doc)]
+    text = "update byrote_task_runs set task_version = 2 where result_id = %s"
+    db.execute(text, (ids[1],))
+    said = byrote("runs", "diff", *ids, url=url)
+
+    assert '  ~ /code/function  "aa" -> "bb"' in said.out.splitlines()
+
+
 def test_a_failure_differs_by_its_error(url: str, db: Database) -> None:
     first = ran(db, 1, "1", DOC)
     second = new_id()

@@ -5,15 +5,18 @@ import re
 import signal
 import ssl
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 
 import httpx2
 import psycopg
 import pytest
 
+from byrote.cli import up as up_command
+from byrote.store.sync import Store
 from tests.cli.console import NOBODY, Process, byrote
 from tests.service.processes import free_port
-from tests.support import until
+from tests.support import Db, until
 
 TOKEN = re.compile(r"byr_[\w-]{43}")
 
@@ -34,15 +37,14 @@ def test_it_listens_off_this_machine_with_tls_only(url: str) -> None:
     assert byrote("serve", "--tls-cert", __file__, url=url).code == 2
 
 
+@pytest.mark.needs("openssl")
 def test_it_speaks_tls(url: str, tmp_path: Path) -> None:
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    made = subprocess.run(
+    subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj",
          "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
-        capture_output=True, check=False,
+        capture_output=True, check=True,
     )  # fmt: skip
-    if made.returncode:
-        pytest.skip("openssl is not here")
     port = free_port()
     with Process("serve", "--port", str(port), "--tls-cert", str(cert), "--tls-key", str(key),
                  url=url, folder=tmp_path) as served:  # fmt: skip
@@ -81,6 +83,50 @@ def test_everything_comes_up_and_goes_down_together(url: str, tmp_path: Path) ->
         left = db.execute("select count(*) from byrote_tokens where revoked_at is null")
         assert left.fetchone() == (0,)
         assert db.execute("select count(*) from byrote_workers").fetchone() == (0,)
+
+
+def test_what_is_killed_leaves_no_parts_and_no_lasting_token(url: str, tmp_path: Path) -> None:
+    port = free_port()
+    with Process("up", "byrote.demo.tasks:app", "--port", str(port), url=url,
+                 folder=tmp_path) as up:  # fmt: skip
+        up.wrote("WorkerStarted")
+        token = TOKEN.search("".join(up.out))
+        assert token is not None
+        until(lambda: answers(port, token[0]))
+        parts = children(up.pid)
+        up.signal(signal.SIGKILL)
+        until(lambda: not any(map(alive, parts)))
+    with psycopg.connect(url) as db:
+        text = "select expires_at - now() from byrote_tokens where revoked_at is null"
+        [[left]] = db.execute(text).fetchall()
+
+    assert len(parts) == 2
+    assert not answers(port, token[0])
+    assert left <= timedelta(minutes=10)
+
+
+def children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    return [int(child) for child in text.split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def test_the_token_holds_as_long_as_the_command_runs(
+    store: Store, db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(up_command, "EXTEND_S", 0.05)
+    with up_command._token(store):
+        db.execute("update byrote_tokens set expires_at = now()")
+        until(lambda: db.execute("select expires_at > now() from byrote_tokens").fetchall()[0][0])
+
+    assert db.execute("select revoked_at is not null from byrote_tokens").fetchall() == [(True,)]
 
 
 def test_when_a_part_ends_all_are_stopped(url: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 from byrote.cli import dump as restoring
 from byrote.embedded.binaries import find_binaries
 from tests.cli.console import NOBODY, byrote
+from tests.store.test_verify import chain_all
 from tests.support import Db, claim, enqueue, finish, success
 
 
@@ -98,3 +99,56 @@ def test_a_dump_must_hold_byrote_once(
         restoring._home_of_ours(url, Path("d.sql"), ["ERROR: why"])
 
     assert ("ERROR: why" in str(told.value)) == (times == 0)
+
+
+def test_a_kept_head_moves_on_with_the_chain_and_not_when_it_breaks(
+    url: str, db: Db, tmp_path: Path
+) -> None:
+    kept = tmp_path / "head.json"
+    enqueue(db, 3)
+    chain_all(db, limit=1)
+    told = byrote("verify", "--head", str(kept), url=url)
+    first = kept.read_bytes()
+    enqueue(db, 2)
+    chain_all(db, limit=1)
+    again = byrote("verify", "--head", str(kept), "--json", url=url)
+    second = kept.read_bytes()
+    db.execute("delete from byrote_chain where link = (select max(link) from byrote_chain)")
+    broken = byrote("verify", "--head", str(kept), url=url)
+
+    assert (told.code, again.code, broken.code) == (0, 0, 3)
+    assert "The chain ends with link 1 of 20" in told.out
+    assert again.object["head"]["hash"] in second.decode()
+    assert first != second == kept.read_bytes()
+    assert "was taken out" in broken.out
+    assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_a_kept_head_is_compared_with_a_dump(url: str, db: Db, tmp_path: Path) -> None:
+    kept = tmp_path / "head.json"
+    enqueue(db, 3)
+    chain_all(db, limit=1)
+    byrote("verify", "--head", str(kept), url=url)
+    older = str(dump(url, tmp_path / "older", "--format=custom"))
+    enqueue(db, 2)
+    chain_all(db, limit=1)
+    assert byrote("verify", "--dump", older, "--head", str(kept)).code == 0
+    byrote("verify", "--head", str(kept), url=url)
+    told = byrote("verify", "--dump", older, "--head", str(kept))
+
+    assert told.code == 3
+    assert "or this is an older copy" in told.out
+
+
+def test_a_head_is_not_kept_where_there_is_none(url: str, db: Db, tmp_path: Path) -> None:
+    enqueue(db)
+    kept = tmp_path / "head.json"
+    unchained = byrote("verify", "--head", str(kept), url=url)
+    kept.write_text("{}")
+    other = byrote("verify", "--head", str(kept), url=url)
+    nowhere = byrote("verify", "--head", str(tmp_path), url=url)
+
+    assert (unchained.code, other.code, nowhere.code) == (2, 2, 2)
+    assert "events.chain = true" in unchained.err
+    assert "does not hold the head of a chain" in other.err
+    assert kept.read_text() == "{}"

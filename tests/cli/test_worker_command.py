@@ -202,9 +202,10 @@ def home() -> Iterator[Path]:
 
 @pytest.mark.xdist_group("embedded")
 def test_without_any_database_the_embedded_one_is_made_used_and_stopped(
-    home: Path, folder: Path
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = {"BYROTE_PG_HOME": str(home)}
+    monkeypatch.chdir(folder)  # The project whose database it is.
     ran = byrote("enqueue", "add", '{"a": 1, "b": 2}', **env).out.strip()
     with Process("worker", "shop:app", "--drain", "--hands", "1", folder=folder, **env) as worker:
         said = worker.ended()

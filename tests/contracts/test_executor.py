@@ -11,7 +11,7 @@ import pytest
 from byrote.core.codec import unpack
 from byrote.core.outcome import Cancelled, Failed, Released, Snoozed, Succeeded
 from byrote.executors.command import Commands
-from tests.executors.commands import make_commands, make_containers, why_no_bubbles
+from tests.executors.commands import make_commands, make_containers, require_bubbles
 from tests.support import until
 from tests.worker.bench import Bench, make_hands, make_inline
 
@@ -31,8 +31,8 @@ EXECUTORS = {
 
 def bench_of(executor: str) -> Bench:
     """A bench for one of them, where it can be had."""
-    if executor == "containers" and (why := why_no_bubbles()) is not None:
-        pytest.skip(why)
+    if executor == "containers":
+        require_bubbles()
     return Bench(EXECUTORS[executor]())
 
 

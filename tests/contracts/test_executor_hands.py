@@ -116,6 +116,46 @@ def test_what_waits_behind_a_crash_is_executed_elsewhere(pool: MakeBench, marks:
     assert all(outcomes[run.id] == Released() for run in runs[1:] if run not in done)
 
 
+def test_what_had_ended_before_a_crash_is_not_executed_again(pool: MakeBench, marks: Marks) -> None:
+    """The process goes down microseconds later, before its results have left it."""
+    bench = pool(hands=1)
+    runs = []
+    for n in range(40):
+        runs.append(bench.lease("quick", marks.path, str(n)))
+        if n % 5 == 4:
+            runs.append(bench.lease("die", "exit"))
+    outcomes = bench.settle(runs)
+
+    ended = [run for run in runs if isinstance(outcomes[run.id], Succeeded)]
+    assert len(marks.words) == len(set(marks.words)) == len(ended)
+
+
+@pytest.mark.parametrize("how", ["exit", "abort", "segfault", "SIGKILL"])
+def test_the_culprit_among_threads_is_known(pool: MakeBench, marks: Marks, how: str) -> None:
+    """It is tried once, at any concurrency; its neighbours are given back."""
+    bench = pool(hands=1, threads=4)
+    neighbours = [bench.lease("slow", marks.path, 30) for _ in range(3)]
+    bench.executor.submit(neighbours)
+    marks.await_words(3)
+    culprit = bench.lease("die", how)
+
+    assert isinstance(bench.settle([culprit])[culprit.id], Failed)
+    assert [bench.outcome(run) for run in neighbours] == [Released()] * 3
+
+
+def test_a_process_that_a_task_forks_is_not_taken_for_the_hand(
+    pool: MakeBench, marks: Marks
+) -> None:
+    """Its end names no culprit: the hand is killed from outside later."""
+    bench = pool(hands=1, threads=2)
+    runs = [bench.lease("fork_and_wait", marks.path, 30) for _ in range(2)]
+    bench.executor.submit(runs)
+    marks.await_words(2)
+    os.kill(hands_of(bench)[0], signal.SIGKILL)
+
+    assert all(isinstance(bench.outcome(run), Disrupted) for run in runs)
+
+
 @pytest.mark.parametrize("task", ["slow", "stuck_in_c"])
 def test_a_sync_task_past_its_timeout_is_killed(pool: MakeBench, marks: Marks, task: str) -> None:
     bench = pool(hands=1)

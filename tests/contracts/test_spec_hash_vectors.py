@@ -16,7 +16,7 @@ from byrote.core.errors import BadPayload
 CONTRACTS = Path(__file__).parents[2] / "contracts"
 CONTRACT = json.loads((CONTRACTS / "spec_hash.json").read_text(encoding="utf-8"))
 NODE = shutil.which("node")
-needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
+needs_node = pytest.mark.needs("node")
 
 
 def run_node(*arguments: str) -> subprocess.CompletedProcess[str]:

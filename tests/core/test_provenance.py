@@ -66,5 +66,10 @@ def test_one_line_says_code_commit_python_and_packages() -> None:
 
 
 def test_a_task_nobody_measured_has_unknown_code() -> None:
-    assert seen_by(DOC, "other@1")["code"] == {"function": None, "tree": None}
+    assert seen_by(DOC, "other@1")["code"] == {
+        "function": None,
+        "tree": None,
+        "modules": {},
+        "files": {},
+    }
     assert brief({}, "other@1").startswith("code unknown, in unknown, Python ?")

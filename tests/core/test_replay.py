@@ -10,8 +10,15 @@ import pytest
 from byrote.core.answer import StepRow
 from byrote.core.codec import pack
 from byrote.core.diff import Change
-from byrote.core.ignore import read_path
-from byrote.core.replay import Differs, NotReplayable, Same, judge_replay, obstacle
+from byrote.core.ignore import read_path, read_paths
+from byrote.core.replay import (
+    Differs,
+    NotReplayable,
+    Same,
+    hide_values,
+    judge_replay,
+    obstacle,
+)
 from byrote.core.run import Run
 from byrote.core.spec import Delivery, describe
 from byrote.core.state import Status
@@ -175,7 +182,9 @@ def step(sequence: int, *, attempt: int = 1) -> StepRow:
 
 def met(count: int, of: Run) -> Run:
     """A shadow that failed after so many steps."""
-    return msgspec.structs.replace(shadow(of), faults=[{**of.faults[-1], "met": count}])
+    return msgspec.structs.replace(
+        shadow(of), faults=[{**of.faults[-1], "met": [*range(1, count + 1)]}]
+    )
 
 
 def test_an_error_after_fewer_steps_than_were_recorded_says_which_are_missing() -> None:
@@ -207,3 +216,26 @@ def test_of_a_replay_that_went_down_nobody_knows_how_far_it_came() -> None:
 
     assert isinstance(verdict, Differs)
     assert not verdict.steps
+
+
+def test_paths_into_results_leave_failures_alone() -> None:
+    old, new = failed(message="one"), shadow(failed(message="two"))
+
+    assert isinstance(judge_replay(old, new, ignore=read_paths(["$.message"])), Differs)
+    assert isinstance(judge_replay(old, new, ignore=read_paths(["$error.message"])), Same)
+    results = run({"message": 1}), shadow(run({"message": 2}))
+    assert isinstance(judge_replay(*results, ignore=read_paths(["$error.message"])), Differs)
+    assert isinstance(judge_replay(*results, ignore=read_paths(["$.message"])), Same)
+
+
+def test_values_can_be_hidden() -> None:
+    old, new = run({"a": 1, "b": "secret"}), shadow(run({"a": 2, "c": "secret"}))
+    verdict = hide_values(judge_replay(old, new))
+
+    assert isinstance(verdict, Differs)
+    assert [(change.path, change.kind) for change in verdict.result.changes] == [
+        ("/a", "changed"),
+        ("/b", "removed"),
+        ("/c", "added"),
+    ]
+    assert "secret" not in repr(verdict)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 from byrote.core.run import Leased
-from byrote.worker.watermark import EXPECTED_S, LASTS, LASTS_MIN_S, Watermark
+from byrote.worker.watermark import EXPECTED_S, LASTS, LASTS_S, Watermark
 from tests.core.leases import leased
 
 SLOW = 5 * EXPECTED_S
@@ -44,12 +44,33 @@ def test_the_mark_lasts_in_proportion_to_what_it_saves() -> None:
     hand = Hand()
     hand.claim(SLOW)
     hand.claim(SLOW)
-    for lasts in (LASTS * SLOW, max(LASTS * SLOW, LASTS_MIN_S)):
+    for lasts in (LASTS * SLOW, LASTS_S):
         raised = hand.now
         assert hand.mark.floors(raised + lasts * 0.99)
         assert hand.mark.floors(raised + lasts * 1.01) == {}
         assert not hand.mark.raised
         hand.claim(SLOW)
+
+
+def test_a_claim_that_was_held_up_for_long_raises_the_mark_for_two_seconds_at_most() -> None:
+    """What is behind the mark must not wait for twenty times a stall of the network."""
+    hand = Hand()
+    hand.claim(30.0)
+    hand.claim(30.0)
+
+    assert hand.mark.floors(hand.now + LASTS_S * 0.99)
+    assert hand.mark.floors(hand.now + LASTS_S * 1.01) == {}
+
+
+def test_runs_that_come_back_lower_the_mark() -> None:
+    hand = Hand()
+    hand.claim(SLOW)
+    hand.claim(SLOW)
+    floors = hand.mark.floors(hand.now)
+    hand.mark.lower()
+    hand.mark.note(FOUND, floors, began=hand.now, ended=hand.now, short=False)
+
+    assert hand.mark.floors(hand.now) == {}
 
 
 def test_the_mark_moves_on_with_the_claims() -> None:

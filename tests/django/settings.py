@@ -7,7 +7,7 @@ import django
 from psycopg.conninfo import conninfo_to_dict
 
 SECRET_KEY = "not a secret"  # noqa: S105 -- of a project that nobody can reach.
-DEBUG = False
+DEBUG = os.environ.get("SHOP_DEBUG") == "yes"
 USE_TZ = os.environ.get("SHOP_USE_TZ", "yes") == "yes"
 TIME_ZONE = "Europe/Berlin"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -50,12 +50,24 @@ def database(variable: str) -> dict[str, object]:
     names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host"}
     entry = {name: parts.pop(part, "") for name, part in names.items()}
     port = parts.pop("port", "")
-    return {"ENGINE": "django.db.backends.postgresql", **entry, "PORT": port, "OPTIONS": parts}
+    if os.environ.get("SHOP_POOL"):
+        parts = {**parts, "pool": {"min_size": 1, "max_size": 2}}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        **entry,
+        "PORT": port,
+        "OPTIONS": parts,
+        "CONN_MAX_AGE": int(os.environ.get("SHOP_CONN_MAX_AGE", "0")),
+    }
 
 
 DATABASES = {"default": database("SHOP_DATABASE"), "other": database("SHOP_OTHER_DATABASE")}
 TASKS = {
-    "default": {"BACKEND": "byrote.django.Backend", "QUEUES": ["default", "mail"]},
+    "default": {
+        "BACKEND": "byrote.django.Backend",
+        "QUEUES": ["default", "mail"],
+        "OPTIONS": {"ASYNC_CONNECTIONS": int(os.environ.get("SHOP_ASYNC", "20"))},
+    },
     "reports": {"BACKEND": "byrote.django.Backend", "QUEUES": []},
     "apart": {"BACKEND": "byrote.django.Backend", "OPTIONS": {"DATABASE": "other"}},
 }

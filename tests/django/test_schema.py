@@ -119,7 +119,7 @@ def test_every_table_is_described_or_said_to_be_ours_alone() -> None:
         found = {name for (name,) in cursor.fetchall()}
 
     # What a flush must not empty: seeds, and the ledger of migrations; and views for people.
-    seeds = {"byrote_schema", "byrote_duties", "byrote_artifact_home"}
+    seeds = {"byrote_schema", "byrote_duties", "byrote_artifact_home", "byrote_retention"}
     views = {
         "throughput_by_hour",
         "wait_by_queue",

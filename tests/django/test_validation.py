@@ -10,6 +10,8 @@ import pytest
 from django.test import override_settings
 
 from byrote.django import compat, task
+from byrote.django.app import backend_of
+from byrote.django.attempt import Attempts
 from byrote.django.models import Run
 from tests.django.shop import tasks
 
@@ -85,6 +87,15 @@ def test_run_after_belongs_to_a_call_and_unknown_words_to_nobody() -> None:
         task(memo=0)(tasks.add.func)
     with pytest.raises(compat.InvalidTask, match="context"):
         task(takes_context=True)(tasks.add.func)
+    with pytest.raises(compat.InvalidTask, match="seed is 'run'"):
+        task(seed="dice")(tasks.add.func)
+
+
+def test_a_task_may_be_seeded_from_its_spec() -> None:
+    attempts = Attempts(backend_of("default"))
+
+    assert attempts.task_of(tasks.add).seed == "run"
+    assert attempts.task_of(task(seed="spec")(tasks.add.func)).seed == "spec"
 
 
 @pytest.mark.parametrize("priority", [-100, 0, 100, 5.0])

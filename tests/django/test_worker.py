@@ -158,6 +158,23 @@ def test_runs_of_a_killed_worker_go_on_elsewhere_within_the_lease(
     assert len(set(result.worker_ids)) == 2
 
 
+def test_drains_alone_take_up_the_run_of_a_killed_worker(shop: Shop, tmp_path: Path) -> None:
+    """A project whose workers are started by cron has none that stays."""
+    result = tasks.hold.enqueue(str(tmp_path), "lost")
+    with working(shop) as worker:
+        until((tmp_path / "lost.begun").exists, within=60)
+        worker.kill()
+        worker.wait()
+    (tmp_path / "lost.go").touch()
+    assert "1 run is being executed by other workers" in drain(shop)
+    with connection.cursor() as cursor:
+        cursor.execute("update byrote_task_runs set leased_until = now()")
+    drain(shop)
+
+    assert refreshed(result)[0].return_value == "lost"
+    assert len(set(result.worker_ids)) == 2
+
+
 def test_a_worker_whose_connections_are_cut_goes_on(shop: Shop, tmp_path: Path) -> None:
     held = tasks.hold.enqueue(str(tmp_path), "held")
     with working(shop):

@@ -2,7 +2,6 @@
 """The tutorial with curl alone, done as it says, in the order it says."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ from tests.docs.test_readme import blocks
 from tests.service.processes import processes
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not here")
+@pytest.mark.needs("curl")
 def test_two_terminals_and_curl_show_the_whole_life_of_a_task(url: str, tmp_path: Path) -> None:
     script = "set -eu\n" + "\n".join(blocks("docs/tutorial/curl.md", "sh"))
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"

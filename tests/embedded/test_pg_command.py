@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from pg_users import User, postmasters
 
-from byrote.cli.pg import pg
+from byrote.cli.root import root
 from byrote.embedded.server import open_server
 from tests.support import until
 
@@ -24,17 +24,17 @@ def run(empty_home: Path) -> Run:
 
     def invoke(*args: str, stdin: str | None = None) -> click.testing.Result:
         runner = click.testing.CliRunner(env={"BYROTE_PG_HOME": str(empty_home)})
-        return runner.invoke(pg, args, input=stdin)
+        return runner.invoke(root, ["pg", *args], input=stdin)
 
     return invoke
 
 
-@pytest.mark.parametrize("command", ["status", "url", "logs", "stop", "destroy"])
+@pytest.mark.parametrize("command", ["status", "url", "list", "logs", "stop", "destroy"])
 def test_where_there_is_no_server_every_command_says_not_found(run: Run, command: str) -> None:
     assert run(command).exit_code == 4
 
 
-@pytest.mark.parametrize("command", ["status", "url", "psql", "logs", "stop", "destroy"])
+@pytest.mark.parametrize("command", ["status", "url", "list", "psql", "logs", "stop", "destroy"])
 def test_every_help_has_an_example(run: Run, command: str) -> None:
     said = " ".join(run(command, "--help").output.split())
 

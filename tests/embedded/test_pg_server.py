@@ -114,6 +114,41 @@ def test_a_deep_home_keeps_the_socket_short(empty_home: Path) -> None:
     assert not server.socket_dir.exists()
 
 
+@pytest.mark.parametrize("planted", ["link", "file", "directory"])
+def test_what_another_user_put_in_the_sockets_place_is_left_alone(
+    empty_home: Path, planted: str
+) -> None:
+    """In /tmp everyone may write: it must neither be used nor keep the server from starting."""
+    with open_server(empty_home, environ=os.environ, durable=False) as server:
+        usual = server.socket_dir
+    plant(usual, planted)
+    try:
+        with open_server(empty_home, environ=os.environ, durable=False) as server:
+            used = server.socket_dir
+            answered = ask(server.url, "select 1")
+            private = used.stat().st_mode & 0o777
+        listed = sorted(usual.parent.glob(used.name))
+    finally:
+        usual.rmdir() if planted == "directory" else usual.unlink()
+
+    assert (answered, private) == (1, 0o700)
+    assert used != usual
+    assert listed == []
+
+
+def plant(path: Path, kind: str) -> None:
+    match kind:
+        case "link":
+            path.symlink_to("/etc")
+        case "file":
+            path.touch()
+        case _:
+            if os.geteuid() != 0:
+                pytest.skip("only root can make a directory of another user's")
+            path.mkdir()
+            os.chown(path, 12_345, 12_345)
+
+
 def test_the_socket_is_private(home: Path) -> None:
     with open_server(home, environ=os.environ, durable=False) as server:
         assert server.socket_dir.stat().st_mode & 0o777 == 0o700

@@ -2,17 +2,18 @@
 """Commands on the bench: shell scripts of any manners, and our own executor."""
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
+
+import pytest
 
 from byrote.assembly.clock import monotonic
 from byrote.core.command import Command, Container, Payload
 from byrote.executors.command import CommandOptions, Commands
+from tests.programs import require
 from tests.tasks import fates
 from tests.worker.harness import ROOT
 
@@ -53,12 +54,10 @@ def make_containers() -> Commands:
     return make_commands({task.name: bubble for task in fates.app.registry})
 
 
-@cache
-def why_no_bubbles() -> str | None:
-    """What keeps bubblewrap from working here; None where nothing does."""
-    if shutil.which("bwrap") is None:
-        return "bubblewrap is not installed"
+def require_bubbles() -> None:
+    """Skip the test where bubblewrap is missing or the kernel grants it no namespaces."""
+    require("bwrap")
     words = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
     tried = subprocess.run(words, capture_output=True, check=False)
-    said = tried.stderr.decode().strip()
-    return f"namespaces are refused: {said}" if tried.returncode != 0 else None
+    if tried.returncode != 0:
+        pytest.skip(f"namespaces are refused: {tried.stderr.decode().strip()}")

@@ -98,3 +98,13 @@ def fork() -> list[float]:
         os.close(read)
         os.close(write)
     return drawn
+
+
+@app.task(seed="spec")
+def decide_by_spec(ctx: Context, _salt: int = 0) -> dict[str, Any]:
+    return decided(ctx)
+
+
+@app.task(name="command_by_spec", executor="command", seed="spec")
+def by_spec_elsewhere(ctx: Context, _salt: int = 0) -> dict[str, Any]:
+    return decided(ctx)

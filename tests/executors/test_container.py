@@ -13,7 +13,7 @@ from byrote.core.outcome import Succeeded
 from byrote.executors.container import Launch, farewell_argv, launcher_argv, name_of
 from byrote.executors.rehearsal import Guise, Part
 from tests.core.leases import leased
-from tests.executors.commands import OK, make_commands, shell, why_no_bubbles
+from tests.executors.commands import OK, make_commands, require_bubbles, shell
 from tests.worker.bench import Bench
 
 LAUNCH = Launch(["prog", "arg"], {"PATH": "/bin", "TZ": "UTC"}, "/srv", "byrote-1-1")
@@ -93,8 +93,7 @@ def wrapped(script: str, **options: object) -> Command:
 @pytest.fixture
 def bubble(tmp_path: Path) -> Iterator[Bench]:
     """Commands in bubblewrap, which must be there and allowed to make namespaces."""
-    if (why := why_no_bubbles()) is not None:
-        pytest.skip(why)
+    require_bubbles()
     mount = str(tmp_path)
     plans = {
         "ok": wrapped(OK),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The example executors do what the documentation says: Node, shell, and the bare `--payload`."""
 
-import shutil
 import sys
 from collections.abc import Iterator
 
@@ -44,7 +43,7 @@ def resize(bench: Bench, **kwargs: object) -> object:
     return bench.settle([run])[run.id]
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+@pytest.mark.needs("node")
 def test_node_resizes(examples: Bench) -> None:
     outcome = resize(examples, width=4000, height=3000, fit=1000)
 
@@ -54,7 +53,7 @@ def test_node_resizes(examples: Bench) -> None:
     assert "4000x3000 into 1000" in outcome.output.stdout
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+@pytest.mark.needs("node")
 def test_node_can_say_that_no_retry_will_help(examples: Bench) -> None:
     outcome = resize(examples, width=-1, height=3000, fit=1000)
 

@@ -181,7 +181,6 @@ def test_a_document_can_be_stored_whatever_there_is(
 
     assert doc["code"]["tasks"].keys() == {"shell@1", "len@1", "plain@1"}
     assert doc["code"]["tasks"]["shell@1"]["tree"] is None
-    assert doc["vcs"] is None
     assert doc["image"] == doc["environment"]["TZ"] == r"odd \udc80"
     assert doc["packages"][r"odd\udc80"] == r"1\udc81"
     assert provenance_of(doc).text

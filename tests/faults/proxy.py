@@ -3,8 +3,10 @@
 
 A statement is recognised by words in it; prepared statements are sent by name, so their first
 sending teaches the proxy the name. Moments: `before` cuts when the request arrives, so the server
-never sees it; `after` forwards the request and cuts instead of forwarding the answer; `hold` keeps
-the answer back until the test lets it go.
+never sees it; `during` forwards the request and cuts while the server is at it; `after` cuts
+instead of forwarding the answer; `torn` cuts after the rows of the answer and before its end;
+`late` cuts when the request arrives and forwards it when the test lets it go; `hold` keeps the
+answer back until the test lets it go.
 """
 
 import asyncio
@@ -18,7 +20,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from byrote.torture.relay import Cut, Ends, Relay, Wire
 
-Moment = Literal["before", "after", "hold"]
+END = 6
+"""Bytes of the message that ends an answer of PostgreSQL."""
+Moment = Literal["before", "during", "after", "torn", "late", "hold"]
 
 
 class Fault:
@@ -41,6 +45,10 @@ class Proxy(Relay):
         self._refusing = False
         self.refused = 0
         """Connections that were not let through."""
+        self.accepted = 0
+        """Connections that were."""
+        self.black_hole = False
+        """Whether pieces of both directions are swallowed, on connections that stay open."""
         self.delay_s = 0.0
         """How long every piece is on its way."""
         super().__init__()
@@ -66,6 +74,7 @@ class Proxy(Relay):
 
     def _refuses(self) -> bool:
         self.refused += self._refusing
+        self.accepted += not self._refusing
         return self._refusing
 
     async def _far(self) -> Ends:
@@ -102,21 +111,35 @@ class _Wire:
             self._names[name] = statement
         if self._proxy.delay_s:
             await asyncio.sleep(self._proxy.delay_s)
+        if self._proxy.black_hole:
+            return
         fault = self._proxy.due(piece, self._names)
         if fault is not None and fault.moment == "before":
             self._strike(fault)
             raise Cut
-        self._fault = fault or self._fault
+        if fault is not None and fault.moment == "late":
+            self._near.transport.abort()
+            self._strike(fault)
+            await asyncio.to_thread(fault.let_go.wait, 60)
         self._far.write(piece)
         await self._far.drain()
+        if fault is not None and fault.moment == "during":
+            self._strike(fault)
+            raise Cut
+        self._fault = fault or self._fault
 
     async def answer(self, piece: bytes) -> None:
         if self._proxy.delay_s:
             await asyncio.sleep(self._proxy.delay_s)
+        if self._proxy.black_hole:
+            return
         fault, self._fault = self._fault, None
         if fault is not None:
             self._strike(fault)
-            if fault.moment == "after":
+            if fault.moment == "torn":
+                self._near.write(piece[:-END])
+                await self._near.drain()
+            if fault.moment in {"after", "torn"}:
                 raise Cut
             await asyncio.to_thread(fault.let_go.wait, 60)
         self._near.write(piece)

@@ -26,6 +26,7 @@ from tests.worker.harness import (
     Database,
     Marks,
     StartWorker,
+    alive,
     await_calm,
     await_end,
     await_row,
@@ -64,6 +65,8 @@ class OwnServer:
                 os.kill(self.pid, signal.SIGQUIT)
             case "killed":
                 os.kill(self.pid, signal.SIGKILL)
+        # A server that is going down may still accept a connection.
+        until(lambda: not alive(self.pid), 30)
         self._open()
         with self.connect():
             return time.monotonic()

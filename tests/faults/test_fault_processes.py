@@ -81,6 +81,25 @@ def test_fault_01_a_killed_supervisor_takes_its_hands_along_and_its_run_is_rerun
     assert run.faults[0]["kind"] == "lost"
 
 
+def test_every_run_of_a_killed_worker_is_claimed_again_within_the_lease_and_two_seconds(
+    db: Database, start_worker: StartWorker, marks: Marks
+) -> None:
+    """However many it held; by the database's clock, which also says when it was killed."""
+    first = start_worker(CRASHES, lease="2s", concurrency=600)
+    held = send(db, *[spec("a_quick", marks.path, "word", 120.0) for _ in range(600)])
+    running = "select 1 from byrote_task_runs where status = 'RUNNING' having count(*) = %s"
+    await_row(db, running, len(held))
+    start_worker(CRASHES, lease="30s", concurrency=600)
+    first.signal(signal.SIGKILL)
+    [[killed_at]] = db.execute("select clock_timestamp()").fetchall()
+    again = """select max(at) from byrote_event_log
+               where kind = 'Claimed' and attempt = 2 having count(*) = %s"""
+    [last] = await_row(db, again, len(held))
+
+    assert (last - killed_at).total_seconds() < 2.0 + 2.0
+    marks.await_words(2 * len(held))
+
+
 def test_fault_02_a_killed_hand_is_in_the_row_in_under_a_second(
     db: Database, start_worker: StartWorker, marks: Marks
 ) -> None:

@@ -11,6 +11,7 @@ from byrote import App, Run
 from byrote.assembly.build import build_worker
 from byrote.assembly.settings import Settings
 from byrote.core.spec import Delivery, describe
+from tests.faults.roles import role  # noqa: F401 -- a fixture.
 from tests.support import Db, run_of
 from tests.tasks import replayed, replayed_changed
 from tests.worker.harness import Marks, send, start_worker  # noqa: F401 -- a fixture.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from byrote import App
 from byrote.store import replay
 from byrote.store.sync import fetch
 from tests.cli.console import Process, byrote
@@ -75,12 +76,47 @@ def test_a_gate_over_many_runs_tells_programs_of_each_and_of_all(
     assert sum("/tax" in (failure.text or "") for failure in suite.iter("failure")) == 2
 
 
+def test_a_gate_chooses_by_version_and_label_and_may_hide_values(
+    url: str, execute: Execute, here: App, tmp_path: Path
+) -> None:
+    [free] = execute(("price", [99]), labels={"plan": "free", "x": "y"})
+    execute(("price", [98]))
+    execute(("versioned", [1]), version=2)
+    xml = tmp_path / "replay.xml"
+    gate = ("replay", "--verify", "--app", CHANGED, "--json", "--task")
+    label = ("--label", "plan=free", "--label", "x=y")
+    plain = byrote(*gate, "price", *label, url=url)
+    hidden = byrote(*gate, "price", *label, "--hide-values", "--junit", str(xml), url=url)
+
+    assert [verdict["original"] for verdict in plain.objects[:-1]] == [free.id]
+    [change] = hidden.objects[0]["result"]["changes"]
+    assert (change["path"], change["old"], change["new"]) == ("/tax", "(hidden)", "(hidden)")
+    assert '"(hidden)" -&gt; "(hidden)"' in xml.read_text()
+    assert byrote(*gate, "versioned", "--version", "1", url=url).code == 4
+    assert byrote(*gate, "versioned", "--version", "2", url=url).code == 1
+    [found] = here.replay(task="price", labels={"x": "y"}, version=1, hide_values=True)
+    assert found.original == free.id
+
+
+def test_a_gate_may_pass_over_what_cannot_be_replayed_if_something_was_compared(
+    url: str, db: Db, execute: Execute
+) -> None:
+    first, second = execute(("price", [99]), ("price", [98]))
+    gate = ("replay", "--verify", "--app", APP, "--task", "price", "--allow-not-replayable")
+    spoil = "update byrote_task_runs set spec_hash = sha256('x') where result_id = %s"
+    db.execute(spoil, (first.id,))
+    codes = [byrote(*gate, url=url).code, byrote(*gate[:-1], url=url).code]
+    db.execute(spoil, (second.id,))
+
+    assert [*codes, byrote(*gate, url=url).code] == [0, 1, 1]
+
+
 def test_a_gate_says_in_a_line_how_it_went(url: str, execute: Execute) -> None:
     execute(*(("price", [net]) for net in (98, 99)), ("hopeless", [1]))
     good = byrote("replay", "--task", "price", "--since", "1h", "--verify", "--app", APP, url=url)
     words = ("replay", "--task", "hopeless", "--failed", "--verify", "--app", CHANGED)
     bad = byrote(*words, url=url)
-    spared = byrote(*words, "--ignore", "$.message", url=url)
+    spared = byrote(*words, "--ignore", "$error.message", url=url)
 
     assert (good.code, good.out.count("\n")) == (0, 1)
     assert good.out.startswith("2 runs of price replayed in ")

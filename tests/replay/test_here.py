@@ -184,6 +184,7 @@ def test_a_shadow_answers_nobody_from_memory_and_memory_is_checked_at_its_source
 
     assert answered.memo_of == run.id
     assert isinstance(verdict, Same)
-    assert verdict.original == run.id
+    assert (verdict.original, verdict.memo_of) == (answered.id, run.id)
+    assert here.replay(run.id).memo_of is None
     assert len(here.replay(task="kept")) == 1
     assert count(db, "byrote_memo") == 0

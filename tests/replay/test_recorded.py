@@ -174,18 +174,46 @@ def test_a_program_without_a_ledger_does_not_pass_for_one_that_met_its_steps(
     assert isinstance(changed.replay(run.id, live_steps=True), Same)
 
 
-def test_a_step_that_failed_is_not_tried_again_unless_steps_are_live(
+def test_a_step_that_failed_raises_its_error_again_and_is_called_only_live(
     execute: Execute, here: App, marks: Marks
 ) -> None:
     [run] = execute(("failing_step", [marks.path]))
-    verdict = here.replay(run.id)
 
-    assert isinstance(verdict, NotReplayable)
-    assert "Step 2 is step 'refused'" in verdict.reason
-    assert "--live-steps" in verdict.reason
+    assert isinstance(here.replay(run.id), Same)
     assert marks.words == ["charge", "refused"]
     assert isinstance(here.replay(run.id, live_steps=True), Same)
     assert marks.words == ["charge", "refused"] * 2
+
+
+def test_a_step_that_would_be_called_with_other_arguments_differs(
+    execute: Execute, here: App, changed: App, marks: Marks
+) -> None:
+    """Arguments that are not JSON are not compared."""
+    [run] = execute(("amount", [marks.path, 5]))
+    verdict = changed.replay(run.id)
+
+    assert isinstance(here.replay(run.id), Same)
+    assert isinstance(verdict, Differs)
+    assert not verdict.result
+    [change] = verdict.steps.changes
+    assert (change.path, change.new) == ("/1/arguments", "step 'charge' with others")
+    assert marks.words == ["charge"]
+
+
+@pytest.mark.parametrize("executor", ["inline", "command"])
+def test_a_step_that_raised_and_was_caught_raises_the_same_again(
+    execute: Execute, here: App, changed: App, marks: Marks, *, executor: str
+) -> None:
+    """By its class and its arguments, wherever the step is not called again."""
+    runs = execute(("caught", [marks.path]), ("uncaught", [marks.path]), executor=executor)
+    before = list(marks.words)
+
+    assert runs[0].result == [7, 1]
+    assert [type(here.replay(run.id)) for run in runs] == [Same, Same]
+    assert marks.words == before
+    verdict = changed.replay(runs[0].id)
+    assert isinstance(verdict, Differs)
+    assert verdict.status == (Status.SUCCESSFUL, Status.FAILED)
 
 
 @pytest.mark.parametrize("task", ["drawn", "a_drawn"])

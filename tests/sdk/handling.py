@@ -85,6 +85,12 @@ async def bulky(_ctx: Context, payload: Any) -> str:
     return "x" * payload
 
 
+@handlers.handle("many")
+def many(_ctx: Context, payload: Any) -> list[int]:
+    """A result of so many values."""
+    return [0] * payload
+
+
 @handlers.handle("filing")
 def filing(ctx: Context, payload: Any) -> str:
     """Store so many bytes; of a negative number so many from a file of its own."""

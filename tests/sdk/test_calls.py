@@ -2,14 +2,22 @@
 """How calls are tried again, with a clock that moves only when a script pauses."""
 
 from collections.abc import Sequence
+from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
-from byrote.core.errors import BadOption, BadPayload, ServiceUnreachable, UnknownRun
+from byrote.core.errors import (
+    BadOption,
+    BadPayload,
+    ServiceUnreachable,
+    UnknownRun,
+    WithheldInReplay,
+)
 from byrote.core.policy import Retry
+from byrote.core.withholding import Withholding, open_withholding
 from byrote.sdk import calls
 from byrote.sdk.call import Answer, Call, Lost, Pause, Program, Send, Terms
 from byrote.wire.problems import Forbidden, Refused
@@ -183,3 +191,23 @@ def test_what_makes_no_sense_is_refused_before_it_is_sent(
 ) -> None:
     with pytest.raises(error):
         described(**how)
+
+
+def test_a_replay_enqueues_nothing_and_changes_nothing() -> None:
+    """What enqueues is answered, what asks is sent, and the rest is refused."""
+    told: list[tuple[str, str, int]] = []
+
+    def replayed() -> tuple[Any, Any]:
+        open_withholding(Withholding("r", lambda *what: told.append(what)))
+        stage = Stage(OK)
+        one = stage.run(calls.enqueue("mail", {"to": 1}))
+        many = stage.run(calls.enqueue_many([calls.new_run("mail"), calls.new_run("sms")]))
+        assert stage.run(Call("GET", "/v1/x", lambda body: body)) == b"fine"
+        with pytest.raises(WithheldInReplay, match=r"POST /v1/runs/.*cancel was not sent"):
+            stage.run(calls.cancel(one.id))
+        return one, many
+
+    one, many = copy_context().run(replayed)
+
+    assert len({one.id, *(run.id for run in many)}) == 3
+    assert told == [("enqueue", "mail", 1), ("enqueue", "mail", 1), ("enqueue", "sms", 1)]

@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from byrote.core.state import Status
 from byrote.sdk import Client
+from tests.cli.console import Process
 from tests.faults.proxy import HttpProxy
 from tests.sdk.harness import (
     Db,
@@ -20,7 +22,7 @@ from tests.sdk.harness import (
     new_service_token,
 )
 from tests.support import count, run_of, until
-from tests.worker.harness import Marks, history
+from tests.worker.harness import ROOT, Marks, history
 
 ENDED = """select count(*) from byrote_runs
            where status = 'SUCCESSFUL' and queue_name = 'default'"""
@@ -243,3 +245,35 @@ def test_a_service_that_stops_sends_its_workers_nowhere(
 
     assert service.client.result(run.id, 30) == 1
     assert run_of(db, run.id).attempts == 1
+
+
+def test_a_worker_whose_token_is_refused_at_the_start_ends(
+    service: Service, start_sdk_worker: StartSdkWorker
+) -> None:
+    worker = start_sdk_worker(service.url, "byr_" + "x" * 40, ready=False)
+
+    assert worker.wait(30) != 0
+    assert "token" in worker.text
+
+
+def test_a_token_that_is_refused_for_a_while_costs_no_attempt(
+    service: Service, db: Db, start_sdk_worker: StartSdkWorker
+) -> None:
+    worker = start_sdk_worker(service.url, new_service_token(db, "work"))
+    db.execute("update byrote_tokens set revoked_at = now() where role = 'work'")
+    worker.await_log("Troubled", what="claim")
+    db.execute("update byrote_tokens set revoked_at = null where role = 'work'")
+    run = service.client.enqueue("a_echo", 1).id
+    service.client.wait(run, 30)
+
+    assert worker.await_log("Recovered", what="claim")
+    assert worker.stop() == 0
+
+
+def test_a_service_does_not_start_on_a_read_only_database(url: str) -> None:
+    read_only = make_conninfo(url, options="-c default_transaction_read_only=on")
+    with Process("serve", "--port", "0", url=read_only, folder=ROOT) as process:
+        said = process.ended()
+
+    assert said.code == 1
+    assert "is read-only" in said.err

@@ -186,6 +186,20 @@ def test_results_too_large_for_one_request_are_sent_apart(
     assert '"status":413' in service.process.text
 
 
+def test_a_result_that_the_service_refuses_fails_the_run(
+    service: Service, start_sdk_worker: StartSdkWorker
+) -> None:
+    run = service.client.enqueue("many", 1_100_000)
+    other = service.client.enqueue("echo", 5)
+    start_sdk_worker(service.url, service.token)
+    ended = service.client.wait(run.id, 60)
+
+    assert (ended.status, ended.attempts) == (Status.FAILED, 1)
+    assert ended.faults[-1]["kind"] == "bad_result"
+    assert "1,000,000" in ended.faults[-1]["message"]
+    assert service.client.result(other.id, 30) == 5
+
+
 def test_idle_workers_hear_of_work_at_once(
     service: Service, db: Db, start_sdk_worker: StartSdkWorker
 ) -> None:

@@ -66,12 +66,17 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(door: Door, store: Store, options: ServiceOptions | None = None) -> Iterator[Served]:
+def serving(
+    door: Door,
+    store: Store,
+    options: ServiceOptions | None = None,
+    *,
+    listen: ServeOptions | None = None,
+) -> Iterator[Served]:
     """A service on a port of its own, on a thread."""
     service = build_service(door, options or ServiceOptions())
-    server = build_server(
-        build_app(service, version="0"), ServeOptions(port=0, grace_s=5), service.stop
-    )
+    listen = listen or ServeOptions(port=0, grace_s=5)
+    server = build_server(build_app(service, version="0"), listen, service.stop)
     started = threading.Event()
     startup = server.startup
 

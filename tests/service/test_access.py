@@ -46,6 +46,7 @@ BODIES: Mapping[str, Any] = {
     "/v1/provenance": {"digest": "{hash}", "doc": {}},
     "/v1/workers": {"worker": "w3", **WORKER},
     "/v1/workers/{worker}/heartbeat": {},
+    "/v1/queues/{name}/unserved": {"after": "2h"},
     "/v1/dead/requeue": {"runs": ["{run}"]},
     "/v1/dead/delete": {"runs": ["{run}"]},
 }  # fmt: skip
@@ -69,11 +70,9 @@ FOREIGN: Mapping[str, Any] = {
     "/v1/leases": 403,
     "/v1/leases/unfinished": 403,
     "/v1/workers": 403,
-    "/v1/workers/{worker}": 403,
-    "/v1/workers/{worker}/heartbeat": 403,
-    "/v1/workers/{worker}/called": 403,
     "/v1/queues/{name}/pause": 403,
     "/v1/queues/{name}/resume": 403,
+    "/v1/queues/{name}/unserved": 403,
     # These answer, and say that there is nothing.
     "/v1/runs/cancel": {"runs": []},
     "/v1/runs/retry": {"runs": []},
@@ -94,6 +93,9 @@ FOREIGN: Mapping[str, Any] = {
     "/v1/queues": {"queues": [], "count_max": 10_000},
     "GET /v1/runs": {"runs": [], "next": None},
     "GET /v1/workers": {"workers": []},
+    "/v1/workers/{worker}": {"known": False},
+    "/v1/workers/{worker}/heartbeat": {"known": False},
+    "/v1/workers/{worker}/called": {"called": False},
     "/v1/scale": {"backlog": 0, "oldest_ready_s": 0.0, "workers": 0},
 }
 """What a token for another queue gets: a refusal, or an answer in which nothing is to be seen."""

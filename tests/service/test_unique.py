@@ -98,7 +98,7 @@ def test_a_token_is_not_told_of_a_holder_it_may_not_see(served: Served, db: Db) 
         )
 
     told = problem(answer, 409, "conflict")
-    assert "in a queue of others" in told["detail"]
+    assert told["detail"] == "The unique key is taken by an unfinished run of this task."
     assert count(db, "byrote_runs") == 1
 
 

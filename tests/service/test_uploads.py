@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Files over HTTP: streamed, bounded, kept once, and only for the holder of the lease."""
 
+import contextlib
 import hashlib
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -122,9 +126,9 @@ def test_a_sender_that_stops_midway_makes_way_for_others(
         answers: list[httpx2.Response] = []
         thread = threading.Thread(target=lambda: answers.append(put(other, lease, slow())))
         thread.start()
-        until(lambda: keeping.service.uploads == 1)
+        until(lambda: keeping.service.uploads.used == 1)
         busy = put(client, lease, LARGE)
-        until(lambda: keeping.service.uploads == 0)
+        until(lambda: keeping.service.uploads.used == 0)
         done.set()
         thread.join()
 
@@ -176,5 +180,65 @@ def test_a_file_that_is_gone_or_damaged_is_never_taken_for_the_whole(
     with pytest.raises(httpx2.RemoteProtocolError):
         get(client, lease, LARGE)
     file.unlink()
+    gone = get(client, lease, LARGE)
 
-    assert problem(get(client, lease, LARGE), 404, "not_found")
+    assert problem(gone, 404, "not_found")
+    assert str(tmp_path) not in gone.text  # Where the service keeps files is nothing for clients.
+
+
+def _head(client: httpx2.Client, lease: dict[str, Any], token: str) -> bytes:
+    return (
+        f"PUT /v1/leases/{token}/artifacts?run={lease['run']}&name=b.bin HTTP/1.1\r\nhost: x\r\n"
+        f"authorization: {client.headers['authorization']}\r\ncontent-length: 1000000\r\n\r\n"
+    ).encode()
+
+
+def _connect(keeping: Served) -> socket.socket:
+    at = urlsplit(keeping.url)
+    return socket.create_connection((at.hostname, at.port), timeout=20)
+
+
+def test_without_the_lease_nothing_of_a_file_is_waited_for(
+    keeping: Served, client: httpx2.Client, lease: dict[str, Any]
+) -> None:
+    wrong = "0190b0a0-1111-7222-8333-444455556666"
+    with keeping.client("work", queues=["other"]) as foreign:
+        for sender, token in ((client, wrong), (foreign, lease["token"])):
+            with _connect(keeping) as line:
+                line.sendall(_head(sender, lease, token))
+                answer = b""
+                while b"}" not in answer:
+                    answer += line.recv(65_536)
+            assert b" 200 " in answer.split(b"\r\n")[0]
+            assert b'"lost"' in answer
+
+
+def test_a_file_that_trickles_is_given_up_however_short_its_pauses(
+    keeping: Served, client: httpx2.Client, lease: dict[str, Any]
+) -> None:
+    began, answers = time.monotonic(), b""
+    with _connect(keeping) as line:
+        line.sendall(_head(client, lease, lease["token"]))
+        line.settimeout(0.05)
+        while not answers and time.monotonic() - began < 20:
+            with contextlib.suppress(ConnectionError):
+                line.sendall(b"x")
+            with contextlib.suppress(TimeoutError):
+                answers = line.recv(65_536)
+
+    assert b" 408 " in answers.split(b"\r\n")[0]
+
+
+def test_files_of_one_token_leave_room_for_others(door: Door, store: Store, tmp_path: Path) -> None:
+    options = ServiceOptions(artifacts=str(tmp_path), uploads=4)
+    with serving(door, store, options) as served, served.client() as other:
+        enqueue_one(other)
+        lease = claim_one(other)
+        with contextlib.ExitStack() as lines, served.client("work") as greedy:
+            for _ in range(8):
+                line = lines.enter_context(_connect(served))
+                line.sendall(_head(greedy, lease, lease["token"]) + b"x")
+            until(lambda: served.service.uploads.used == 2)
+
+            assert put(other, lease, b"small").json()["verdict"] == "stored"
+            until(lambda: served.service.requests.used == 0)

@@ -6,17 +6,22 @@ after every step; `world.py` uses it as the database of a simulated world, where
 cost a second. So what the simulation shows holds for the SQL as far as the two were seen to agree.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from byrote.core.codec import digest_of
 from byrote.core.finding import Kept
 from byrote.core.policy import LOSSES_MAX
 from byrote.core.told import Told
 
 START = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 NEVER_AGES = 10_000_000_000_000
+SPEC = '{"task":"t","version":1,"args":[],"kwargs":{}}'
+SPEC_HASH = digest_of(SPEC)
+RESULT_HASH = digest_of("null")
+"""All runs of the model have one spec, and those that succeed one result."""
 LIVE = {"WAITING", "READY", "RUNNING"}
 KINDS = {"S": "Succeeded", "R": "Retried", "F": "Failed", "C": "Cancelled", "Z": "Snoozed",
          "L": "Released", "X": "Crashed"}  # fmt: skip
@@ -62,7 +67,7 @@ class Model:
 
     def _tell(self, row: Row, kind: str, **more: Any) -> None:
         attempt = more.pop("attempt", None) or row.attempts
-        said = Told(kind=kind, at=self.now, move=row.moves, attempt=attempt, schema=2, **more)
+        said = Told(kind=kind, at=self.now, move=row.moves, attempt=attempt, schema=3, **more)
         row.told.append(said)
 
     def _move(self, row: Row, kind: str, *, tell: Any = None, **changes: Any) -> None:
@@ -81,7 +86,8 @@ class Model:
             row = Row(run_id, queue, rank, due, self.now, attempts, "WAITING" if waits else "READY")
             row.wait_reason = "due" if waits else None
             self.rows[run_id] = row
-            self._tell(row, "Enqueued", data={"run_after": due.isoformat()} if waits else None)
+            data = {"run_after": due.isoformat()} if waits else None
+            self._tell(row, "Enqueued", data=data, digest=SPEC_HASH)
 
     def known(self, run_id: str) -> bool:
         return run_id in self.rows
@@ -172,6 +178,8 @@ class Model:
         data = {"delay_us": delay_us, "said": said, "status": status, "wait": reason}
         told = {"worker": row.leased_by, "attempt": attempt}
         told["data"] = None if letter in "SL" else data
+        if letter == "S":
+            told["digest"] = RESULT_HASH
         self._move(row, KINDS[letter], tell=told, **changes)
         return letter
 
@@ -193,6 +201,14 @@ class Model:
                 changes["status"] = "READY"
             kind = {"CANCELLED": "Cancelled", "FAILED": "Failed"}.get(changes["status"], "Lost")
             self._move(row, kind, tell={"worker": row.leased_by}, **changes)
+        return [row.id for row in late]
+
+    def fail_unserved(self, queue: str, *, after: timedelta) -> list[str]:
+        """End what is ready and no live worker of the queue has known for so long."""
+        late = [row for row in self.ready(queue) if row.run_after <= self.now - after]
+        for row in late:
+            changes = {"status": "FAILED", "finished_at": self.now, "home": "dead"}
+            self._move(row, "Failed", **changes)
         return [row.id for row in late]
 
     def cancel(self, ids: Iterable[str]) -> list[str]:
@@ -221,8 +237,9 @@ class Model:
         return [self.rows[run_id] for run_id in dict.fromkeys(ids) if run_id in self.rows]
 
 
-def kept(row: Row, spec: Callable[[], tuple[str, bytes]]) -> Kept:
+def kept(row: Row) -> Kept:
     """The row as the verifier sees it."""
-    text, digest = spec()
     shared = {name: getattr(row, name) for name in Kept.__struct_fields__ if name in row.__dict__}
-    return Kept(**shared, spec_json=text, spec_hash=digest, result_json=None, result_hash=None)
+    shared |= {"spec_json": SPEC, "spec_hash": SPEC_HASH, "task": "t", "version": 1}
+    result = ("null", RESULT_HASH) if row.status == "SUCCESSFUL" else (None, None)
+    return Kept(**shared, result_json=result[0], result_hash=result[1], provenance=None, errors=[])

@@ -21,10 +21,11 @@ from hypothesis.stateful import (
 )
 
 from byrote.assembly.identity import new_id, new_token
+from byrote.core.codec import digest_of
 from byrote.core.fold import fold_all
 from byrote.core.policy import Retry
 from byrote.core.spec import Delivery, describe
-from byrote.store import proof, queries
+from byrote.store import proof, queries, unserved
 from byrote.store.sync import fetch
 from byrote.store.verify import verify_on
 from byrote.testing import FakeClock
@@ -35,6 +36,10 @@ EXAMPLES = int(os.environ.get("BYROTE_MODEL_EXAMPLES", "100"))
 STEPS = 60
 """A little more than 50 an example, so that ends that come early still leave 50 on average."""
 QUEUES = ("a", "b")
+UNSERVED = timedelta(minutes=1)
+FORSAKEN = """insert into byrote_unserved
+                (queue_name, task_path, task_version, since, seen_at, waited)
+              values (%s, 't', 1, byrote_now(), byrote_now(), %s)"""
 SAME = (
     "status", "wait_reason", "attempts", "charged", "losses", "moves", "leased_by", "leased_until",
     "rank", "run_after", "started_at", "last_attempted_at", "cancel_requested_at", "finished_at",
@@ -115,6 +120,8 @@ class Store(RuleBasedStateMachine):
         lease = data.draw(st.sampled_from(self.leases))
         sent = {"id": lease.id, "token": lease.token, "attempt": lease.attempt, "verdict": letter}
         sent["delay_us"] = delay_s * 1_000_000
+        if letter == "S":
+            sent |= {"result": "null", "hash": digest_of("null").hex()}
         if letter in "RFX":
             sent["error"] = {"kind": "raised", "type": "E", "message": ""}
         heard = dict(fetch(self.db, queries.finish([sent])))
@@ -149,6 +156,16 @@ class Store(RuleBasedStateMachine):
         self.counted()
         swept = fetch(self.db, queries.sweep())
         assert sorted(row.id for row in swept) == sorted(self.model.sweep())
+
+    @rule(queue=st.sampled_from(QUEUES))
+    def forsake(self, queue: str) -> None:
+        """As after a time in which live workers served the queue and none knew the task."""
+        self.counted()
+        fetch(self.db, unserved.set_unserved(queue, after=UNSERVED))
+        self.db.execute(FORSAKEN, (queue, UNSERVED))
+        ended = [run.id for run in fetch(self.db, unserved.fail_unserved(limit=1_000))]
+        assert sorted(ended) == sorted(self.model.fail_unserved(queue, after=UNSERVED))
+        self.db.execute("delete from byrote_unserved")
 
     @precondition(lambda self: self.model.rows)
     @rule(data=st.data(), verb=st.sampled_from(["cancel", "retry"]))

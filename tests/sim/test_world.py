@@ -21,10 +21,11 @@ def test_no_history_breaks_a_promise(part: int) -> None:
         seen["freezes"] += world.freezes
         seen["losses"] += world.losses
         seen["refused"] += world.refused
+        seen["undone"] += world.undone
         seen["runs"] += len(world.model.rows)
 
     # Faults that did not happen would make every history a good one.
-    assert min(seen[name] for name in ("crashes", "freezes", "losses", "refused")) > 100
+    assert min(seen[name] for name in ("crashes", "freezes", "losses", "refused", "undone")) > 100
     assert seen["runs"] > SEEDS / PARTS * 2
 
 
@@ -46,3 +47,21 @@ def test_without_the_fence_histories_break_promises() -> None:
 
 def unfenced(seed: int) -> list[object]:
     return list(World(seed, fenced=False, odds=Odds(freeze=8.0)).run())
+
+
+def test_where_rows_are_taken_for_a_commit_histories_break_promises() -> None:
+    worlds = (World(seed, hasty=True, odds=Odds(undo=8.0)) for seed in range(60))
+    found = Counter(finding.check for world in worlds for finding in world.run())
+
+    assert found["kept"] > 5
+    assert found["unwritten"] > 10
+
+
+def test_where_sessions_are_not_ended_a_run_is_accepted_twice() -> None:
+    """An enqueue arrives after its second copy was accepted, failed, and moved."""
+    odds = Odds(late=20.0)
+    careless = [World(seed, careless=True, odds=odds).run() for seed in range(400)]
+    careful = [World(seed, odds=odds).run() for seed in range(400)]
+
+    assert Counter(finding.check for found in careless for finding in found)["ends"] > 0
+    assert not any(careful)

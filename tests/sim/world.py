@@ -2,13 +2,15 @@
 """A simulated world: workers, clients and a database under virtual time, with crashes everywhere.
 
 One seed is one history, replayed exactly. Actors are generators; wherever one waits or asks it may
-crash for good, freeze for up to three leases, or lose its question or the answer to it. The
-database is the pure model; what follows from an outcome is decided by the real `judge`.
+crash for good, freeze for up to three leases, or lose its question or the answer to it; a question
+may arrive after its sender gave it up, and a transaction may be undone after its rows were sent.
+The database is the pure model; what follows from an outcome is decided by the real `judge`.
 
 What is simulated is the protocol a worker follows (claim, ask again after a lost answer, renew,
 stop by its own deadline, finish, ask whether a lost finish counted), not the worker's threads.
 """
 
+import copy
 import heapq
 import random
 from collections.abc import Callable, Generator
@@ -16,7 +18,6 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from byrote.core.codec import digest_of
 from byrote.core.duration import micros
 from byrote.core.examine import Examiner
 from byrote.core.finding import Finding, Scene
@@ -24,7 +25,7 @@ from byrote.core.judged import LETTERS
 from byrote.core.outcome import Disrupted, Failed, Fault, Outcome, Released, Snoozed, Succeeded
 from byrote.core.policy import RetryIn, SnoozeFor, judge
 from byrote.core.run import Leased
-from tests.sim.model import START, Model, kept
+from tests.sim.model import KINDS, SPEC_HASH, START, Model, kept
 
 LEASE_S = 3.0
 LEASE = timedelta(seconds=LEASE_S)
@@ -33,17 +34,22 @@ END_S = 400.0
 PATIENCE_S = 1.0
 LOST = object()
 """What an actor gets when its question or the answer was lost: it cannot tell which."""
-SPEC = ("{}", digest_of("{}"))
 SUCCEEDED = Succeeded("null", "")
 FAULT = Fault("raised", "E")
 
 
 class Odds(NamedTuple):
-    """How often, of a hundred, an actor crashes, freezes, or is not heard."""
+    """How often, of a hundred, an actor crashes, freezes, or is not heard.
+
+    `late`: its question arrives after it has given it up. `undo`: its transaction is rolled back
+    after the rows were sent.
+    """
 
     crash: float = 1.5
     freeze: float = 3.0
     lose: float = 5.0
+    late: float = 2.0
+    undo: float = 2.0
 
 
 class Wait(NamedTuple):
@@ -65,10 +71,46 @@ class Belief(NamedTuple):
     until: float
 
 
-class World:
-    """One history: `run` it, then ask what was found."""
+class Session:
+    """An actor's connection: once it has ended, nothing that was sent on it arrives."""
 
-    def __init__(self, seed: int, *, odds: Odds | None = None, fenced: bool = True) -> None:
+    ended = False
+
+
+class Reported(NamedTuple):
+    """What a worker believes has become of an attempt: a verdict's letter, or None for lost."""
+
+    run: str
+    attempt: int
+    letter: str | None
+
+
+ANY = "?"
+"""The letter of an attempt that was settled, as nobody remembers what."""
+
+
+class World:
+    """One history: `run` it, then ask what was found.
+
+    With `hasty` actors rows are taken for a commit; with `careless` ones, who ask what became of a
+    lost question, the session that could still bring it is not ended first.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        odds: Odds | None = None,
+        fenced: bool = True,
+        hasty: bool = False,
+        careless: bool = False,
+    ) -> None:
+        self.hasty = hasty
+        self.careless = careless
+        self.reported: list[Reported] = []
+        self.doubled: set[str] = set()
+        """Runs that were accepted a second time, after they had moved."""
+        self.undone = 0
         self.dice = random.Random(seed)
         self.odds = odds or Odds()
         self.model = Model(fenced=fenced)
@@ -108,7 +150,7 @@ class World:
         return self.time < FAULTS_UNTIL_S and self.dice.random() * 100 < percent
 
     def _live(self, name: str, born: Callable[[], Actor], *, mortal: bool = True) -> None:
-        actor = born()
+        actor, sessions = born(), [Session()]
 
         def resume(answer: Any) -> None:
             if mortal and self._strikes(self.odds.crash):
@@ -130,24 +172,53 @@ class World:
             if isinstance(wish, Wait):
                 self._later(wish.seconds, lambda: resume(None))
             else:
-                self._ask(wish.verb, resume)
+                self._ask(wish.verb, resume, sessions)
 
         proceed(None)
 
-    def _ask(self, verb: Callable[[Model], Any], resume: Callable[[Any], None]) -> None:
+    def _ask(
+        self, verb: Callable[[Model], Any], resume: Callable[[Any], None], sessions: list[Session]
+    ) -> None:
+        session = sessions[-1]
+        belated = lambda: None if session.ended else verb(self.model)  # noqa: E731
+
         def arrive() -> None:
+            if not self.careless:
+                for earlier in sessions[: sessions.index(session)]:
+                    earlier.ended = True
+            if self._strikes(self.odds.undo):
+                self._undo(verb, resume, sessions)
+                return
             answer = verb(self.model)
             if self._strikes(self.odds.lose):
-                self.losses += 1
-                self._later(PATIENCE_S, lambda: resume(LOST))
+                self._lose(resume, sessions)
             else:
                 self._later(self.dice.uniform(0.001, 0.3), lambda: resume(answer))
 
-        if self._strikes(self.odds.lose):
-            self.losses += 1
-            self._later(PATIENCE_S, lambda: resume(LOST))
+        if self._strikes(self.odds.late):
+            self._lose(resume, sessions)
+            self._later(PATIENCE_S + self.dice.uniform(0, 2 * PATIENCE_S), belated)
+        elif self._strikes(self.odds.lose):
+            self._lose(resume, sessions)
         else:
             self._later(self.dice.uniform(0.001, 0.3), arrive)
+
+    def _lose(self, resume: Callable[[Any], None], sessions: list[Session]) -> None:
+        self.losses += 1
+        sessions.append(Session())
+        self._later(PATIENCE_S, lambda: resume(LOST))
+
+    def _undo(
+        self, verb: Callable[[Model], Any], resume: Callable[[Any], None], sessions: list[Session]
+    ) -> None:
+        """The rows are sent, and then the commit fails."""
+        self.undone += 1
+        answer = verb(copy.deepcopy(self.model))
+        if self.hasty:
+            self._later(self.dice.uniform(0.001, 0.3), lambda: resume(answer))
+        else:
+            # A line sends it again by itself: that it had no effect is certain.
+            self._later(self.dice.uniform(0.01, 0.3), lambda: self._ask(verb, resume, sessions))
 
     def _name(self) -> str:
         self._ids += 1
@@ -162,15 +233,19 @@ class World:
             yield from self._enqueue(run_id, delay, attempts)
 
     def _enqueue(self, run_id: str, delay: timedelta, attempts: int) -> Actor:
-        def send(model: Model) -> bool:
-            # The primary key refuses what is there already.
+        def send(model: Model, *, resent: bool = False) -> bool:
             if not model.known(run_id):
                 model.enqueue([run_id], queue="q", delay=delay, priority=0, attempts=attempts)
+            elif model.rows[run_id].home == "dead" and not resent:
+                # The primary key refuses what lies in the same table; a second copy looks further.
+                self.doubled.add(run_id)
             return True
 
-        while (yield Ask(send)) is LOST:
+        sent = yield Ask(send)
+        while sent is LOST:
             if (yield Ask(lambda model: model.known(run_id))) is True:
                 break
+            sent = yield Ask(lambda model: send(model, resent=True))
         self.acknowledged.add(run_id)
 
     def meddler(self) -> Actor:
@@ -212,7 +287,7 @@ class World:
             found.append(
                 Leased(
                     run_id, "q", "t", 1, "{}", attempt, *budget, None, None, None, None,
-                    SPEC[1], row.rank, 0, 0, token, 0.0,
+                    SPEC_HASH, row.rank, 0, 0, token, 0.0,
                 )
             )  # fmt: skip
         return found
@@ -254,31 +329,47 @@ class World:
         verdict = judge(run, outcome)
         delay = verdict.delay if isinstance(verdict, RetryIn | SnoozeFor) else timedelta()
         row = (run.id, run.token, run.attempt, LETTERS[type(verdict)], micros(delay))
+        sent_before = False
         while True:
             heard = yield Ask(lambda model: model.finish([row]))
-            if heard is not LOST:
-                self.refused += run.id not in heard
-                return
+            if heard is not LOST and (run.id in heard or not sent_before):
+                break
+            sent_before = True
             settled = LOST
             while settled is LOST:
-                settled = yield Ask(lambda model: model.settled(run.id, run.token))
-            if settled:
-                return
+                settled = yield Ask(lambda model: _settled(model, run))
+            if settled or heard is not LOST:
+                heard = {run.id: ANY} if settled else {}
+                break
+        self.refused += run.id not in heard
+        self.reported.append(Reported(run.id, run.attempt, heard.get(run.id)))
 
     def findings(self) -> Generator[Finding]:
         """What the verifier says, what went missing, and who believed what at once."""
         now = self.model.now
-        scene = Scene(now, START, alive=False, quiet={}, kept_until={})
+        scene = Scene(now, START, alive=False, quiet={}, kept_until={}, environments=frozenset())
         for row in self.model.rows.values():
             examiner = Examiner(row.id, scene)
             for told in row.told:
                 examiner.hear(told, queue="q")
-            yield from examiner.close(kept(row, lambda: SPEC))
+            yield from examiner.close(kept(row))
             if row.status in {"WAITING", "READY", "RUNNING"}:
                 yield Finding("stuck", f"is {row.status} at the end of time", row.id)
         for run_id in self.acknowledged - self.model.rows.keys():
             yield Finding("kept", "was acknowledged and is not there", run_id)
+        for run_id in self.doubled:
+            yield Finding("ends", "is in two tables", run_id)
         yield from self._overlaps()
+        yield from self._misbeliefs()
+
+    def _misbeliefs(self) -> Generator[Finding]:
+        """What workers believe of their attempts and the log does not have, or has otherwise."""
+        for run_id, attempt, letter in self.reported:
+            kinds = _written(self.model, run_id, attempt)
+            if letter is None and kinds:
+                yield Finding("misreported", f"attempt {attempt} was settled, not lost", run_id)
+            elif letter is not None and not (kinds if letter == ANY else KINDS[letter] in kinds):
+                yield Finding("unwritten", f"attempt {attempt} was never settled so", run_id)
 
     def _overlaps(self) -> Generator[Finding]:
         by_run: dict[str, list[Belief]] = {}
@@ -288,3 +379,18 @@ class World:
             for first, second in pairwise(beliefs):
                 if second.since < first.until:
                     yield Finding("leases", f"{first} and {second}", run_id)
+
+
+def _written(model: Model, run_id: str, attempt: int) -> set[str]:
+    """How a holder has settled this attempt, by the log; a sweep does not say `said`."""
+    told = model.rows[run_id].told if run_id in model.rows else []
+    return {
+        event.kind
+        for event in told
+        if event.attempt == attempt
+        and (event.kind in {"Succeeded", "Released"} or "said" in (event.data or {}))
+    }
+
+
+def _settled(model: Model, run: Leased) -> bool:
+    return model.settled(run.id, run.token) or bool(_written(model, run.id, run.attempt))

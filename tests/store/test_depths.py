@@ -83,6 +83,7 @@ def test_whatever_happens_the_depths_are_those_of_the_rows(
     begin(db)
     assert kept(db) == []
     assert recount(db)
+    count(db)  # The beginning may lie before the newest events, as `count` says.
     assert kept(db) == counted(db)
 
     for _ in range(12):

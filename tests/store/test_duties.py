@@ -25,6 +25,15 @@ def test_a_duty_is_taken_when_it_is_due_and_then_rests(db: Db, clock: FakeClock)
     assert take(db) == {"promote", "sweep"}
 
 
+def test_duties_go_on_after_the_clock_was_set_back(db: Db, clock: FakeClock) -> None:
+    """What was put off by a clock that was ahead is not put off until it comes there again."""
+    take(db)
+    clock.advance(minutes=-10)
+
+    assert take(db) == {"promote", "sweep"}
+    assert take(db, "other") == set()
+
+
 def test_only_duties_that_were_asked_for_are_taken(db: Db) -> None:
     take(db)
     rest = fetch(db, queries.duties(worker="w", every={"prune": timedelta(hours=1)}))

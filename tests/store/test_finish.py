@@ -59,12 +59,26 @@ def test_every_verdict_has_its_effect_and_no_other(db: Db, clock: FakeClock, nam
 @pytest.mark.parametrize("name", LETTERS)
 def test_settled_answers_for_every_verdict(db: Db, name: str) -> None:
     """The answer to a finish was lost: did it count?"""
-    enqueue(db, 2)
+    enqueue(db, 2, retry=Retry(attempts=2))
     [lease, open_lease] = claim(db, 2)
     assert fetch(db, queries.settled([lease])) == []
     finish(db, [verdict(lease, name[0], **LETTERS[name][0])])
 
-    assert fetch(db, queries.settled([lease, open_lease])) == [lease.id]
+    assert fetch(db, queries.settled([lease, open_lease])) == [(lease.id, name[0])]
+
+
+def test_settled_answers_for_a_run_that_another_worker_has_claimed_since(db: Db) -> None:
+    [run_id] = enqueue(db, retry=Retry(attempts=3))
+    [lease] = claim(db)
+    finish(db, [verdict(lease, "R")])
+    [other] = claim(db, worker="other")
+    text = "update byrote_task_runs set leased_until = byrote_now() - interval '1 s'"
+    db.execute(text)
+    fetch(db, queries.sweep())
+    claim(db)
+
+    assert run_of(db, run_id).attempts == 3
+    assert fetch(db, queries.settled([lease, other])) == [(run_id, "R")]
 
 
 def test_settled_is_asked_by_token_not_by_id(db: Db) -> None:

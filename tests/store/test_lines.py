@@ -13,8 +13,12 @@ import pytest
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import chance, new_token
 from byrote.core.ports import Line, Wanted
+from byrote.store import queries
 from byrote.store.connect import Door
 from byrote.store.lines import LeaseLine, Lines
+from byrote.store.sync import fetch
+from tests.support import claim as lease
+from tests.support import enqueue, until
 
 type Db = psycopg.Connection[Any]
 
@@ -33,7 +37,11 @@ def leases(door: Door, cancels: list[str]) -> Iterator[LeaseLine]:
     def line() -> Line:
         return Line("claim", threading.Event().wait, lambda *_: None, chance)
 
-    made = Lines(door).leases(line(), on_cancel=lambda: cancels.append("asked"))
+    made = Lines(door).leases(
+        line(),
+        on_cancel=lambda: cancels.append("asked"),
+        on_return=lambda: cancels.append("returned"),
+    )
     yield made
     made.close()
 
@@ -89,3 +97,16 @@ def test_a_cancellation_that_is_asked_for_during_a_claim_is_heard(
     claim(leases)
 
     assert cancels == ["asked"]
+
+
+def test_a_sweep_tells_busy_claimers_that_runs_have_come_back(
+    leases: LeaseLine, db: Db, cancels: list[str]
+) -> None:
+    """They keep their rank, which may lie behind the mark that a busy claimer starts from."""
+    enqueue(db)
+    lease(db, lease_for=timedelta(0))
+    claim(leases)
+    fetch(db, queries.sweep())
+    until(lambda: rested_s(leases, 0.05) >= 0 and cancels)
+
+    assert cancels == ["returned"]

@@ -3,6 +3,7 @@ from datetime import timedelta
 
 import pytest
 
+from byrote.core.answer import Remainder
 from byrote.core.policy import Retry
 from byrote.store import queries
 from byrote.store.sync import fetch
@@ -52,7 +53,7 @@ def test_runs_are_found_by_status_queue_task_hash_and_label(db: Db) -> None:
 
 def test_unfinished_looks_at_what_is_due_in_these_queues(db: Db, clock: FakeClock) -> None:
     def unfinished() -> bool:
-        return fetch(db, queries.unfinished(queues=["default"], tasks=["t@1"]))[0]
+        return fetch(db, queries.unfinished(queues=["default"], tasks=["t@1"]))[0].due
 
     enqueue(db, queue="other")
     enqueue(db, task="stranger")
@@ -64,6 +65,21 @@ def test_unfinished_looks_at_what_is_due_in_these_queues(db: Db, clock: FakeCloc
     assert unfinished()
     finish(db, [success(claim(db)[0])])
     assert not unfinished()
+
+
+def test_a_lease_that_has_expired_is_unfinished_whatever_its_task(db: Db, clock: FakeClock) -> None:
+    """A worker that drains stays until the sweep has taken the run back."""
+
+    def left() -> Remainder:
+        return fetch(db, queries.unfinished(queues=["default"], tasks=["other@1"]))[0]
+
+    enqueue(db, 2)
+    claim(db)
+    assert left() == Remainder(due=False, elsewhere=1, unknown=1)
+    clock.advance(minutes=1)
+    assert left() == Remainder(due=True)
+    fetch(db, queries.sweep())
+    assert left() == Remainder(due=False, elsewhere=0, unknown=2)
 
 
 def test_an_outcome_is_what_a_waiting_caller_needs(db: Db) -> None:

@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from byrote.assembly.identity import new_id
-from byrote.core.run import Run
+from byrote.core.memo import memo_key
+from byrote.core.run import Leased, Run
 from byrote.core.spec import Delivery, Spec, describe
 from byrote.core.state import Status
 from byrote.store import queries
@@ -44,10 +45,20 @@ def ask(db: Db, *specs: Spec, code: str = CODE) -> list[Run]:
     return [run_of(db, run_id) for run_id, _ in sent]
 
 
+def kept(lease: Leased, keep_us: int = HOUR_US) -> dict[str, Any]:
+    """What a worker says of a result that is to be remembered."""
+    key = memo_key(CODE, lease.spec_json)
+    return {"spec": lease.spec_hash.hex(), "code": key, "keep_us": keep_us}
+
+
 def compute(db: Db, result: str = "42", *, keep_us: int = HOUR_US, letter: str = "S") -> str:
     """Finish the next run as a worker does that remembers its task's results."""
     [lease] = claim(db)
-    memo = {"spec": lease.spec_hash.hex(), "code": CODE, "keep_us": keep_us}
+    memo = {
+        "spec": lease.spec_hash.hex(),
+        "code": memo_key(CODE, lease.spec_json),
+        "keep_us": keep_us,
+    }
     said = success(lease, result) if letter == "S" else verdict(lease, letter, delay_us=0)
     assert finish(db, [said | {"more": {"memo": memo}}]) == [lease.id]
     return lease.id
@@ -165,7 +176,7 @@ def test_a_worker_that_lost_its_lease_leaves_nothing_to_remember(db: Db, clock: 
     ask(db, spec())
     [lease] = claim(db)
     clock.advance(minutes=5)
-    memo = {"spec": lease.spec_hash.hex(), "code": CODE, "keep_us": HOUR_US}
+    memo = kept(lease, HOUR_US)
 
     assert finish(db, [success(lease) | {"more": {"memo": memo}}]) == []
     assert count(db, "byrote_memo") == 0
@@ -208,7 +219,8 @@ def test_specs_that_are_the_same_may_end_in_one_statement(db: Db) -> None:
 def test_two_workers_remember_the_same_spec_at_once(db: Db, door: Door) -> None:
     ask(db, spec(), spec())
     one, two = claim(db, 2)
-    memo = {"more": {"memo": {"spec": spec().digest.hex(), "code": CODE, "keep_us": HOUR_US}}}
+    key = memo_key(CODE, spec().text)
+    memo = {"more": {"memo": {"spec": spec().digest.hex(), "code": key, "keep_us": HOUR_US}}}
     accepted: list[str] = []
     with door.open("other") as other:
         with db.transaction():

@@ -38,7 +38,8 @@ def test_a_replay_is_a_new_run_of_the_very_same_spec(db: Db, clock: FakeClock, w
     assert run.replay_of == original
     assert (run.spec_json, run.spec_hash) == (old.spec_json, old.spec_hash)
     assert (run.status, run.attempts, run.charged) == (Status.READY, 0, 0)
-    assert (run.queue, run.priority, run.max_attempts, run.labels) == ("q", 5, 3, {"a": "b"})
+    assert (run.queue, run.priority, run.max_attempts) == ("q", 5, 3)
+    assert run.labels == {"a": "b", "byrote.seed": original}
     assert (run.run_after, run.result_json, run.faults) == (clock.now, None, [])
     assert history(db, fresh) == ["Enqueued"]
 

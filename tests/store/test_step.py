@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -11,6 +10,7 @@ from byrote.core.run import Leased
 from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.connect import Door
+from byrote.store.locks import holding
 from byrote.store.sync import fetch
 from byrote.testing import FakeClock
 from tests.support import (
@@ -23,9 +23,7 @@ from tests.support import (
     history,
     run_of,
     success,
-    until,
     verdict,
-    waits_for_a_lock,
 )
 
 HOUR_US = 3_600_000_000
@@ -125,7 +123,7 @@ def test_one_lost_lease_in_a_batch_leaves_the_others_heard(db: Db) -> None:
     assert [noted.id for noted in note(db, line(lost, 1, "a"), line(kept, 1, "a"))] == [kept.id]
 
 
-def test_a_step_waits_for_a_sweep_under_way_and_is_refused(
+def test_a_step_that_meets_a_sweep_under_way_is_asked_again_and_refused(
     db: Db, door: Door, clock: FakeClock
 ) -> None:
     """Two clocks: the sweeper finds the lease expired, the writer does not, yet only one wins."""
@@ -136,11 +134,10 @@ def test_a_step_waits_for_a_sweep_under_way_and_is_refused(
         with sweeper.transaction():
             sweeper.execute("select result_id from byrote_task_runs for update")
             sweeper.execute("update byrote_task_runs set status = 'READY', leased_until = null")
-            pool = ThreadPoolExecutor(1)
-            noted = pool.submit(note, writer, line(lease, 1, "a"))
-            until(lambda: waits_for_a_lock(db, writer))
-        assert noted.result() == []
-        pool.shutdown()
+            assert note(writer, line(lease, 1, "a")) == []
+            assert fetch(writer, holding([line(lease, 1, "a")])) == [lease.id]
+        assert note(writer, line(lease, 1, "a")) == []
+        assert fetch(writer, holding([line(lease, 1, "a")])) == []
 
     assert count(db, "byrote_steps") == 0
 
@@ -233,3 +230,25 @@ def test_the_ledger_survives_the_death_and_return_of_its_run(db: Db) -> None:
     assert ledger(db, lease.id) == [(1, "a", "1"), (2, "b", "2")]
     finish(db, [success(second)])
     assert history(db, lease.id)[-2:] == ["Claimed", "Succeeded"]
+
+
+def test_a_step_that_raised_is_replaced_by_what_comes_later(db: Db) -> None:
+    """A step, a wait and another error alike; a finished step is never replaced."""
+    run_id = enqueue(db)
+    [lease] = claim(db)
+    raised = {"kind": "raised", "place": "a.1/1", "args_hash": "ab" * 32}
+    note(db, *(line(lease, n, "pay", {"class": "E"}) | raised for n in (1, 2, 3)))
+    note(db, line(lease, 1, "pay", 5), wait(lease, 2), line(lease, 3, "pay", 6) | raised)
+    note(db, line(lease, 1, "pay", {"class": "E"}) | raised)
+    rows = fetch(db, queries.steps([run_id]))
+
+    assert [(row.kind, row.open, row.result_json) for row in rows] == [
+        ("step", False, "5"),
+        ("sleep", True, None),
+        ("raised", False, "6"),
+    ]
+    assert [(row.place, row.args_hash) for row in rows] == [
+        (None, None),
+        (None, None),
+        ("a.1/1", "ab" * 32),
+    ]

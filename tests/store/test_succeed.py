@@ -14,7 +14,8 @@ from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.connect import Door
 from byrote.store.lines import VerdictLine
-from byrote.store.sync import Link, fetch
+from byrote.store.link import Link
+from byrote.store.sync import fetch
 from byrote.testing import FakeClock
 from tests.support import Db, claim, count, enqueue, finish, row_of, run_of, success, verdict
 
@@ -36,7 +37,7 @@ def succeed(db: Db, *entries: Entry) -> list[str]:
 
 def events(db: Db, run_id: str) -> list[tuple[Any, ...]]:
     text = """
-      select schema, at, kind, worker, attempts, moves, data, lease_token is null
+      select schema, at, kind, worker, attempts, moves, digests, data, lease_token is null
       from byrote_events where %s = any (runs) order by seq
     """
     return db.execute(text, (run_id,)).fetchall()

@@ -32,6 +32,7 @@ from byrote.store.unique import (
 )
 from byrote.store.verify import verify
 from byrote.testing import FakeClock
+from tests.store.test_memo import kept
 from tests.support import (
     LEASE,
     Db,
@@ -375,8 +376,7 @@ def test_two_runs_of_a_memo_task_with_one_key_are_computed_once(db: Db) -> None:
     [(first, _), again_first] = remembering(db, spec(), spec())
     assert again_first == (first, False)
     [lease] = claim(db)
-    memo = {"spec": lease.spec_hash.hex(), "code": CODE, "keep_us": 3_600_000_000}
-    finish(db, [success(lease, "42") | {"more": {"memo": memo}}])
+    finish(db, [success(lease, "42") | {"more": {"memo": kept(lease)}}])
     [(answered, made), (later, _)] = remembering(db, spec(), spec(run_after="1h"))
 
     assert made
@@ -388,8 +388,7 @@ def test_a_stored_result_is_given_even_while_its_key_is_held(db: Db) -> None:
     """Nothing is executed for it, so there is nothing to be unique."""
     remembering(db, spec())
     [lease] = claim(db)
-    memo = {"spec": lease.spec_hash.hex(), "code": CODE, "keep_us": 3_600_000_000}
-    finish(db, [success(lease, "42") | {"more": {"memo": memo}}])
+    finish(db, [success(lease, "42") | {"more": {"memo": kept(lease)}}])
     holder, _ = send(db, describe("t", 1, ["other"], {}, delivery=Delivery(unique_key="k")))[0]
     [(answered, made)] = remembering(db, spec())
 

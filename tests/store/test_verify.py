@@ -164,6 +164,28 @@ PLANTED = {
         "update byrote_task_runs set return_json = '2' where status = 'SUCCESSFUL'",
     ),
     "a step's result that was edited": ("results", "update byrote_steps set result_json = '2'"),
+    "a run of another task than its spec's": (
+        "specs",
+        "update byrote_task_runs set task_path = 'u' where status = 'WAITING'",
+    ),
+    "a run of another version than its spec's": (
+        "specs",
+        "update byrote_task_runs set task_version = 9 where status = 'SUCCESSFUL'",
+    ),
+    "a result that was removed": (
+        "results",
+        """update byrote_task_runs set return_json = null, result_hash = null
+          where status = 'SUCCESSFUL'""",
+    ),
+    "a result that was invented": (
+        "results",
+        """update byrote_task_runs set return_json = '1', result_hash = sha256('1')
+          where status = 'WAITING'""",
+    ),
+    "an environment that is not there": (
+        "records",
+        "update byrote_task_runs set provenance = '{7}' where status = 'SUCCESSFUL'",
+    ),
 }
 
 

@@ -30,6 +30,10 @@ PLANTED = {
         "update byrote_memo set return_json = '43', result_hash = sha256('43')",
         "the run it came from holds something else",
     ),
+    "a remembered result of another spec": (
+        "update byrote_memo set spec_hash = sha256('1')",
+        "the run it came from holds something else",
+    ),
     "an environment": (
         """update byrote_provenance set doc = '{"python": "2.7"}'""",
         "does not match its hash",

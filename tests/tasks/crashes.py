@@ -74,6 +74,17 @@ def slow(path: str, seconds: float) -> int:
 
 
 @app.task
+def fork_and_wait(path: str, seconds: float) -> None:
+    """Has a child that ends as forked children do, and stays."""
+    child = os.fork()
+    if child == 0:
+        os._exit(3)
+    os.waitpid(child, 0)
+    leave_mark(path, str(os.getpid()))
+    time.sleep(seconds)
+
+
+@app.task
 def stuck_in_c(path: str) -> None:
     """Holds the GIL in C code that never comes back in a human's life."""
     leave_mark(path, str(os.getpid()))
@@ -113,6 +124,7 @@ def close_everything(path: str) -> str:
     """Closes every descriptor of its process, the hand's own included."""
     leave_mark(path, str(os.getpid()))
     os.closerange(3, 4096)
+    time.sleep(10)  # One that returns at once has its result recorded.
     return "closed"
 
 

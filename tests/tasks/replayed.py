@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 
 from byrote import App, Context, Fatal, Retry, Snooze
+from byrote.store import queries
 from tests.tasks.fates import leave_mark
 
 app = App()
@@ -236,3 +237,94 @@ def commanded(ctx: Context, path: str) -> list[Any]:
 @app.task
 def ported(ctx: Context, path: str) -> int:
     return ctx.step("one", marked, path, "one", 1)  # type: ignore[no-any-return]
+
+
+@app.task
+def amount(ctx: Context, path: str, cents: int) -> str:
+    ctx.step("charge", marked, path, "charge", cents)
+    ctx.step("odd", lambda _odd: None, object())
+    return "charged"
+
+
+class Refused(Exception):
+    """An error with arguments of its own."""
+
+    def __init__(self, reason: str, code: int) -> None:
+        super().__init__(reason, code)
+        self.code = code
+
+    def __str__(self) -> str:
+        return f"refused: {self.args[0]}"
+
+
+def _refused(path: str) -> None:
+    leave_mark(path, "refused")
+    raise Refused("no", 7)
+
+
+@app.task
+def caught(ctx: Context, path: str) -> list[Any]:
+    """Goes on after a step that raised, and raises in the end."""
+    try:
+        ctx.step("pay", _refused, path)
+    except Refused as error:
+        code = error.code
+    return [code, ctx.step("note", marked, path, "note", 1)]
+
+
+@app.task
+def uncaught(ctx: Context, path: str) -> None:
+    ctx.step("pay", _refused, path)
+
+
+@app.task
+def child(number: int) -> int:
+    return number
+
+
+@app.task
+def parent(path: str, url: str) -> dict[str, Any]:
+    """Enqueues by every door, signals and cancels."""
+    one = child.enqueue(1)
+    with psycopg.connect(url) as connection:
+        two = child.using(connection=connection).enqueue(2)
+    many = app.enqueue_many([child.spec(3), price.spec(4)])
+    heard = app.signal(one.id, "go", {"n": 1})
+    leave_mark(path, "parent")
+    return {
+        "ids": [one.id, two.id, *(run.id for run in many)],
+        "said": f"first {one.id}, then {two.id}",
+        "told": [heard, one.created, many[1].cancel()],
+    }
+
+
+@app.task
+async def a_parent(path: str) -> list[str]:
+    leave_mark(path, "parent")
+    one = await child.aenqueue(1)
+    many = await app.aenqueue_many([child.spec(3)])
+    await app.asignal(one.id, "go")
+    await app.astore.close()
+    return [one.id, many[0].id, await asyncio.to_thread(lambda: child.enqueue(5).id)]
+
+
+@app.task
+def impatient(path: str) -> Any:
+    """Waits for a run that it has enqueued."""
+    leave_mark(path, "impatient")
+    run = child.enqueue(1)
+    return run.result(timeout="5s") if app.run(run.id) else None
+
+
+@app.task
+def meddles() -> str:
+    """Writes by a statement that no replay may send."""
+    app.store.all(queries.pause("other"))
+    return "paused"
+
+
+@app.task
+def steps_with_ids(ctx: Context, path: str) -> str:
+    run = child.enqueue(1)
+    ctx.step("note", marked, path, run.id)
+    return ctx.step("enqueue", lambda: child.enqueue(2).id)

@@ -116,3 +116,16 @@ def commanded(ctx: Context, path: str) -> list[Any]:
 
 
 app.command("ported", ["sh", "-c", """echo '{"ok": true, "result": 1}'"""])
+
+
+@app.task
+def amount(ctx: Context, path: str, cents: int) -> str:
+    ctx.step("charge", marked, path, "charge", cents * 100)
+    ctx.step("odd", lambda _odd: None, object())
+    return "charged"
+
+
+@app.task
+def caught(ctx: Context, path: str) -> list[Any]:
+    """Does not catch what the step raised any more."""
+    return [ctx.step("pay", marked, path, "pay"), ctx.step("note", marked, path, "note", 1)]

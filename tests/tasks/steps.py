@@ -243,3 +243,95 @@ async def a_payer(ctx: Context, url: str, crash: bool) -> bool:
 @app.task
 def echo(value: Any) -> Any:
     return value
+
+
+async def chain(ctx: Context, path: str, branch: int, delays: list[float]) -> list[Any]:
+    """Steps of the same names in every branch, after a wait of its own."""
+    found = []
+    for delay in delays:
+        await asyncio.sleep(delay)
+
+        async def work(number: int, delay: float = delay) -> list[float]:
+            await asyncio.sleep(delay)
+            return marked(path, f"{branch}:{number}", [branch, number, ctx.random.random()])
+
+        found.append(await ctx.astep("work", work, len(found)))
+    return found
+
+
+@app.task(retry=NOW)
+async def branches(ctx: Context, path: str, first: list[Any], later: list[Any]) -> list[Any]:
+    """Branches whose steps overtake each other in another way in later attempts."""
+    before = await ctx.astep("before", amarked, path, "before", 0)
+    delays = first if ctx.attempt == 1 else later
+    found = await asyncio.gather(*(chain(ctx, path, n, own) for n, own in enumerate(delays)))
+    after = await ctx.astep("after", amarked, path, "after", 1)
+    if ctx.attempt == 1:
+        raise ConnectionError("after the last step")
+    return [before, found, after]
+
+
+@app.task(retry=NOW)
+async def broken_branches(ctx: Context, path: str) -> list[Any]:
+    """The branch that was started first has finished nothing when the attempt fails."""
+
+    async def one(number: int) -> Any:
+        if ctx.attempt == 1 and number == 0:
+            await asyncio.sleep(0.05)
+            raise ConnectionError("before its first step")
+        got = await ctx.astep("one", amarked, path, f"one:{number}", number)
+        return await ctx.astep("two", lambda: marked(path, f"two:{number}", number * 10 + got))
+
+    return await asyncio.gather(*(one(number) for number in range(3)))
+
+
+@app.task(retry=NOW)
+async def grouped(ctx: Context, path: str) -> list[Any]:
+    """A task group in a branch, sleeps in branches, and library tasks on the way."""
+
+    async def leaf(number: int) -> Any:
+        await asyncio.sleep(0.001 * (3 - number) * ctx.attempt)
+        await asyncio.wait([asyncio.ensure_future(asyncio.sleep(0)) for _ in range(ctx.attempt)])
+        return await ctx.astep("leaf", amarked, path, f"leaf:{number}", number)
+
+    async def stem() -> list[Any]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(leaf(number)) for number in range(3)]
+        return [task.result() for task in tasks]
+
+    async def napping() -> str:
+        await ctx.asleep("1ms")
+        return await ctx.astep("awake", amarked, path, "awake", "awake")
+
+    return list(await asyncio.gather(stem(), napping()))
+
+
+@app.task(retry=NOW)
+async def swapped(ctx: Context, path: str) -> None:
+    """Which branch takes which item depends on the attempt."""
+
+    async def worker(number: int) -> None:
+        item = number if ctx.attempt == 1 else 1 - number
+        await ctx.astep("item", amarked, path, f"item:{item}", item)
+
+    await asyncio.gather(worker(0), worker(1))
+    raise ConnectionError("again")
+
+
+@app.task(retry=NOW)
+def other_arguments(ctx: Context, path: str) -> Any:
+    """Passes a step its attempt."""
+    got = ctx.step("one", marked, path, "one", ctx.attempt)
+    if ctx.attempt == 1:
+        raise ConnectionError("again")
+    return got
+
+
+@app.task
+async def behind_gate(ctx: Context, path: str, gate: str) -> str:
+    """One step, made as soon as the gate file is there."""
+    leave_mark(path, "here")
+    while not Path(gate).exists():  # noqa: ASYNC110, ASYNC240 -- the test opens it from outside.
+        await asyncio.sleep(0.01)
+    await ctx.astep("one", amarked, path, "asking")
+    return "through"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from byrote.store import rights
 from tests.tidy.sources import SOURCE, faults, parsed, python_files
 
 STATEMENTS = sorted((SOURCE / "store" / "sql").glob("*.sql"))
@@ -77,6 +78,14 @@ def names_used() -> set[str]:
 
 def test_every_statement_is_used_and_every_one_used_exists() -> None:
     assert {path.stem for path in STATEMENTS} == names_used()
+
+
+def test_every_statement_is_given_to_a_database_role() -> None:
+    """That the role may run it is seen in tests/roles/test_statements.py; roles.sql grants it."""
+    names = {path.stem for path in STATEMENTS}
+
+    assert set(rights.LEAST) == names
+    assert set(rights.READ) < names
 
 
 @pytest.mark.parametrize("path", STATEMENTS, ids=lambda path: path.stem)

@@ -4,8 +4,11 @@
 from pathlib import Path
 
 import pytest
+from msgspec import json
 
 from byrote.core.state import Status
+from byrote.store import queries
+from byrote.store.sync import fetch
 from byrote.torture.diary import lines, note, read
 from byrote.torture.judgement import Judged, gather, judge
 from tests.support import Db, claim, enqueue, finish, run_of, success, verdict
@@ -126,6 +129,46 @@ def test_a_report_that_was_accepted_and_is_gone_is_noticed(peace: Peace) -> None
     peace.db.execute(text, (peace.ids[0],))
 
     assert peace.kinds == ["forgotten"]
+
+
+def logged(peace: Peace, event: str, run_id: str, attempt: int = 1) -> None:
+    line = {"event": event, "run": run_id, "attempt": attempt, "worker": "w"}
+    with peace.log.open("ab") as log:
+        log.write(json.encode(line) + b"\n")
+
+
+def test_a_report_that_was_never_committed_is_noticed(peace: Peace) -> None:
+    logged(peace, "Retried", peace.ids[2])
+
+    assert peace.kinds == ["unwritten"]
+
+
+def test_a_success_that_two_workers_believe_is_noticed(peace: Peace) -> None:
+    logged(peace, "Succeeded", peace.ids[0])
+
+    assert peace.kinds == ["believed_twice"]
+
+
+def test_a_lease_that_is_called_lost_though_its_attempt_was_settled_is_noticed(
+    peace: Peace,
+) -> None:
+    logged(peace, "LeaseLost", peace.ids[1])
+    logged(peace, "LeaseLost", peace.ids[2], attempt=2)
+
+    assert peace.kinds == ["misreported"]
+
+
+def test_a_failure_by_a_sweep_is_not_taken_for_a_word_of_the_holder(peace: Peace) -> None:
+    [run_id] = enqueue(peace.db, task="torture.quick")
+    claim(peace.db, tasks=["torture.quick@1"])
+    text = """update byrote_task_runs
+              set losses = 9, leased_until = byrote_now() - interval '1 s' where result_id = %s"""
+    peace.db.execute(text, (run_id,))
+    fetch(peace.db, queries.sweep())
+    logged(peace, "LeaseLost", run_id)
+
+    assert run_of(peace.db, run_id).status is Status.FAILED
+    assert peace.kinds == []
 
 
 def test_a_line_torn_by_a_kill_is_passed_over(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_every_kind_can_be_done_and_everything_that_can_be_done_is_a_kind() -> N
     assert faults == set(KINDS)
     assert all(callable(fault_of(kind)) for kind in KINDS)
     assert set(SHORT) | OWN_SERVER <= set(KINDS)
-    assert len(SHORT) == 8
+    assert len(SHORT) == 10
 
 
 def test_a_server_of_yours_is_not_killed() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The torture itself, in the short form: a minute, eight kinds; and with its fence torn out."""
+"""The torture itself, in the short form: a minute, ten kinds; and with its fence torn out."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(400)
 
 def test_a_minute_of_torture_breaks_no_promise() -> None:
     said: list[str] = []
-    wish = Wish(seconds=60, runs=700, faults=8, seed=1, kinds=SHORT, durable=False, workers=2)
+    wish = Wish(seconds=75, runs=700, faults=10, seed=1, kinds=SHORT, durable=False, workers=2)
     ended = torture(wish, say=said.append)
 
     assert ended.violations == 0, (ended.judged.violations, ended.verified.findings)
@@ -79,3 +79,16 @@ def test_without_the_fence_the_same_command_fails_loudly(tmp_path: Path) -> None
     assert told["zombies_accepted"] > 0
     assert told["verified"]["counts"]["fence"] > 0
     assert {violation["kind"] for violation in told["judged"]["violations"]} == {"stranger"}
+
+
+def test_where_rows_are_taken_for_a_commit_the_same_command_fails_loudly(tmp_path: Path) -> None:
+    """`byrote verify` alone cannot see it: what was never committed is not in the database."""
+    path = os.pathsep.join([str(ROOT / "tests" / "mutants" / "hasty"), str(ROOT)])
+    words = ("torture", "--minutes", "0.4", "--runs", "400", "--faults", "3", "--json")
+    kinds = ("--kinds", "failed_commits")
+    with Process(*words, *kinds, folder=tmp_path, PYTHONPATH=path) as hasty:
+        ended = hasty.ended(300.0)
+
+    assert ended.code == 3
+    found = {violation["kind"] for violation in ended.object["judged"]["violations"]}
+    assert found & {"lost", "unwritten", "twice"}

@@ -43,7 +43,7 @@ def worker(request: pytest.FixtureRequest, start_worker: StartWorker) -> WorkerP
 
 def ledger(db: Database, run_id: str) -> list[tuple[int, str, bool]]:
     rows = fetch(db, queries.steps([run_id]))
-    return [(row.sequence, row.name, row.open) for row in rows]
+    return [(row.sequence, row.name, row.open) for row in rows if row.kind != "raised"]
 
 
 @KINDS

@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Concatenate, Unpack, overload
 
 import psycopg
 
-from byrote.assembly.handles import RunHandle, TaskHandle, TaskMaker
+from byrote.assembly.handles import RunHandle, TaskHandle, TaskMaker, note_withheld, withheld_runs
 from byrote.assembly.identity import chance, new_id, new_ids
 from byrote.assembly.memory import Memory
 from byrote.assembly.settings import Settings, resolve
@@ -22,12 +23,15 @@ from byrote.core.memo import memo_keep
 from byrote.core.policy import ONCE, Retry
 from byrote.core.replay import Replayed
 from byrote.core.schedule import Schedule, Timing, make_schedule
+from byrote.core.seed import SeedFrom
 from byrote.core.spec import Delivery, Spec
 from byrote.core.task import Registry, make_task, stand_in
 from byrote.core.unique import UniqueKey
+from byrote.core.withholding import withholding
+from byrote.embedded.databases import own_url
 from byrote.embedded.server import open_server
 from byrote.executors.context import Context
-from byrote.executors.ledger import check_name
+from byrote.executors.step_call import check_name
 from byrote.store import bulk, queries
 from byrote.store.aio import AsyncStore
 from byrote.store.connect import Door
@@ -39,6 +43,10 @@ from byrote.store.unique import Settled
 
 class LargePayload(UserWarning):
     """A payload is large enough to slow the queue down; pass a reference instead."""
+
+
+OWN_OPTIONS = ("deterministic", "seed", "replay_ignore", "files")
+"""Options of a task that are not about its delivery."""
 
 
 class App:
@@ -85,7 +93,9 @@ class App:
         labels: Mapping[str, str] | None = None,
         executor: str | Command | None = None,
         deterministic: bool = True,
+        seed: SeedFrom = "run",
         replay_ignore: Sequence[str] = (),
+        files: Sequence[str] = (),
         memo: timedelta | str | float | None = None,
         unique_key: UniqueKey | None = None,
     ) -> TaskMaker: ...
@@ -104,13 +114,12 @@ class App:
         version: int = 1,
         retry: Retry | None = None,
         executor: str | Command | None = None,
-        deterministic: bool = True,
-        replay_ignore: Sequence[str] = (),
         memo: timedelta | str | float | None = None,
         unique_key: UniqueKey | None = None,
-        **delivery: Any,
+        **options: Any,
     ) -> TaskHandle[..., Any]:
-        policy = Delivery(retry=retry or ONCE, **delivery)
+        own = {name: options.pop(name) for name in OWN_OPTIONS if name in options}
+        policy = Delivery(retry=retry or ONCE, **options)
         self._check_queue(policy.queue)
         command = command_of(executor)
         task = make_task(
@@ -119,9 +128,8 @@ class App:
             version=version,
             delivery=policy,
             command=command,
-            deterministic=deterministic,
-            replay_ignore=replay_ignore,
             memo=None if memo is None else memo_keep(memo),
+            **own,
         )
         handle: TaskHandle[..., Any] = TaskHandle(self, task, policy)
         if unique_key is not None:
@@ -186,6 +194,8 @@ class App:
     ) -> RunHandle[Any]:
         """Accept one spec; on a connection of yours, as part of its transaction."""
         self._check(spec)
+        if (held := withholding()) is not None:
+            return withheld_runs(self, held, [spec])[0]
         run_id = new_id()
         query = self._memory.enqueue_one(run_id, spec)
         return self._accepted(run_id, self.store.accept(query, connection=connection))
@@ -195,6 +205,8 @@ class App:
     ) -> RunHandle[Any]:
         """Accept one spec; on a connection of yours, as part of its transaction."""
         self._check(spec)
+        if (held := withholding()) is not None:
+            return withheld_runs(self, held, [spec])[0]
         run_id = new_id()
         query = self._memory.enqueue_one(run_id, spec)
         return self._accepted(run_id, await self.astore.accept(query, connection=connection))
@@ -207,43 +219,41 @@ class App:
         self, specs: Iterable[Spec], *, connection: psycopg.Connection[Any] | None = None
     ) -> list[RunHandle[Any]]:
         """Accept many specs, all or none; a generator is encoded while the server inserts."""
+        if (held := withholding()) is not None:
+            return withheld_runs(self, held, specs)
         handles: list[RunHandle[Any]] = []
         statements = self._memory.batches(self._numbered(specs, handles))
         if connection is not None:
             return _told(handles, bulk.enqueue_all(connection, statements))
         sent: list[Query[Any]] = []
+        lost: list[int] = []
         try:
-            with self.store.borrow() as borrowed:
+            with self.store.borrow(lost) as borrowed:
                 instead = bulk.enqueue_all(borrowed, _kept(statements, sent))
-        except psycopg.OperationalError:
-            instead = self._enqueue_again([*sent, *statements])
+        except psycopg.OperationalError as error:
+            # Whether it was committed is unknown; the ids are the same, so they tell.
+            again = bulk.ResentAll([*sent, *statements])
+            instead = self.store.within(again, lost, after=error, passes=again.passes)
         return _told(handles, instead)
-
-    def _enqueue_again(self, statements: Sequence[Query[Any]]) -> dict[str, str]:
-        # Whether the first try was committed is unknown; the ids are the same, so they tell.
-        plain = bulk.plain_of(statements)
-        accepted = plain is not None and self.store.knows(plain)
-        with self.store.borrow() as borrowed:
-            return bulk.enqueue_all(borrowed, bulk.to_send_again(statements, accepted=accepted))
 
     async def aenqueue_many(
         self, specs: Iterable[Spec], *, connection: psycopg.AsyncConnection[Any] | None = None
     ) -> list[RunHandle[Any]]:
         """Accept many specs, all or none."""
+        if (held := withholding()) is not None:
+            return withheld_runs(self, held, specs)
         handles: list[RunHandle[Any]] = []
         statements = list(self._memory.batches(self._numbered(specs, handles)))
         if connection is not None:
             return _told(handles, await bulk.aenqueue_all(connection, statements))
+        lost: list[int] = []
         try:
-            async with self.astore.borrow() as borrowed:
+            async with self.astore.borrow(lost) as borrowed:
                 instead = await bulk.aenqueue_all(borrowed, statements)
-        except psycopg.OperationalError:
+        except psycopg.OperationalError as error:
             # Whether it was committed is unknown; the ids are the same, so they tell.
-            plain = bulk.plain_of(statements)
-            accepted = plain is not None and await self.astore.knows(plain)
-            left = bulk.to_send_again(statements, accepted=accepted)
-            async with self.astore.borrow() as borrowed:
-                instead = await bulk.aenqueue_all(borrowed, left)
+            again = bulk.ResentAll(statements)
+            instead = await self.astore.within(again, lost, after=error, passes=again.passes)
         return _told(handles, instead)
 
     def _numbered(
@@ -278,6 +288,8 @@ class App:
     def signal(self, run_id: str, event: str, payload: Any = None) -> bool:
         """Send a run a signal it waits for now or later; False when it has ended already."""
         check_name(event)
+        if note_withheld("signal", event):
+            return True
         if self.store.all(queries.signal(run_id, new_id(), event, pack(payload))):
             return True
         self.run(run_id).refresh()
@@ -286,6 +298,8 @@ class App:
     async def asignal(self, run_id: str, event: str, payload: Any = None) -> bool:
         """Send a run a signal it waits for now or later; False when it has ended already."""
         check_name(event)
+        if note_withheld("signal", event):
+            return True
         if await self.astore.all(queries.signal(run_id, new_id(), event, pack(payload))):
             return True
         await self.run(run_id).arefresh()
@@ -295,7 +309,13 @@ class App:
 
     @overload
     def replay(
-        self, which: str, /, *, live_steps: bool = False, ignore: Sequence[str] = ()
+        self,
+        which: str,
+        /,
+        *,
+        live_steps: bool = False,
+        ignore: Sequence[str] = (),
+        hide_values: bool = False,
     ) -> Replayed: ...
 
     @overload
@@ -308,9 +328,12 @@ class App:
         last: int | None = None,
         since: datetime | timedelta | str | None = None,
         failed: bool = False,
+        version: int | None = None,
+        labels: Mapping[str, str] | None = None,
         jobs: int = 1,
         live_steps: bool = False,
         ignore: Sequence[str] = (),
+        hide_values: bool = False,
     ) -> list[Replayed]: ...
 
     def replay(self, which: str | None = None, /, **options: Any) -> Replayed | list[Replayed]:
@@ -339,8 +362,9 @@ class App:
     def _embedded(self) -> str:
         server = open_server(environ=os.environ)
         atexit.register(server.close)
-        migrate(Door(server.url), chance=chance)
-        return server.url
+        url = own_url(server.url, Path.cwd(), os.environ)
+        migrate(Door(url), chance=chance)
+        return url
 
     @cached_property
     def store(self) -> Store:

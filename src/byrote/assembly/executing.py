@@ -28,7 +28,7 @@ from byrote.executors.surroundings import measure, memos_of
 from byrote.executors.switch import Switch
 from byrote.executors.tempo import BUFFER_S
 from byrote.observe.logs import Format
-from byrote.worker.worker import WorkerOptions
+from byrote.worker.options import WorkerOptions
 
 
 class Says(Protocol):

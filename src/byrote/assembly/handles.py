@@ -3,7 +3,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, Protocol, overload
 
@@ -20,9 +20,12 @@ from byrote.core.spec import Delivery, Spec, describe
 from byrote.core.state import FINAL, Status
 from byrote.core.task import Task
 from byrote.core.unique import CallKey, call_key
+from byrote.core.unserved import Standing
+from byrote.core.withholding import Withholding, withholding
 from byrote.executors.context import Context
 from byrote.store import queries
 from byrote.store.rows import Ended
+from byrote.store.unserved import standing
 
 if TYPE_CHECKING:
     from byrote.assembly.app import App
@@ -141,10 +144,12 @@ class RunHandle[R]:
 
     def refresh(self) -> Run:
         """The run as the database has it now."""
+        _check_withheld(self.id)
         return self._learn(self._app.store.first(queries.run(self.id)))
 
     async def arefresh(self) -> Run:
         """The run as the database has it now."""
+        _check_withheld(self.id)
         return self._learn(await self._app.astore.first(queries.run(self.id)))
 
     def _learn(self, run: Run | None) -> Run:
@@ -165,6 +170,8 @@ class RunHandle[R]:
             ended = self._app.store.first(queries.outcome(self.id))
             if patience.over(ended):
                 return patience.value  # type: ignore[no-any-return]
+            if patience.late:
+                raise patience.timeout(self._app.store.all(standing(self.id)))
             threading.Event().wait(patience.pause)
 
     async def aresult(
@@ -177,6 +184,8 @@ class RunHandle[R]:
             ended = await self._app.astore.first(queries.outcome(self.id))
             if patience.over(ended):
                 return patience.value  # type: ignore[no-any-return]
+            if patience.late:
+                raise patience.timeout(await self._app.astore.all(standing(self.id)))
             await asyncio.sleep(patience.pause)
 
     def artifacts(self) -> list[Artifact]:
@@ -189,22 +198,47 @@ class RunHandle[R]:
 
     def cancel(self) -> bool:
         """Ask for the run to stop; whether it had not finished yet."""
+        if note_withheld("cancel", self.id):
+            return True
         return bool(self._app.store.all(queries.cancel([self.id])))
 
     def retry(self) -> bool:
         """Give a dead or waiting run another chance now; whether it was one."""
+        if note_withheld("retry", self.id):
+            return True
         return bool(self._app.store.all(queries.retry([self.id])))
+
+
+def _check_withheld(run_id: str) -> None:
+    if (held := withholding()) is not None:
+        held.check(run_id)
+
+
+def withheld_runs(app: "App", held: Withholding, specs: Iterable[Spec]) -> list[RunHandle[Any]]:
+    """Handles on runs that a replay does not enqueue."""
+    return [RunHandle(app, held.enqueue(spec.task)[0], created=True) for spec in specs]
+
+
+def note_withheld(call: str, what: str) -> bool:
+    """Whether this is a replay, which counts the call and does not make it."""
+    held = withholding()
+    if held is not None:
+        held.note(call, "a run it enqueued" if what in held.ids else what)
+    return held is not None
 
 
 class _Patience:
     """How long a caller waits for a run, and how often it looks."""
 
     def __init__(self, run_id: str, timeout: timedelta | str | float | None) -> None:
+        _check_withheld(run_id)
         self._run_id = run_id
         self._timeout = None if timeout is None else duration(timeout).total_seconds()
         self._deadline = None if self._timeout is None else monotonic() + self._timeout
         self._look_s = LOOK_FIRST_S
         self.value: Any = None
+        self.late = False
+        self._status = Status.READY
 
     def over(self, ended: Ended | None) -> bool:
         if ended is None:
@@ -214,11 +248,14 @@ class _Patience:
             return True
         if ended.status in FINAL:
             raise RunFailed(self._run_id, ended.status, ended.faults)
-        if self._deadline is not None and monotonic() >= self._deadline:
-            raise ResultTimeout(
-                f"Run {self._run_id} is still {ended.status} after {self._timeout:g} s."
-            )
+        self.late = self._deadline is not None and monotonic() >= self._deadline
+        self._status = ended.status
         return False
+
+    def timeout(self, stands: Sequence[Standing]) -> ResultTimeout:
+        """The error for a run that has not ended in time, and why it has not, if that is known."""
+        said = f"Run {self._run_id} is still {self._status} after {self._timeout:g} s."
+        return ResultTimeout(" ".join([said, *(one.why for one in stands if one.why)]))
 
     @property
     def pause(self) -> float:

@@ -7,22 +7,34 @@ stored nowhere; where it is another than the recorded one, that is kept for the 
 """
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 
+from byrote.core.answer import line_of
 from byrote.core.artifact import COUNT_MAX, ArtifactRefused, Entry
-from byrote.core.diff import Changes, diff
+from byrote.core.diff import CHANGES_MAX, Change, Changes, diff
 from byrote.core.errors import ByroteError
 from byrote.core.ports import Ask, Asks
+from byrote.core.run import Leased
+from byrote.core.withholding import WithheldCall
+from byrote.executors.call import WITHHELD
 from byrote.executors.keeping import STORE, TERMS
 from byrote.executors.once import MARKED
+from byrote.executors.recital import OTHER_ARGS
 from byrote.executors.rehearsal import Guise
 from byrote.store import artifacts as kept
 from byrote.store import queries, replay
 from byrote.store.sync import Store
 from byrote.worker.artifacts import refusal
+
+STOP_S = 3.0
+
+
+FLUSH = "flush"
+"""Asks nothing: it is answered once everything before it was."""
 
 
 class Prompter:
@@ -34,6 +46,8 @@ class Prompter:
         self._own = own
         self._artifact_max = artifact_max
         self._made: dict[str, dict[str, str]] = {}
+        self._other_args: dict[str, list[Change]] = {}
+        self._withheld: dict[str, Counter[tuple[str, str]]] = {}
         self._thread = threading.Thread(target=self._serve, name="byrote-prompter", daemon=True)
 
     def start(self) -> None:
@@ -41,9 +55,9 @@ class Prompter:
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer what is there, and end."""
+        """Answer what is there, and end; one that waits for the database is left to itself."""
         self._asks.put(None)
-        self._thread.join()
+        self._thread.join(STOP_S)
 
     def artifacts(self, shadow: str, original: str) -> Changes:
         """Where the artifacts of an ended shadow run are not the original's; asked once.
@@ -59,9 +73,28 @@ class Prompter:
         wanted = {name: there[name].hash for name in there if name in made or not stepped}
         return diff(wanted, made)
 
+    def arguments(self, shadow: str) -> list[Change]:
+        """The steps of an ended shadow run that have other arguments now; asked once."""
+        return self._other_args.pop(shadow, [])
+
+    def withheld(self, shadow: str) -> list[WithheldCall]:
+        """The calls of an ended shadow run that were not sent; asked once.
+
+        Attempts report them without waiting, so what has arrived is served first.
+        """
+        served = threading.Event()
+        run = cast("Leased", None)
+        self._asks.put(Ask(run, FLUSH, {}, lambda _ok, _said: served.set()))
+        served.wait()
+        calls = self._withheld.pop(shadow, Counter())
+        return [WithheldCall(*what, count) for what, count in sorted(calls.items())]
+
     def _serve(self) -> None:
         while (ask := self._asks.get()) is not None:
             guise: Any = ask.run
+            if ask.verb == FLUSH:
+                ask.answer(True, None)
+                continue
             if ask.verb == "note":
                 self._own.put(ask._replace(run=guise.leased))
                 continue
@@ -79,7 +112,16 @@ class Prompter:
     def _answer(self, guise: Guise, ask: Ask) -> Any:
         if ask.verb == "load":
             rows = self._store.all(queries.steps([guise.id]))
-            return [[s.sequence, s.kind, s.name, s.open, s.result_json] for s in rows]
+            return [
+                line_of(row) for row in rows if row.kind != "raised" or row.attempt == guise.attempt
+            ]
+        if ask.verb == OTHER_ARGS:
+            return self._note_args(guise, ask.payload)
+        if ask.verb == WITHHELD:
+            told = ask.payload
+            calls = self._withheld.setdefault(guise.leased.id, Counter())
+            calls[str(told["call"]), str(told["what"])] += int(told["count"])
+            return None
         if ask.verb == MARKED:
             return ask.payload["key"] in self._store.all(replay.marks(guise.id))
         if ask.verb == TERMS:
@@ -87,6 +129,12 @@ class Prompter:
         if ask.verb == STORE:
             return self._compared(guise, ask.payload)
         raise ValueError("a replay has no answer to this")
+
+    def _note_args(self, guise: Guise, told: Mapping[str, Any]) -> None:
+        found = self._other_args.setdefault(guise.leased.id, [])
+        if len(found) <= CHANGES_MAX:
+            path, step = f"/{int(told['sequence'])}/arguments", f"step {told['name']!r}"
+            found.append(Change(path, "changed", f"{step} as recorded", f"{step} with others"))
 
     def _compared(self, guise: Guise, asked: Mapping[str, Any]) -> list[str]:
         name, digest = asked["name"], asked["hash"].hex()

@@ -7,9 +7,9 @@ a few shadow runs are under way at a time; when the stage is left early, they ar
 """
 
 import contextlib
-import re
+import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -21,16 +21,30 @@ from byrote.assembly.clock import monotonic
 from byrote.assembly.environments import environments, last_doc
 from byrote.assembly.executing import build_executor, worker_options
 from byrote.assembly.identity import chance, new_id, new_token, worker_id
+from byrote.assembly.originals import choose, find
 from byrote.assembly.prompter import Prompter
 from byrote.assembly.settings import Settings
 from byrote.core import event
 from byrote.core.answer import StepRow, Stranger
 from byrote.core.codec import digest_of
 from byrote.core.duration import duration
-from byrote.core.errors import BadOption, BadPayload, UnknownRun
+from byrote.core.errors import (
+    BadOption,
+    BadPayload,
+    ByroteError,
+    RightMissing,
+    StoreRefused,
+)
 from byrote.core.ignore import read_paths
 from byrote.core.ports import Asks
-from byrote.core.replay import NotReplayable, Replayed, judge_replay, key_of, obstacle
+from byrote.core.replay import (
+    NotReplayable,
+    Replayed,
+    hide_values,
+    judge_replay,
+    key_of,
+    obstacle,
+)
 from byrote.core.run import Run
 from byrote.executors.rehearsal import Part, Rehearsal
 from byrote.store import queries, replay
@@ -38,17 +52,17 @@ from byrote.store.lines import Lines
 from byrote.store.rows import Environment
 from byrote.store.sync import Store
 from byrote.worker.means import Means
-from byrote.worker.worker import Worker, WorkerOptions
+from byrote.worker.options import WorkerOptions
+from byrote.worker.worker import SIGNALS_S, Worker
 
 JOBS_MAX = 1_000
-LAST = 500
-"""Runs of a task that are replayed when nobody says how many."""
-LAST_MAX = 10_000
 AHEAD = 2
 """Shadow runs per job that are enqueued or under way."""
 LOOK_S = 0.5
-_HASH = re.compile(r"[0-9a-fA-F]{64}")
-_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+CANCEL_S = 3.0
+LEAVE_S = 10.0
+"""How long leaving may take: the worker's grace of two seconds, and some for its processes."""
+_log = logging.getLogger("byrote.replay")
 ENDED = (event.Succeeded, event.Failed, event.Cancelled, event.Swept)
 
 type Recognise = Callable[[Stranger], bool]
@@ -64,43 +78,13 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether steps are executed again instead of being answered from the record."""
     ignore: Sequence[str] = ()
     """Paths of a result that do not count, such as $.at, besides those its task names."""
+    hide_values: bool = False
+    """Whether verdicts name the places that differ without the values of the results."""
 
     def __post_init__(self) -> None:
         read_paths(self.ignore)
         if type(self.jobs) is not int or not 1 <= self.jobs <= JOBS_MAX:
             raise BadOption(f"Jobs are a number from 1 to {JOBS_MAX:,}, not {self.jobs!r}.")
-
-
-def find(store: Store, which: str) -> str:
-    """The id of the run meant by an id or the hash of a spec; UnknownRun if nobody knows it.
-
-    Of the runs of a spec it is the newest that has ended, if one has.
-    """
-    if _HASH.fullmatch(which):
-        found = store.first(queries.latest_by_hash(which.lower(), ended=True))
-    elif _ID.fullmatch(which):
-        known = store.all(queries.known(which))[0] or store.all(replay.remembered(which))[0]
-        found = which.lower() if known else None
-    else:
-        raise BadOption(f"{which!r} is neither the id of a run nor the hash of a spec.")
-    if found is None:
-        raise UnknownRun(which)
-    return found
-
-
-def choose(
-    store: Store,
-    task: str,
-    *,
-    last: int | None = None,
-    since: datetime | timedelta | None = None,
-    failed: bool = False,
-) -> list[str]:
-    """The newest runs of a task that ended by themselves; since a moment, all up to a limit."""
-    limit = last if last is not None else LAST if since is None else LAST_MAX
-    if not 1 <= limit <= LAST_MAX:
-        raise BadOption(f"Replay the last 1 to {LAST_MAX:,} runs, not {last!r}.")
-    return store.all(replay.originals(task, limit=limit, since=since, failed=failed))
 
 
 class Stage:
@@ -121,6 +105,8 @@ class Stage:
         self._started = threading.Event()
         self._failure: BaseException | None = None
         self._pending: dict[str, Run] = {}
+        self._asked: dict[str, str] = {}
+        """Runs that a memo answered, by the shadow of the run that computed their result."""
         self._environments: dict[int, Environment] = {}
         self.queue = f"byrote.shadow.{new_token()}"
         name = worker_id()
@@ -157,7 +143,8 @@ class Stage:
         """Start the worker; raises what keeps it from starting."""
         self._prompter.start()
         self._thread.start()
-        self._started.wait()
+        while not self._started.wait(SIGNALS_S):
+            pass
         self._check()
 
     def _work(self) -> None:
@@ -169,19 +156,27 @@ class Stage:
             self._started.set()
 
     def _check(self) -> None:
+        if isinstance(self._failure, RightMissing):
+            # A failed check, elsewhere; here that would read as a difference that was found.
+            raise StoreRefused(str(self._failure)) from self._failure
         if self._failure is not None:
             raise self._failure
 
     def close(self) -> None:
-        """Cancel what is under way, and leave."""
-        with contextlib.suppress(psycopg.Error):
-            if self._pending:
-                self._store.all(queries.cancel(list(self._pending)))
+        """Cancel what is under way, and leave; within a few seconds, whatever the database does."""
+        if self._pending:
+            cancelling = threading.Thread(target=self._cancel, name="byrote-cancel", daemon=True)
+            cancelling.start()
+            cancelling.join(CANCEL_S)
         self._worker.stop("the replay is over")
         if self._pending:
             self._worker.stop("the replay was broken off")
-        self._thread.join()
+        self._thread.join(LEAVE_S)
         self._prompter.stop()
+
+    def _cancel(self) -> None:
+        with contextlib.suppress(psycopg.Error, ByroteError):
+            self._store.all(queries.cancel(list(self._pending)))
 
     def _emit(self, events: Sequence[event.Event]) -> None:
         for told in events:
@@ -189,6 +184,18 @@ class Stage:
                 self._started.set()
             elif isinstance(told, ENDED):
                 self._ended.put(told.run)
+            elif isinstance(told, event.Troubled):
+                self._trouble(told)
+            elif isinstance(told, event.Recovered):
+                _log.warning("%s: the database answers again", told.what)
+
+    def _trouble(self, told: event.Troubled) -> None:
+        """Report what the worker met; what it cannot write down ends the replays."""
+        if told.run:
+            said = f"The outcome of a replay could not be stored ({told.what}): {told.error}"
+            self._failure = self._failure or StoreRefused(said)
+        else:
+            _log.warning("%s: %s", told.what, told.error)
 
     # -- Replays ---------------------------------------------------------------------------------
 
@@ -214,8 +221,10 @@ class Stage:
         self._get_to_know(run)
         refused = obstacle(run, self._rehearsal.tasks) or self._about_steps(run)
         if refused is not None:
-            return refused
+            return _about(refused, original)
         shadow = new_id()
+        if run.id != original:
+            self._asked[shadow] = original
         part = Part(run.id, run.queue, max(run.attempts, 1))
         self._rehearsal.cast[shadow] = part
         self._pending[shadow] = run
@@ -262,14 +271,25 @@ class Stage:
         del self._rehearsal.cast[shadow.id]
         found = self._environments_of(original, shadow)
         ignored = [*self._options.ignore, *self._app.ignores.get(key_of(original), ())]
-        return judge_replay(
+        verdict = judge_replay(
             original,
             shadow,
             ignore=read_paths(ignored),
             artifacts=self._prompter.artifacts(shadow.id, original.id),
             steps=self._store.all(queries.steps([original.id])) if shadow.faults else (),
+            arguments=self._prompter.arguments(shadow.id),
+            withheld=self._prompter.withheld(shadow.id),
             provenances=(last_doc(original, found), last_doc(shadow, found)),
         )
+        verdict = _about(verdict, self._asked.pop(shadow.id, original.id))
+        return hide_values(verdict) if self._options.hide_values else verdict
+
+
+def _about[V: Replayed](verdict: V, asked: str) -> V:
+    """The verdict under the id that was asked for, with the run that computed its result."""
+    if verdict.original == asked:
+        return verdict
+    return msgspec.structs.replace(verdict, original=asked, memo_of=verdict.original)
 
 
 def _numbers(run: Run) -> set[int]:
@@ -294,6 +314,8 @@ def _worker_options(name: str, queue: str, settings: Settings, jobs: int) -> Wor
         grace=timedelta(seconds=2),
         # What is compared must not be archived or pruned meanwhile.
         housekeeping=False,
+        # Whoever verifies wants to know what is refused, not to wait until it is granted.
+        insists=False,
     )
 
 
@@ -326,20 +348,28 @@ def replay_here(
     last: int | None = None,
     since: datetime | timedelta | str | None = None,
     failed: bool = False,
-    jobs: int = 1,
-    live_steps: bool = False,
-    ignore: Sequence[str] = (),
+    version: int | None = None,
+    labels: Mapping[str, str] | None = None,
+    **how: Any,
 ) -> Replayed | list[Replayed]:
     """What `App.replay` promises: one run by id or hash, or a task's newest; in this process."""
     if (which is None) == (task is None):
         raise BadOption("Replay one run, by its id or its spec's hash, or the runs of a task=.")
-    options = ReplayOptions(jobs=jobs, live_steps=live_steps, ignore=ignore)
+    options = ReplayOptions(**how)
     if isinstance(since, str):
         since = duration(since)
     if task is None:
         wanted = [find(app.store, str(which))]
     else:
-        wanted = choose(app.store, task, last=last, since=since, failed=failed)
+        wanted = choose(
+            app.store,
+            task,
+            last=last,
+            since=since,
+            failed=failed,
+            version=version,
+            labels=labels,
+        )
     with open_stage(app, app.settings, app.store, options) as stage:
         verdicts = list(stage.perform(wanted))
     return verdicts if which is None else verdicts[0]

@@ -25,6 +25,7 @@ from byrote.store.connect import Door
 from byrote.store.lines import Lines
 from byrote.worker.artifacts import Tidier
 from byrote.worker.means import Means as WorkerMeans
+from byrote.worker.notices import Notices
 from byrote.worker.sweeper import Sweeper
 
 
@@ -59,7 +60,7 @@ def service_app(settings: Settings | None = None) -> Starlette:
     return build_app(build_service(door, options), version=version("byrote"))
 
 
-def _describe(name: str, queues: Sequence[str]) -> Mapping[str, object]:
+def _describe(name: str, queues: Sequence[str], tasks: Sequence[str]) -> Mapping[str, object]:
     return {
         "worker": name,
         "pid": os.getpid(),
@@ -69,7 +70,7 @@ def _describe(name: str, queues: Sequence[str]) -> Mapping[str, object]:
         "version": version("byrote"),
         "python": platform.python_version(),
         "queues": list(queues),
-        "tasks": [],
+        "tasks": list(tasks),
     }
 
 
@@ -79,7 +80,8 @@ def _housekeeping(door: Door, name: str, emit: Emit, artifacts: str | None) -> I
     stopped = threading.Event()
     lines = Lines(door, listen=False)
     means = WorkerMeans(name, monotonic, chance, new_token, emit)
-    duties = lines.duties(Line("duties", stopped.wait, lambda _what, _error: None, chance))
+    notice = Notices(name, emit)
+    duties = lines.duties(Line("duties", stopped.wait, notice, chance))
     sweeper = Sweeper(duties, means, idle=lambda: True)
     stops = [sweeper.stop]
 
@@ -91,7 +93,7 @@ def _housekeeping(door: Door, name: str, emit: Emit, artifacts: str | None) -> I
 
     threads = [threading.Thread(target=sweep, name="byrote-duties", daemon=True)]
     if artifacts is not None:
-        shelf = lines.shelf(Line("tidy", stopped.wait, lambda _what, _error: None, chance))
+        shelf = lines.shelf(Line("tidy", stopped.wait, notice, chance))
         tidier = Tidier(shelf, means, artifacts)
         stops.append(tidier.stop)
         threads.append(threading.Thread(target=tidier.run, name="byrote-tidier", daemon=True))

@@ -17,8 +17,8 @@ from byrote.core.errors import BadOption
 from byrote.core.spec import check_name
 
 SECRET = frozenset({"database_url", "service_token"})
-UNTOLD = SECRET | {"worker_id", "app"}
-"""What a fingerprint does not depend on: secrets, and what differs for every worker."""
+NOTICED = ("artifact_max", "deterministic", "payload_max", "payload_mode")
+"""What a task can notice of its worker's settings."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,11 +80,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fingerprint(settings: Settings) -> dict[str, Any]:
-    """Which settings are not the default, and a hash of all that are neither secret nor unique."""
-    fields, plain = msgspec.structs.asdict(settings), msgspec.structs.asdict(Settings())
-    told = {name: str(value) for name, value in fields.items() if name not in UNTOLD}
+    """Those settings that a task can notice: which are not the default, and a hash of all.
+
+    How many tasks a worker executes at once, where its database is and how it logs are left out:
+    nearly every two workers differ in them, and no result does.
+    """
+    plain = Settings()
+    told = {name: str(getattr(settings, name)) for name in NOTICED}
     return {
-        "set": sorted(name for name in fields if fields[name] != plain[name] and name != "app"),
+        "set": sorted(name for name in NOTICED if told[name] != str(getattr(plain, name))),
         "hash": pack(told).digest.hex(),
     }
 

@@ -20,10 +20,13 @@ from byrote.cli.show import worker_command
 from byrote.core.duration import spoken
 from byrote.core.errors import SchemaMismatch
 from byrote.core.schedule import LATE
+from byrote.core.unserved import end_of, like
 from byrote.embedded.binaries import MAJOR_MIN, tried
 from byrote.embedded.errors import WAYS_OUT
-from byrote.store import migrate, queries, schedules
+from byrote.store import migrate, queries, rights, schedules, unserved
 from byrote.store.connect import Door
+from byrote.store.outlines import outline_of
+from byrote.store.query import Query
 from byrote.store.sync import fetch
 
 type State = Literal["ok", "warn", "fail"]
@@ -34,7 +37,7 @@ CLOCKS_APART_MAX_S = 5.0
 READY_MAX_S = 300.0
 
 
-NO_SETTINGS = ("pg_home", "pg_bin", "commit", "image_digest", "token")
+NO_SETTINGS = ("pg_home", "pg_bin", "pg_database", "commit", "image_digest", "token")
 """What is read from the environment alone."""
 OF_OTHERS = ("BYROTE_TEST_", "BYROTE_SERVICE_")
 """Variables of the tests, and of the SDK."""
@@ -154,6 +157,15 @@ def of_schema(connection: psycopg.Connection[Any]) -> Check:
         migrate.check(connection)
     except SchemaMismatch as error:
         return Check("schema", "fail", "not the one this version needs", str(error))
+    except psycopg.errors.InsufficientPrivilege as error:
+        login = connection.info.user
+        advice = (
+            "As the owner of the tables, run `byrote roles --sql`, then "
+            f"`grant byrote_worker to {login}`, or another role."
+        )
+        return Check(
+            "schema", "fail", f"{login} has no rights: {error.diag.message_primary}", advice
+        )
     return Check("schema", "ok", "up to date")
 
 
@@ -171,6 +183,56 @@ def of_listen(door: Door) -> Check:
     )
 
 
+def of_rights(connection: psycopg.Connection[Any]) -> Iterator[Check]:
+    """What this login may do, and which role would let it do the rest."""
+    [found] = fetch(connection, rights.rights())
+    refused = {deed: list(rights.refusals(connection, deed.statements)) for deed in rights.DEEDS}
+    can = [deed.name for deed, reasons in refused.items() if not reasons]
+    cannot = [f"{deed.name} (needs {deed.role})" for deed, reasons in refused.items() if reasons]
+    said = f"{found.login} can {', '.join(can)}" if can else f"{found.login} can do nothing"
+    said += f"; cannot {', '.join(cannot)}" if cannot else ""
+    stale = [(deed, reasons) for deed, reasons in refused.items() if deed.role in found.roles]
+    broken = [f"{deed.role}: {reasons[0][1]}" for deed, reasons in stale if reasons]
+    if broken:
+        advice = (
+            "As the owner of the tables, run `byrote roles --sql` again: it is older than they are."
+        )
+        yield Check("rights", "fail", f"{said}; it has {'; '.join(broken)}", advice)
+    else:
+        advice = (
+            f"As the owner of the tables, `grant byrote_worker to {found.login}` or another role."
+        )
+        yield judged("rights", said, good=bool(can), advice=advice, bad="fail")
+    if found.open_schema:
+        advice = (
+            "Revoke it, as `byrote roles --sql` does: others would call such functions unawares."
+        )
+        yield Check("schema rights", "warn", "every user may create functions there", advice)
+    if found.clock_is_set:
+        advice = "Only a database for tests should have it; `byrote.testing` made it so."
+        yield Check("settable clock", "warn", "sessions can set byrote_now()", advice)
+
+
+def visible[Row](connection: psycopg.Connection[Any], query: Query[Row]) -> list[Row]:
+    """The rows of a query, in outline where this login may not see values."""
+    try:
+        return fetch(connection, query)
+    except psycopg.errors.InsufficientPrivilege:
+        outline = outline_of(query)
+        if outline is None:
+            raise
+        return fetch(connection, outline)
+
+
+def of_work(connection: psycopg.Connection[Any]) -> Iterator[Check]:
+    """How the work goes, as far as this login may see it."""
+    try:
+        yield from of_queue(connection)
+        yield of_schedules(connection)
+    except psycopg.errors.InsufficientPrivilege:
+        yield Check("workers", "ok", "not visible to this login, nor are queues and schedules")
+
+
 def of_queue(connection: psycopg.Connection[Any]) -> Iterator[Check]:
     """How the work goes."""
     workers = fetch(connection, queries.workers())
@@ -184,13 +246,14 @@ def of_queue(connection: psycopg.Connection[Any]) -> Iterator[Check]:
     )
     served = {name for worker in workers if worker.alive for name in worker.queues}
     waiting = {queue.queue for queue in queues if queue.ready and queue.paused_at is None}
-    unserved = sorted(waiting - served)
+    alone = sorted(waiting - served)
     yield judged(
         "served queues",
-        f"no worker serves {', '.join(unserved)}" if unserved else "all with ready runs",
-        good=not unserved,
-        advice=f"Start `{worker_command()} --queues {','.join(unserved)}`, or add them to one.",
+        f"no worker serves {', '.join(alone)}" if alone else "all with ready runs",
+        good=not alone,
+        advice=f"Start `{worker_command()} --queues {','.join(alone)}`, or add them to one.",
     )
+    yield _of_tasks(connection)
     dead = sum(queue.dead for queue in queues)
     yield judged(
         "dead letters",
@@ -207,9 +270,23 @@ def of_queue(connection: psycopg.Connection[Any]) -> Iterator[Check]:
     )
 
 
+def _of_tasks(connection: psycopg.Connection[Any]) -> Check:
+    """Whether live workers know the tasks of what is ready."""
+    found = fetch(connection, unserved.unserved_tasks())
+    told = "; ".join(f"{one.key} in {one.queue}{like(one.key, one.known)}" for one in found[:5])
+    more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
+    first = found[0].unserved_for if found else None
+    return judged(
+        "known tasks",
+        f"no live worker knows {told}{more}" if found else "all that were noted",
+        good=not found,
+        advice=f"Start a worker that defines the task by that name and version. {end_of(first)}",
+    )
+
+
 def of_schedules(connection: psycopg.Connection[Any]) -> Check:
     """Whether what is to run periodically does."""
-    found = fetch(connection, schedules.schedules())
+    found = visible(connection, schedules.schedules())
     faulty = [one.schedule.name for one in found if one.state == "fault"]
     active = [one for one in found if one.state == "on"]
     late = [one.schedule.name for one in active if one.next_at and one.now - one.next_at > LATE]

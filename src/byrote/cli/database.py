@@ -4,22 +4,22 @@
 import contextlib
 import os
 from collections.abc import Iterator
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from pathlib import Path
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 from byrote.assembly.app import App
 from byrote.assembly.identity import chance
 from byrote.assembly.settings import resolve
 from byrote.core.errors import BadOption, UnknownRun
+from byrote.core.redaction import HIDDEN, redacted
+from byrote.embedded.databases import own_url
 from byrote.embedded.server import open_server
 from byrote.store import migrate, queries
 from byrote.store.connect import Door
+from byrote.store.outlines import ReadingStore
 from byrote.store.sync import Store, unreachable
-
-HIDDEN = "***"
-_SECRET = frozenset({"password", "sslpassword"})
 
 
 @contextlib.contextmanager
@@ -30,9 +30,10 @@ def open_url(url: str | None, *, ready: bool = True) -> Iterator[str]:
         yield given
         return
     with open_server(environ=os.environ) as server:
+        found = own_url(server.url, Path.cwd(), os.environ)
         if ready:
-            migrate.migrate(Door(server.url), chance=chance)
-        yield server.url
+            migrate.migrate(Door(found), chance=chance)
+        yield found
 
 
 @contextlib.contextmanager
@@ -45,9 +46,17 @@ def open_app(url: str | None) -> Iterator[App]:
 
 @contextlib.contextmanager
 def open_store(url: str | None) -> Iterator[Store]:
-    """A store on a database that answers and has the right schema."""
-    with open_app(url) as app:
-        yield app.store
+    """A store on a database that answers and has the right schema.
+
+    A login that may not see arguments and results gets the rows without them.
+    """
+    pooled = resolve({"database_url": url}).settings.pooled
+    with (
+        open_url(url) as found,
+        contextlib.closing(ReadingStore(Door(found, pooled=pooled), chance=chance)) as store,
+    ):
+        check(store)
+        yield store
 
 
 def check(store: Store) -> None:
@@ -84,18 +93,7 @@ def dashed(digits: str) -> str:
 def masked(url: str) -> str:
     """A database URL that may be shown: without its password."""
     try:
-        fields = conninfo_to_dict(url)
+        conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         return HIDDEN
-    if "://" not in url:
-        return make_conninfo(url, **{name: HIDDEN for name in fields if name in _SECRET})
-    parts = urlsplit(url)
-    user, _, place = parts.netloc.rpartition("@")
-    if ":" in user:
-        user = f"{user.partition(':')[0]}:{HIDDEN}"
-    asked = [(k, HIDDEN if k in _SECRET else v) for k, v in parse_qsl(parts.query)]
-    query = urlencode(asked, quote_via=quote, safe="/*")
-    netloc = f"{user}@{place}" if user else place
-    # urlunsplit would drop an empty host, which in these URLs means a socket.
-    rest = urlunsplit(("", "", parts.path, query, ""))
-    return f"{parts.scheme}://{netloc}{rest}"
+    return redacted(url)

@@ -109,7 +109,9 @@ def _next_steps(ended: Ended, *, given: bool) -> list[tuple[str, str]]:
             ("byrote bench --quick", "How fast this machine is."),
         ]
     example = {chapter.kind: chapter.example for chapter in story.chapters}
-    before = "" if ended.home is None else f"BYROTE_PG_HOME={ended.home} "
+    before = ""
+    if ended.home is not None:
+        before = f"BYROTE_PG_HOME={ended.home} BYROTE_PG_DATABASE=byrote "
     after = " --url URL" if given else ""
     steps = [
         (f"runs list --status failed{after}", "The dead letters."),

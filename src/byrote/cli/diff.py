@@ -7,11 +7,12 @@ import msgspec
 from byrote.assembly.environments import environments, last_doc
 from byrote.cli.database import open_store, whole_id
 from byrote.cli.options import RunId, database_options, is_hash
-from byrote.cli.show import coloured, print_json, printable
+from byrote.cli.show import coloured, print_json
 from byrote.core.answer import StepRow
 from byrote.core.compare import Comparison, compare
 from byrote.core.diff import Change, Changes
-from byrote.core.errors import UnknownRun
+from byrote.core.errors import RightMissing, UnknownRun
+from byrote.core.printable import one_line
 from byrote.core.provenance import SHOWN
 from byrote.core.run import Run
 from byrote.store import queries
@@ -55,6 +56,8 @@ def _run(store: Store, begun: str) -> Run:
     run = store.first(queries.run(whole_id(store, begun)))
     if run is None:
         raise UnknownRun(begun)
+    if run.hidden:
+        raise RightMissing("This login may not see what runs were given and returned.")
     return run
 
 
@@ -97,7 +100,7 @@ def change_line(change: Change) -> str:
             values = _short(change.old)
         case _:
             values = f"{_short(change.old)} -> {_short(change.new)}"
-    return printable(f"  {SIGNS[change.kind]} {change.path or '(all of it)'}  {values}")
+    return one_line(f"  {SIGNS[change.kind]} {change.path or '(all of it)'}  {values}")
 
 
 def _short(value: object) -> str:

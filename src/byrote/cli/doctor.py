@@ -19,6 +19,7 @@ from byrote.cli.options import database_options
 from byrote.cli.probe import health
 from byrote.cli.show import coloured, paint, print_json
 from byrote.core.errors import BadOption, ByroteError
+from byrote.core.printable import one_line
 from byrote.embedded import control
 from byrote.embedded.server import default_home
 from byrote.store.connect import Door
@@ -49,7 +50,7 @@ def doctor(*, url: str | None, as_json: bool) -> None:
 
 def _print(check: Check) -> None:
     state = paint(check.state, f"{check.state:<4}")
-    click.echo(f"{state}  {check.name:<13}  {check.said}", color=coloured())
+    click.echo(f"{state}  {check.name:<13}  {one_line(check.said)}", color=coloured())
     if check.advice:
         click.echo(f"{'':<21}{check.advice}")
 
@@ -94,5 +95,5 @@ def _database(door: Door, shown: str) -> Iterator[Check]:
         if not answer.standby:
             yield checks.of_listen(door)
         if schema.state != FAIL:
-            yield from checks.of_queue(connection)
-            yield checks.of_schedules(connection)
+            yield from checks.of_rights(connection)
+            yield from checks.of_work(connection)

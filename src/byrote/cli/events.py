@@ -11,7 +11,8 @@ import msgspec
 
 from byrote.cli.database import open_store, whole_id
 from byrote.cli.options import RunId, database_options
-from byrote.cli.show import moment, print_json, printable
+from byrote.cli.show import moment, print_json
+from byrote.core.printable import one_line
 from byrote.store import proof
 from byrote.store.proof import BEGINNING, Happened
 from byrote.store.sync import Store
@@ -100,4 +101,4 @@ def _line(event: Happened) -> str:
     shown = " ".join(event.runs[:3])
     more = f" and {len(event.runs) - 3} more" if len(event.runs) > 3 else ""
     by = f" by {event.worker}" if event.worker else ""
-    return printable(f"{event.cursor}  {moment(event.at)}  {event.kind:<15} {shown}{more}{by}")
+    return one_line(f"{event.cursor}  {moment(event.at)}  {event.kind:<15} {shown}{more}{by}")

@@ -14,9 +14,14 @@ import msgspec
 
 from byrote.core import errors
 from byrote.core.artifact import UnknownArtifact
+from byrote.core.printable import json_printable, printable
+from byrote.core.redaction import redacted
 from byrote.embedded.errors import NoServer
 
 FAILED, USAGE, CHECK_FAILED, NOT_FOUND, UNREACHABLE = 1, 2, 3, 4, 75
+MIGRATE = "byrote migrate"
+migrating = MIGRATE
+"""The command that brings the schema up to date, as it is called here; Django has its own."""
 INTERRUPTED = 128 + signal.SIGINT
 
 _CODES: tuple[tuple[type[Exception], int], ...] = (
@@ -24,6 +29,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.BadPayload, USAGE),
     (errors.BadArguments, USAGE),
     (errors.SchemaMismatch, CHECK_FAILED),
+    (errors.RightMissing, CHECK_FAILED),
     (errors.AlteredSpec, CHECK_FAILED),
     (errors.UnknownRun, NOT_FOUND),
     (errors.UnknownQueue, NOT_FOUND),
@@ -66,8 +72,11 @@ def tell(error: Exception, *, as_json: bool) -> int:
         return INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else FAILED
     code = exit_code(error)
     failure = describe(error)
+    if migrating != MIGRATE:
+        message = failure.message.replace(f"`{MIGRATE}`", f"`{migrating}`")
+        failure = msgspec.structs.replace(failure, message=message)
     if as_json:
-        click.echo(msgspec.json.encode(failure), err=True)
+        click.echo(json_printable(msgspec.json.encode(failure).decode()), err=True)
         return code
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show(sys.stderr)
@@ -75,7 +84,7 @@ def tell(error: Exception, *, as_json: bool) -> int:
     if isinstance(error, click.UsageError) and error.ctx is not None:
         click.echo(error.ctx.get_usage(), err=True)
         click.echo(f"Try '{error.ctx.command_path} --help' for help.\n", err=True)
-    click.echo(f"byrote: {failure.message}", err=True)
+    click.echo(f"byrote: {printable(failure.message)}", err=True)
     return code
 
 
@@ -88,7 +97,12 @@ def exit_code(error: Exception) -> int:
 
 
 def describe(error: Exception) -> Failure:
-    """The stable code and the message of an error."""
+    """The stable code and the message of an error, without passwords of URLs that it quotes."""
+    found = _described(error)
+    return Failure(found.error, redacted(found.message))
+
+
+def _described(error: Exception) -> Failure:
     match error:
         case errors.ByroteError():
             return Failure(error.code, str(error))
@@ -108,7 +122,11 @@ def _of_database(error: Exception) -> Failure:
         return Failure(errors.SchemaMismatch.code, said)
     if isinstance(error, driver.OperationalError):
         return Failure(errors.DatabaseUnreachable.code, f"PostgreSQL failed: {_said(error)}")
-    return Failure("database_error", f"PostgreSQL refused: {_said(error)}")
+    told = f"PostgreSQL refused: {_said(error)}"
+    from byrote.store.trouble import advice  # noqa: PLC0415 -- it imports the driver.
+
+    todo = advice(getattr(error, "sqlstate", None))
+    return Failure("database_error", f"{told}. {todo}" if todo else told)
 
 
 def _said(error: Exception) -> str:

@@ -5,7 +5,8 @@ import codecs
 
 import click
 
-from byrote.cli.show import coloured, printable
+from byrote.cli.show import coloured
+from byrote.core.printable import printable
 from byrote.store.rows import Printed, Seen
 
 STREAMS = ("stdout", "stderr")

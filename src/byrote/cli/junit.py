@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from byrote.cli.diff import change_line, summary
-from byrote.cli.show import printable
 from byrote.core.diff import Changes
-from byrote.core.replay import Differs, NotReplayable, Replayed
+from byrote.core.printable import printable
+from byrote.core.replay import Differs, NotReplayable, Replayed, Same
 
 CHANGES_MAX = 20
 """Differences of each part of a run that are told."""
@@ -36,8 +36,13 @@ def case_of(verdict: Replayed) -> str:
                 f'<failure type="differs" message={_quoted(message)}>'
                 f"{escape(_text(verdict))}</failure>"
             )
-        case _:
+        case Same(withheld=()) | Same(withheld=[]):
             return f"{head}/>"
+        case _:
+            inside = ""
+    if not isinstance(verdict, NotReplayable) and verdict.withheld:
+        said = f"not sent: {', '.join(map(str, verdict.withheld))}"
+        inside += f"<system-out>{escape(_clean(said))}</system-out>"
     return f"{head}>{inside}</testcase>"
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from byrote.core.printable import printable
+
 NOT_FOUND = 4
 
 
@@ -18,7 +20,9 @@ def pg() -> None:
     """Look after the embedded PostgreSQL server.
 
     It is the server in BYROTE_PG_HOME, else this user's own. Commands that use it start it; the
-    last one to use it stops it.
+    last one to use it stops it. Each project has its own database there: the project is the
+    nearest folder with a byrote.toml, pyproject.toml, manage.py or .git, else the current one.
+    BYROTE_PG_DATABASE names another database.
 
     Exit codes: 0 ok, 1 failed, 2 wrong usage, 4 no such server.
     """
@@ -50,12 +54,14 @@ def status(*, as_json: bool) -> None:
 @pg.command()
 @click.option("--start", is_flag=True, help="Start it if it is not running, and keep it up.")
 @click.option("--tcp", is_flag=True, help="For tools that need a TCP port; with a password.")
+@click.option("--database", metavar="NAME", help="Another database than this project's.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def url(*, start: bool, tcp: bool, as_json: bool) -> None:
-    """Print the URL of the running server.
+def url(*, start: bool, tcp: bool, database: str | None, as_json: bool) -> None:
+    """Print the URL of this project's database on the running server.
 
-    Starts nothing unless told: with --start the server stays up after this command, until
-    `byrote pg stop`. The URL uses a unix socket that only you and root can reach.
+    Makes the database if it is not there yet, and starts nothing unless told: with --start the
+    server stays up after this command, until `byrote pg stop`. The URL uses a unix socket that
+    only you and root can reach.
 
     With --tcp the server also listens on a free port of 127.0.0.1, with a random password,
     until it is stopped. That takes a restart: it is refused while other processes use the server.
@@ -63,15 +69,40 @@ def url(*, start: bool, tcp: bool, as_json: bool) -> None:
     Example: psql "$(byrote pg url --start)"
     """
     with _told():
-        found = _tcp_url(start=start) if tcp else _socket_url(start=start)
+        if tcp:
+            found = _in_database(_tcp_url(start=start), database)
+        elif start:
+            found = _started_url(database)
+        else:
+            found = _in_database(_running_url(), database)
     click.echo(json.dumps({"url": found}) if as_json else found)
+
+
+@pg.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+def list_databases(*, as_json: bool) -> None:
+    """List the databases of the running server, with the project of each.
+
+    Example: byrote pg list --json
+    """
+    from byrote.cli.show import print_table  # noqa: PLC0415 - `byrote --help` stays fast
+    from byrote.embedded.databases import databases  # noqa: PLC0415 - the same
+
+    with _told():
+        found = databases(_running_url())
+    if as_json:
+        for database in found:
+            click.echo(json.dumps(asdict(database)))
+        return
+    rows = [(each.name, f"{each.size_bytes >> 20} MiB", each.project or "") for each in found]
+    print_table(("database", "size", "project"), rows, empty="There are no databases.")
 
 
 @pg.command(context_settings={"ignore_unknown_options": True})
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def psql(ctx: click.Context, args: tuple[str, ...]) -> None:
-    """Open psql on the server; ARGS go to psql.
+    """Open psql on this project's database; ARGS go to psql.
 
     Starts the server if it is not running; when psql ends and nobody else uses it, it is stopped.
 
@@ -80,7 +111,7 @@ def psql(ctx: click.Context, args: tuple[str, ...]) -> None:
     from byrote.embedded.server import open_server  # noqa: PLC0415 - `byrote --help` stays fast
 
     with _told(), open_server(_home(), environ=os.environ) as server:
-        code = _run_psql(server.binaries.path, server.url, args)
+        code = _run_psql(server.binaries.path, _in_database(server.url, None), args)
     ctx.exit(code)
 
 
@@ -105,7 +136,7 @@ def logs(*, lines: int, as_json: bool) -> None:
             last = deque(file, maxlen=lines)
     for line in last:
         text = line.rstrip("\n")
-        click.echo(json.dumps({"line": text}) if as_json else text)
+        click.echo(json.dumps({"line": text}) if as_json else printable(text))
 
 
 @pg.command()
@@ -153,18 +184,29 @@ def _home() -> Path:
     return default_home(os.environ)
 
 
-def _socket_url(*, start: bool) -> str:
-    from byrote.embedded import control, errors, server  # noqa: PLC0415 - the same
+def _started_url(database: str | None) -> str:
+    from byrote.embedded.server import open_server  # noqa: PLC0415 - `byrote --help` stays fast
 
-    if start:
-        with server.open_server(_home(), environ=os.environ) as opened:
-            opened.keep()
-            return opened.url
+    with open_server(_home(), environ=os.environ) as opened:
+        opened.keep()
+        return _in_database(opened.url, database)
+
+
+def _running_url() -> str:
+    from byrote.embedded import control, errors  # noqa: PLC0415 - `byrote --help` stays fast
+
     found = control.status(_home())
     if found.url is None:
         state = "not running" if found.state == "stopped" else found.state
         raise errors.NoServer(found.home, state)
     return found.url
+
+
+def _in_database(server: str, name: str | None) -> str:
+    """The URL of a database of a running server: the named one, else this project's."""
+    from byrote.embedded.databases import named_url, own_url  # noqa: PLC0415 - the same
+
+    return own_url(server, Path.cwd(), os.environ) if name is None else named_url(server, name)
 
 
 def _tcp_url(*, start: bool) -> str:

@@ -8,11 +8,11 @@ from typing import Any
 import click
 import msgspec
 
-from byrote.cli.show import moment, print_fields, print_table, printable
+from byrote.cli.show import moment, print_fields, print_table
 from byrote.core.answer import StepRow
+from byrote.core.printable import one_line, printable
 from byrote.core.progress import Progress, spoken
 from byrote.core.run import Run
-from byrote.core.seed import seed_of
 from byrote.store.rows import ReplayRow
 
 PAYLOADS = (
@@ -44,7 +44,6 @@ def fields_of(run: Run, *, whole: bool = False) -> dict[str, Any]:
         return {**fields, "error": error_of(run) or None}
     return {
         **fields,
-        "seed": seed_of(bytes.fromhex(run.spec_hash)),
         "usage": run.usage,
         "progress": None if run.progress is None else msgspec.structs.asdict(run.progress),
         "retry": _raw(run.retry_json),
@@ -67,6 +66,9 @@ def show_run(run: Run, replays: Sequence[ReplayRow] = ()) -> None:
     shown["progress"] = _progress(run.progress)
     shown["replays"] = [f"{row.id} ({'shadow, ' * row.shadow}{row.status})" for row in replays]
     print_fields(shown)
+    if run.hidden:
+        click.echo("\nThis login may not see arguments, results and the texts of errors.")
+        return
     for name, value in (("args", run.args), ("kwargs", run.kwargs)):
         if value:
             _print_json_part(name, value)
@@ -99,7 +101,7 @@ def show_steps(steps: Sequence[StepRow]) -> None:
     if not steps:
         return
     click.echo("\nsteps")
-    heads = ("step", "kind", "name", "attempt", "at", "result hash")
+    heads = ("step", "place", "kind", "name", "attempt", "at", "result hash")
     print_table(heads, map(_step_row, steps), empty="")
 
 
@@ -110,7 +112,8 @@ def _step_row(step: StepRow) -> tuple[object, ...]:
         result = "timed out"
     else:
         result = step.result_hash or ""
-    return step.sequence, step.kind, step.name, step.attempt, step.at, result
+    place = step.place or str(step.sequence)
+    return step.sequence, place, step.kind, step.name, step.attempt, step.at, result
 
 
 def _raw(text: str | None) -> msgspec.Raw | None:
@@ -124,7 +127,8 @@ def _print_json_part(name: str, value: Any) -> None:
 
 def _print_fault(fault: Mapping[str, Any]) -> None:
     where = f" on {fault['worker']}" if fault.get("worker") else ""
-    click.echo(f"\nattempt {fault.get('attempt', '?')}{where}: {fault.get('kind')}")
+    click.echo()
+    click.echo(one_line(f"attempt {fault.get('attempt', '?')}{where}: {fault.get('kind')}"))
     said = f"{fault.get('type')}: {fault.get('message', '')}".removesuffix(": ")
     for name in ("signal", "exit_code"):
         if fault.get(name) is not None:
@@ -135,12 +139,19 @@ def _print_fault(fault: Mapping[str, Any]) -> None:
 
 
 def _print_usage(usage: Mapping[str, Any]) -> None:
-    wall, cpu = usage.get("wall_us", 0) / 1e6, usage.get("cpu_us", 0) / 1e6
-    size = usage.get("rss_max", 0) / 2**20
-    click.echo(f"\nattempt {usage.get('attempt', '?')} used")
+    wall, cpu = _share(usage.get("wall_us"), 1e6), _share(usage.get("cpu_us"), 1e6)
+    size = _share(usage.get("rss_max"), 2**20)
+    click.echo()
+    click.echo(one_line(f"attempt {usage.get('attempt', '?')} used"))
     click.echo(
         f"  {wall:.6f} s, of that {cpu:.6f} s of CPU; its process has had {size:.0f} MiB at most"
     )
+
+
+def _share(measured: object, unit: float) -> float:
+    """A measurement in other units. Workers say what they like: it need not fit a float."""
+    number = measured if isinstance(measured, int) else 0
+    return min(max(number, -(2**63)), 2**63) / unit
 
 
 def _indented(text: str) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from byrote.assembly.environments import known
-from byrote.cli.show import printable
-from byrote.core.provenance import brief
+from byrote.core.printable import one_line
+from byrote.core.provenance import brief, code_of
 from byrote.core.run import Run
+from byrote.core.seed import run_digest, seed_of
 from byrote.store.rows import Environment
 
 SHOWN_MAX = 8
@@ -23,6 +24,15 @@ def provenance_fields(run: Run, found: Mapping[int, Environment]) -> list[dict[s
     ]
 
 
+def seed_in(run: Run, found: Mapping[int, Environment]) -> int:
+    """The seed that the attempts of a run have: by its task, that of the run or of the spec."""
+    mine = (code_of(there.doc, f"{run.task}@{run.version}") for _, there in known(run, found))
+    if any(code.get("seed") == "spec" for code in mine):
+        return seed_of(bytes.fromhex(run.spec_hash))
+    repeated = run.replay_of if run.shadow else None
+    return seed_of(run_digest(repeated or run.id, run.labels))
+
+
 def print_provenance(run: Run, found: Mapping[int, Environment]) -> None:
     """Print one line per attempt whose environment is known; those of the same share it."""
     told: dict[str, list[int]] = {}
@@ -32,4 +42,4 @@ def print_provenance(run: Run, found: Mapping[int, Environment]) -> None:
         click.echo("\nprovenance")
     for line, attempts in told.items():
         some = ", ".join(map(str, attempts[:SHOWN_MAX])) + " …" * (len(attempts) > SHOWN_MAX)
-        click.echo(printable(f"  attempt {some}: {line}"))
+        click.echo(one_line(f"  attempt {some}: {line}"))

@@ -13,7 +13,9 @@ from byrote.cli.past import at_option, show_queues_at
 from byrote.cli.show import print_json, print_table
 from byrote.core.duration import spoken
 from byrote.core.errors import UnknownQueue
-from byrote.store import proof, queries
+from byrote.core.printable import printable
+from byrote.core.unserved import end_of, like, patience
+from byrote.store import proof, queries, unserved
 from byrote.store.rows import QueueRow
 from byrote.store.sync import Store
 
@@ -35,11 +37,16 @@ def list_queues(*, url: str | None, as_json: bool, at: datetime | None) -> None:
             show_queues_at(store, at, as_json=as_json)
             return
         found = store.all(queries.queues())
+        strange = store.all(unserved.unserved_tasks())
     if as_json:
         for queue in found:
-            print_json(msgspec.structs.asdict(queue))
+            tasks = [one.key for one in strange if one.queue == queue.queue]
+            print_json({**msgspec.structs.asdict(queue), "unserved": tasks})
     else:
         print_table(HEADS, map(_row, found), empty="No queue has been used yet.")
+        for one in strange:
+            said = f"{one.queue}: no live worker knows {one.key}{like(one.key, one.known)}"
+            click.echo(printable(f"{said}. {end_of(one.unserved_for)}"))
 
 
 def _row(queue: QueueRow) -> tuple[object, ...]:
@@ -87,6 +94,27 @@ def choose_events(name: str, kinds: str, *, url: str | None, as_json: bool) -> N
         print_json({"queue": name, "events": kinds})
     else:
         click.echo(f"{name} tells {kinds} of its events.")
+
+
+@queues.command("unserved", epilog="Example: byrote queues unserved mail 2h")
+@click.argument("name")
+@click.argument("after", metavar="DURATION|never")
+@database_options
+def wait_for_worker(name: str, after: str, *, url: str | None, as_json: bool) -> None:
+    """Set how long ready runs wait for a worker that knows their task, before they fail.
+
+    The time counts while workers serve the queue and none of them knows the task and version;
+    24h unless it is set. `never` lets such runs wait for ever.
+    """
+    limit = patience(after)
+    with open_store(url) as store:
+        _known(store, name)
+        store.all(unserved.set_unserved(name, after=limit))
+    if as_json:
+        seconds = None if limit is None else limit.total_seconds()
+        print_json({"queue": name, "unserved_for_s": seconds})
+    else:
+        click.echo(f"A run in {name} whose task no worker knows: {end_of(limit)}")
 
 
 def _known(store: Store, name: str) -> None:

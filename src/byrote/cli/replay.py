@@ -8,7 +8,15 @@ import click
 
 from byrote.assembly.again import enqueue_again
 from byrote.cli.database import open_app, whole_id
-from byrote.cli.options import Moment, RunId, SpecHash, database_options, is_hash, wait_option
+from byrote.cli.options import (
+    Label,
+    Moment,
+    RunId,
+    SpecHash,
+    database_options,
+    is_hash,
+    wait_option,
+)
 from byrote.cli.waiting import tell_result
 from byrote.core.errors import UnknownRun
 from byrote.store import queries
@@ -36,6 +44,14 @@ Examples: byrote replay 01932c4e-8d5b-7a90-b1c2-3d4e5f607182 --wait
 @click.option("--last", type=click.IntRange(1, 10_000), help="How many; 500 if absent.")
 @click.option("--since", type=Moment(), help="Only what ended since: 24h, or an ISO time.")
 @click.option("--failed", is_flag=True, help="Only runs that failed.")
+@click.option("--version", type=click.IntRange(1), help="Only runs of this version of the task.")
+@click.option("--label", multiple=True, type=Label(), help="Only runs with this label.")
+@click.option(
+    "--allow-not-replayable",
+    is_flag=True,
+    help="Exit with 0 if nothing differs and at least one run was compared.",
+)
+@click.option("--hide-values", is_flag=True, help="Name what differs without the values.")
 @click.option("--jobs", type=click.IntRange(1, 1000), help="How many at once; 1 if absent.")
 @click.option(
     "--junit", type=click.File("w", encoding="utf-8", lazy=False), help="Write JUnit XML there."
@@ -64,6 +80,7 @@ def replay(
 
     Prints `same`, `differs` and where, or `not replayable` and why. Exits with 3 if anything
     differs, else with 1 if anything could not be replayed, with 4 if there is nothing to replay.
+    Values of results are printed, and written to --junit and --json, unless --hide-values is given.
     """
     named = [word for word in (which, requeue_id, requeue_hash) if word is not None]
     if len(named) + (task is not None) != 1:
@@ -76,7 +93,8 @@ def replay(
         from byrote.cli.verified import verify_runs  # noqa: PLC0415
 
         which = named[0].lower() if named else None
-        verify_runs(url, which, task=task, as_json=as_json, **options)
+        how = {name: options.pop(name) for name in ("live_steps", "ignore", "jobs", "hide_values")}
+        verify_runs(url, which, task=task, as_json=as_json, how=how, **options)
         return
     with open_app(url) as app:
         run_id = enqueue_again(app.store, _find(app.store, named[0].lower()))
@@ -93,7 +111,7 @@ def _check_options(
         raise click.UsageError(f"--{option} goes with --verify.")
     if verify and wait is not None:
         raise click.UsageError("--verify waits by itself; leave --wait out.")
-    several = [name for name in ("last", "since", "failed") if name in given]
+    several = [name for name in ("last", "since", "failed", "version", "label") if name in given]
     if task is None and several:
         raise click.UsageError(f"--{several[0]} chooses among the runs of a --task.")
 

@@ -11,9 +11,12 @@ import click
 def roles(*, sql: bool) -> None:
     """Print SQL that creates database roles with least privilege.
 
-    byrote_enqueue adds runs and reads none, byrote_worker claims and finishes, byrote_read sees
-    everything but arguments and results, byrote_service is for `byrote serve`, byrote_owner
-    migrates. Run it as the owner of the tables, again after every `byrote migrate`.
+    byrote_enqueue adds runs and reads none. byrote_worker is for `byrote worker` and `byrote
+    replay --verify`: it claims, finishes and keeps house. byrote_read sees everything but
+    arguments, results, texts of errors and output. byrote_service is for `byrote serve`, and may
+    what a worker may. byrote_owner makes tokens and may read the audit; only the owner of the
+    tables can migrate. Run it as that owner, again after every `byrote migrate`; `byrote doctor`
+    shows what a login lacks.
     """
     del sql
     text = files("byrote.store").joinpath("roles.sql").read_text(encoding="utf-8")

@@ -17,12 +17,13 @@ from byrote.cli.logs import logs
 from byrote.cli.options import Label, RunId, SpecHash, database_options
 from byrote.cli.past import at_option, history, known_run, run_then
 from byrote.cli.picture import fields_of, row_of, show_run, show_steps, step_fields
-from byrote.cli.provenance import print_provenance, provenance_fields
+from byrote.cli.provenance import print_provenance, provenance_fields, seed_in
 from byrote.cli.show import print_json, print_table
 from byrote.cli.signal import signal
 from byrote.core.errors import UnknownRun
+from byrote.core.printable import printable
 from byrote.core.state import Status
-from byrote.store import queries, replay
+from byrote.store import queries, replay, unserved
 from byrote.store.sync import Store
 
 HEADS = ("id", "status", "task", "queue", "attempts", "enqueued", "finished", "error")
@@ -96,15 +97,21 @@ def show(begun: str, *, url: str | None, as_json: bool, at: datetime | None) -> 
             steps = [step for step in steps if step.at <= at]
             replays = []  # The list does not say since when they are there.
         found = environments(store, run)
+        stands = [] if at is not None else store.all(unserved.standing(run.id))
+    why = "".join(one.why for one in stands)
     if as_json:
         extra = {
+            "why": why or None,
             "replays": list(map(msgspec.to_builtins, replays)),
             "steps": list(map(step_fields, steps)),
             "provenance": provenance_fields(run, found),
+            "seed": seed_in(run, found),
         }
         print_json({**fields_of(run, whole=True), **extra})
     else:
         show_run(run, replays)
+        if why:
+            click.echo(printable(f"\nwhy it is not running\n  {why}"))
         show_steps(steps)
         print_provenance(run, found)
 

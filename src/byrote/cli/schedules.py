@@ -251,14 +251,15 @@ def _text(raw: msgspec.Raw) -> str:
 def _fields(planned: Planned) -> dict[str, Any]:
     """Everything of a schedule but its arguments' text, which is JSON already."""
     said = msgspec.structs.asdict(planned.schedule)
-    spec = msgspec.json.decode(said.pop("spec_json"), type=dict[str, msgspec.Raw])
+    # A login that may not see arguments reads JSON's null.
+    spec = msgspec.json.decode(said.pop("spec_json"), type=dict[str, msgspec.Raw] | None) or {}
     retry = said.pop("retry_json")
     return {
         "name": said.pop("name"),
         "state": planned.state,
         **said,
-        "args": spec["args"],
-        "kwargs": spec["kwargs"],
+        "args": spec.get("args"),
+        "kwargs": spec.get("kwargs"),
         "retry": None if retry is None else msgspec.Raw(retry.encode()),
         "jitter": spoken(timedelta(microseconds=said["jitter_us"])),
         "overlap": planned.schedule.overlap,

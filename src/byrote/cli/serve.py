@@ -20,9 +20,10 @@ from byrote.cli.options import url_option
 from byrote.cli.worker import log_form
 from byrote.core.errors import MissingExtra
 from byrote.observe.logs import LogWriter, set_up_logging
-from byrote.store import tokens
+from byrote.store import rights, tokens
 from byrote.store.connect import Door
 from byrote.store.sync import Store
+from byrote.store.writable import check_writable
 
 _log = logging.getLogger("byrote.service")
 
@@ -84,6 +85,9 @@ def serve(
         door = Door(found, name="byrote service", pooled=settings.pooled)
         with contextlib.closing(Store(door, chance=chance)) as store:
             check(store)
+            with store.borrow() as connection:
+                check_writable(connection, door)
+                rights.demand(connection, "byrote_service", rights.TO_SERVE)
             if not store.all(tokens.tokens()):
                 _log.warning("there is no token yet; make one: byrote token create NAME --role …")
         service = build_service(door, options, emit=emit)

@@ -10,6 +10,8 @@ from typing import Any
 import click
 import msgspec
 
+from byrote.core.printable import json_printable, one_line, printable
+
 COLOURS = {
     "SUCCESSFUL": "green",
     "FAILED": "red",
@@ -52,7 +54,7 @@ def plain(value: Any) -> Any:
 
 def print_json(fields: Mapping[str, Any]) -> None:
     """Print one JSON object on a line of its own."""
-    click.echo(msgspec.json.encode(plain(fields)))
+    click.echo(json_printable(msgspec.json.encode(plain(fields)).decode()))
 
 
 def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
@@ -82,14 +84,6 @@ def paint(word: str, shown: str | None = None) -> str:
     return click.style(shown, fg=COLOURS[word]) if word in COLOURS and coloured() else shown
 
 
-def printable(text: str) -> str:
-    """Text from a database that cannot move the cursor or ring the bell of a terminal."""
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
-        for char in text
-    )
-
-
 def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
     parts = []
     for cell, width, to_right in zip(cells, widths, right, strict=True):
@@ -108,11 +102,11 @@ def _cell(value: object) -> str:  # noqa: PLR0911 -- one return per kind of valu
         case int():
             return f"{value:,}"
         case list() | tuple():
-            return printable(",".join(map(str, value)))
+            return one_line(",".join(map(str, value)))
         case Mapping():
-            return printable(",".join(f"{name}={part}" for name, part in value.items()))
+            return one_line(",".join(f"{name}={part}" for name, part in value.items()))
         case _:
-            return printable(str(value)).replace("\n", " ")
+            return printable(str(value)).replace("\n", " ").replace("\t", " ")
 
 
 def _is_number(cell: str) -> bool:

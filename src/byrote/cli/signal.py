@@ -10,7 +10,7 @@ from byrote.cli.options import RunId, database_options
 from byrote.cli.show import print_json
 from byrote.core.codec import check_text
 from byrote.core.errors import UnknownRun
-from byrote.executors.ledger import check_name
+from byrote.executors.step_call import check_name
 from byrote.store import queries
 
 EXAMPLE = """byrote runs signal 01932c4e-8d5b-7a90-b1c2-3d4e5f607182 paid '{"cents": 5}'"""

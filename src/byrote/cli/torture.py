@@ -11,6 +11,7 @@ import click
 from byrote.cli.failure import CHECK_FAILED
 from byrote.cli.options import json_option
 from byrote.cli.show import print_json, print_table
+from byrote.core.printable import one_line
 
 if TYPE_CHECKING:
     from byrote.torture.plan import Planned
@@ -130,10 +131,10 @@ def _show(ended: Ended) -> None:
     rows = [(r.what, r.times, _seconds(r.p50_s), _seconds(r.max_s)) for r in ended.recovery]
     print_table(("recovery", "times", "p50", "max"), rows, empty="")
     for violation in ended.judged.violations[:50]:
-        click.echo(f"VIOLATION {violation.kind}: {violation.run}: {violation.said}")
+        click.echo(f"VIOLATION {violation.kind}: {violation.run}: {one_line(violation.said)}")
     for finding in ended.verified.findings[:50]:
         where = finding.run or "database"
-        click.echo(f"VIOLATION {finding.check}: {where}: {finding.said}")
+        click.echo(f"VIOLATION {finding.check}: {where}: {one_line(finding.said)}")
     verdict = "no promise was broken" if not ended.violations else "PROMISES WERE BROKEN"
     click.echo(f"\nseed {ended.seed}, {ended.seconds:.0f} s: {verdict}.")
     if ended.folder:

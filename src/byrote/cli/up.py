@@ -15,19 +15,26 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 
 import click
+import psycopg
 
 from byrote.assembly.identity import chance, new_id, new_secret
 from byrote.cli.database import check, masked, open_url
 from byrote.cli.failure import FAILED
 from byrote.cli.options import url_option
+from byrote.core.errors import ByroteError
+from byrote.core.printable import one_line
 from byrote.store import tokens
 from byrote.store.connect import Door
 from byrote.store.migrate import migrate
 from byrote.store.sync import Store
 
+SIGNALS_S = 0.5
+"""How long the main thread waits at a time; signals are handled between two waits."""
 STOP_S = 40.0
 """How long a part may take to stop before it is killed: longer than a worker's grace."""
-TOKEN_FOR = timedelta(days=7)
+TOKEN_FOR = timedelta(minutes=10)
+"""How long the token outlives a command that was killed; until then it is extended."""
+EXTEND_S = 60.0
 
 
 @click.command(epilog="Example: byrote up shop.tasks:app")
@@ -44,8 +51,9 @@ def up(*, app: str | None, url: str | None, port: int, queues: str | None) -> No
     """Run PostgreSQL, the service and a worker on this machine until Ctrl-C.
 
     Uses the database that is set, else an embedded server, and migrates it. Prints a token for the
-    service that ends with this command. Without an app there is no worker here: others may claim
-    over HTTP. The log of each part is marked with its name. When a part ends, all are stopped.
+    service that ends with this command, or minutes later if the command is killed. Without an app
+    there is no worker here: others may claim over HTTP. The log of each part is marked with its
+    name. When a part ends, all are stopped.
     """
     with open_url(url) as found:
         door = Door(found)
@@ -73,15 +81,27 @@ def _token(store: Store) -> Iterator[str]:
             expires=TOKEN_FOR,
         )
     )
+    done = threading.Event()
+
+    def extend() -> None:
+        while not done.wait(EXTEND_S):
+            # A database that is away is asked again in a minute.
+            with contextlib.suppress(ByroteError, psycopg.Error):
+                store.all(tokens.extend_token(token_id, expires=TOKEN_FOR))
+
+    thread = threading.Thread(target=extend, name="byrote-token", daemon=True)
+    thread.start()
     try:
         yield secret
     finally:
+        done.set()
+        thread.join()
         store.all(tokens.revoke_token(token_id))
 
 
 def _commands(app: str | None, *, port: int, queues: str | None) -> dict[str, list[str]]:
     """The parts, in the order in which they are stopped."""
-    ours = [sys.executable, "-m", "byrote.cli.main"]
+    ours = [sys.executable, "-m", "byrote.cli.part", str(os.getpid())]
     parts: dict[str, list[str]] = {}
     if app is not None:
         parts["worker"] = [*ours, "worker", app, *(["--queues", queues] if queues else [])]
@@ -116,7 +136,7 @@ def _run(parts: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> bool
     try:
         for name, command in parts.items():
             running[name] = _start(name, command, environ, told)
-        return told.get().startswith("ended")
+        return _first(told).startswith("ended")
     finally:
         for name, process in running.items():
             _stop(name, process)
@@ -125,6 +145,13 @@ def _run(parts: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> bool
         with contextlib.suppress(Empty):
             while True:
                 told.get_nowait()
+
+
+def _first(told: SimpleQueue[str]) -> str:
+    """Wait for the first word, in turns: a signal that arrives between two is handled then."""
+    while True:
+        with contextlib.suppress(Empty):
+            return told.get(timeout=SIGNALS_S)
 
 
 def _start(
@@ -145,7 +172,7 @@ def _start(
     def pass_on() -> None:
         assert process.stdout is not None  # noqa: S101 -- asked for above.
         for line in process.stdout:
-            click.echo(f"{name:<8}| {line.rstrip()}")
+            click.echo(f"{name:<8}| {one_line(line.rstrip())}")
         told.put(f"ended {name}")
 
     threading.Thread(target=pass_on, name=f"byrote-log-{name}", daemon=True).start()

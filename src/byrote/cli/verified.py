@@ -3,7 +3,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TextIO
 
@@ -11,16 +11,18 @@ import click
 import msgspec
 
 from byrote.assembly.clock import monotonic
-from byrote.assembly.replay import LAST_MAX, Recognise, ReplayOptions, choose, find, open_stage
+from byrote.assembly.originals import LAST_MAX, choose, find
+from byrote.assembly.replay import Recognise, ReplayOptions, open_stage
 from byrote.assembly.settings import resolve
 from byrote.cli.database import open_app, whole_id
 from byrote.cli.diff import print_change, summary
 from byrote.cli.failure import CHECK_FAILED, FAILED, NOT_FOUND
 from byrote.cli.junit import case_of, suite_of
 from byrote.cli.options import is_hash
-from byrote.cli.show import coloured, print_json, printable
+from byrote.cli.show import coloured, print_json
 from byrote.core.diff import Changes
 from byrote.core.errors import BadOption
+from byrote.core.printable import one_line
 from byrote.core.replay import Differs, NotReplayable, Replayed, Same
 from byrote.store.sync import Store
 
@@ -37,10 +39,9 @@ def verify_runs(
     task: str | None,
     as_json: bool,
     app: str | None,
-    live_steps: bool,
-    ignore: Sequence[str],
-    jobs: int | None,
+    how: Mapping[str, Any],
     junit: TextIO | None,
+    allow_not_replayable: bool,
     **chosen: Any,
 ) -> None:
     """Verify one run, or the newest of a task, and end with the exit code that says how it went."""
@@ -50,7 +51,7 @@ def verify_runs(
             "Verifying executes tasks; say whose code with --app MODULE:APP, for example "
             "--app shop.tasks:app, or set `app` in byrote.toml or BYROTE_APP."
         )
-    options = ReplayOptions(jobs=jobs or 1, live_steps=live_steps, ignore=ignore)
+    options = ReplayOptions(**{**how, "jobs": how["jobs"] or 1})
     with open_app(url) as opened:
         wanted = _wanted(opened.store, which, task, **chosen)
         began = monotonic()
@@ -71,7 +72,7 @@ def verify_runs(
         junit.write(suite_of(task or "run", cases, counts, seconds))
     if task is not None:
         _summarise(task, counts, seconds, as_json=as_json)
-    click.get_current_context().exit(_code(counts))
+    click.get_current_context().exit(_code(counts, lenient=allow_not_replayable))
 
 
 def _wanted(
@@ -82,9 +83,19 @@ def _wanted(
     last: int | None,
     since: datetime | timedelta | None,
     failed: bool,
+    version: int | None,
+    label: Sequence[tuple[str, str]],
 ) -> list[str]:
     if task is not None:
-        found = choose(store, task, last=last, since=since, failed=failed)
+        found = choose(
+            store,
+            task,
+            last=last,
+            since=since,
+            failed=failed,
+            version=version,
+            labels=dict(label),
+        )
         if len(found) == LAST_MAX:
             click.echo(f"byrote: only the newest {LAST_MAX:,} are replayed.", err=True)
         return found
@@ -92,10 +103,14 @@ def _wanted(
     return [find(store, named if is_hash(named) else whole_id(store, named))]
 
 
-def _code(counts: Counter[str]) -> int:
+def _code(counts: Counter[str], *, lenient: bool) -> int:
     if not counts:
         return NOT_FOUND
-    return CHECK_FAILED if counts["differs"] else FAILED if counts["not replayable"] else 0
+    if counts["differs"]:
+        return CHECK_FAILED
+    # A gate that compared nothing does not pass.
+    allowed = lenient and counts["same"]
+    return FAILED if counts["not replayable"] and not allowed else 0
 
 
 def _watched(verdicts: Iterable[Replayed], whole: int, *, quiet: bool) -> Iterator[Replayed]:
@@ -148,7 +163,7 @@ def show_verdict(verdict: Replayed) -> None:
     match verdict:
         case NotReplayable(original=original, task=task, reason=reason):
             click.echo(f"{painted}  run {original}{f' of {task}' if task else ''}")
-            click.echo(printable(f"  {reason}"))
+            click.echo(one_line(f"  {reason}"))
         case Same(original=original, task=task, replay=shadow, hash=found):
             click.echo(f"{painted}  run {original} of {task}, replayed as {shadow}")
             click.echo(f"  the hash is {found} again")
@@ -163,6 +178,8 @@ def show_verdict(verdict: Replayed) -> None:
             _show_part("artifacts", verdict.artifacts)
             _show_part("steps", verdict.steps)
             _show_part("provenance", verdict.provenance)
+    if not isinstance(verdict, NotReplayable) and verdict.withheld:
+        click.echo(one_line(f"not sent    {', '.join(map(str, verdict.withheld))}"))
 
 
 def _show_part(name: str, part: Changes) -> None:

@@ -11,6 +11,7 @@ from byrote.assembly.app import App
 from byrote.cli.options import FOREVER
 from byrote.cli.show import print_json
 from byrote.core.errors import ResultTimeout, RunFailed
+from byrote.core.printable import json_printable
 from byrote.core.run import Run
 
 
@@ -44,7 +45,7 @@ def tell_result(
     if as_json:
         print_json({**_fields(run), **more})
     else:
-        click.echo(run.result_json)
+        click.echo(json_printable(run.result_json or "null"))
 
 
 def _fields(run: Run) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,6 +20,7 @@ from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
 from byrote.cli.options import url_option
 from byrote.cli.probe import new_queues
+from byrote.embedded.databases import own_url
 from byrote.embedded.server import open_server
 from byrote.observe.logs import Format, LogWriter, set_up_logging
 from byrote.store.connect import Door
@@ -72,6 +74,9 @@ def worker(app: str, *, url: str | None, drain: bool, no_listen: bool, **flags: 
     gives the rest back uncharged. A second one gives everything back at once. SIGUSR1 prints the
     stack of every thread. The log goes to standard error: text on a terminal, JSON otherwise.
 
+    With --drain it ends when nothing is left to do in its queues that it can execute. It first
+    takes back runs whose lease has expired; it does not wait for runs that other workers execute.
+
     What is not given here comes from BYROTE_* variables, byrote.toml or pyproject.toml; see
     `byrote config show --origin`.
     """
@@ -105,8 +110,9 @@ def log_form(settings: Settings) -> Format:
 def _embedded(opened: contextlib.ExitStack) -> str:
     """Start or join the embedded server, to be left when the worker has stopped."""
     server = opened.enter_context(open_server(environ=os.environ))
-    migrate(Door(server.url), chance=chance)
-    return server.url
+    url = own_url(server.url, Path.cwd(), os.environ)
+    migrate(Door(url), chance=chance)
+    return url
 
 
 def _mention_new_queues(door: Door, queues: Mapping[str, int]) -> None:

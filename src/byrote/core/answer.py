@@ -2,8 +2,12 @@
 """What a store answers to the parts of a worker."""
 
 from datetime import datetime
+from typing import Final
 
 import msgspec
+
+LOCKED: Final = "locked"
+"""Instead of an answer: the row is locked by another transaction, and nothing was changed."""
 
 
 class Swept(msgspec.Struct, frozen=True):
@@ -26,6 +30,28 @@ class Stranger(msgspec.Struct, frozen=True):
     def key(self) -> str:
         """Name and version, as workers announce them."""
         return f"{self.task}@{self.version}"
+
+
+class Remainder(msgspec.Struct, frozen=True):
+    """What is left in the queues of a worker that drains them."""
+
+    due: bool
+    """Whether the worker has to stay: something is ready for it, due, or to be taken back."""
+    elsewhere: int = 0
+    """Runs under a lease that has not expired; counted only when nothing is due."""
+    unknown: int = 0
+    """Ready runs of tasks that the worker does not know; counted only when nothing is due."""
+
+    def __str__(self) -> str:
+        """What a worker reports when it leaves."""
+        told = ["nothing left to do"]
+        if self.elsewhere:
+            are = "1 run is" if self.elsewhere == 1 else f"{self.elsewhere} runs are"
+            told.append(f"{are} being executed by other workers")
+        if self.unknown:
+            are = "1 ready run is" if self.unknown == 1 else f"{self.unknown} ready runs are"
+            told.append(f"{are} of tasks or versions that this worker does not know")
+        return "; ".join(told)
 
 
 class Promotion(msgspec.Struct, frozen=True):
@@ -57,6 +83,8 @@ class Noted(msgspec.Struct, frozen=True):
     result_json: str | None
     left_us: int | None
     """Until it is over by itself; None when it never is."""
+    written: bool = True
+    """False: an earlier copy of the statement had written it, and nothing was changed."""
 
 
 class StepRow(msgspec.Struct, frozen=True):
@@ -65,7 +93,7 @@ class StepRow(msgspec.Struct, frozen=True):
     run_id: str
     sequence: int
     kind: str
-    """`step`, `sleep` or `event`."""
+    """`step`, `sleep` or `event`; `raised` for a step whose function raised."""
     name: str
     open: bool
     result_json: str | None
@@ -73,6 +101,10 @@ class StepRow(msgspec.Struct, frozen=True):
     attempt: int
     at: datetime
     wake_at: datetime | None
+    place: str | None = None
+    """Which call of the task it is, see `executors/branches.py`; absent: its sequence."""
+    args_hash: str | None = None
+    """That of the arguments the step was called with, if they could be hashed."""
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -84,6 +116,13 @@ class Recorded(msgspec.Struct, frozen=True):
     name: str
     open: bool
     result_json: str | None
+    place: str | None = None
+    args_hash: str | None = None
+
+
+def line_of(row: Recorded | StepRow) -> list[str | int | bool | None]:
+    """A line as it is sent to the attempt that asks for its ledger."""
+    return [row.sequence, row.kind, row.name, row.open, row.result_json, row.place, row.args_hash]
 
 
 class Duty(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from byrote.core.errors import BadOption
+from byrote.core.seed import SeedFrom, check_seed
 
 type Payload = Literal["stdin", "file", "argv", "argv-payload"]
 """`stdin` and `file` (`--payload-file PATH`) carry the document with spec and context;
@@ -79,10 +80,13 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The folder it starts in; absent: the worker's."""
     limits: Limits = Limits()
     container: Container | None = None
+    seed: SeedFrom = "run"
+    """What its seed follows from; the option `seed` of its task sets it."""
 
     def __post_init__(self) -> None:
         if self.payload not in (None, *PAYLOADS):
             raise BadOption(f"A payload goes by {', '.join(PAYLOADS)}, not by {self.payload!r}.")
+        check_seed(self.seed)
         _as_tuple(self, "argv")
         _as_tuple(self, "env")
         for text in (*self.argv, *self.env, self.cwd or ""):

@@ -45,7 +45,9 @@ def compare(
     return Comparison(
         spec=diff(unpack(old.spec_json), unpack(new.spec_json)),
         delivery=diff(_delivery(old), _delivery(new)),
-        provenance=provenance_diff(*provenances, task=f"{new.task}@{new.version}"),
+        provenance=provenance_diff(
+            *provenances, task=f"{new.task}@{new.version}", task_old=f"{old.task}@{old.version}"
+        ),
         steps=diff(_ledger(steps[0]), _ledger(steps[1])),
         result=result_diff(old, new),
         execution=diff(_execution(old), _execution(new)),

@@ -5,12 +5,19 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from byrote.core.duration import duration
+from byrote.core.redaction import redacted
 
 
 class ByroteError(Exception):
-    """Anything Byrote refuses or cannot do; `code` is stable and the same on every door."""
+    """Anything Byrote refuses or cannot do; `code` is stable and the same on every door.
+
+    A message never holds the password of a URL that it quotes.
+    """
 
     code: str = "error"
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*(redacted(part) if isinstance(part, str) else part for part in parts))
 
 
 class BadPayload(ByroteError, ValueError):
@@ -186,6 +193,16 @@ class StoreRefused(ByroteError):
         """The same without anything that might quote what was sent."""
 
 
+class ValueRefused(StoreRefused):
+    """A value in what was sent is not acceptable: it is too large, or not what it should be."""
+
+
+class RowLocked(StoreRefused):
+    """Another transaction has locked a row for longer than the statement waits; later it may go."""
+
+    code = "row_locked"
+
+
 class KeyContended(ByroteError):
     """Runs with a unique key came and went faster than one of them could be told."""
 
@@ -206,6 +223,12 @@ class SchemaMismatch(ByroteError):
     """The database's schema is behind or ahead of this version of Byrote."""
 
     code = "schema_mismatch"
+
+
+class RightMissing(ByroteError):
+    """The database login lacks a right that its work takes."""
+
+    code = "right_missing"
 
 
 class RetryLater(ByroteError):
@@ -239,23 +262,30 @@ class NonDeterminism(ByroteError):
 
     code = "nondeterminism"
 
-    def __init__(self, sequence: int, recorded: str, now: str) -> None:
+    def __init__(self, where: str, recorded: str, now: str) -> None:
         super().__init__(
-            f"Step {sequence} was {recorded} in an earlier attempt and is {now} now. Steps must "
-            "come in the same order in every attempt; give a changed task a new version."
+            f"{where} was {recorded} in an earlier attempt and is {now} now. Each branch of a task "
+            "must call its steps in the same order in every attempt; give a changed task a new "
+            "version."
         )
-        self.sequence = sequence
+        self.where = where
         self.recorded = recorded
         self.now = now
 
-    def __reduce__(self) -> tuple[type["NonDeterminism"], tuple[int, str, str]]:
-        return type(self), (self.sequence, self.recorded, self.now)
+    def __reduce__(self) -> tuple[type["NonDeterminism"], tuple[str, str, str]]:
+        return type(self), (self.where, self.recorded, self.now)
 
 
 class NotRecorded(ByroteError):
     """A replay asked for something that the run it repeats has no record of; the replay ends."""
 
     code = "not_recorded"
+
+
+class WithheldInReplay(ByroteError):
+    """A replay asked for something that would reach others; it was not sent."""
+
+    code = "withheld_in_replay"
 
 
 class LeaseGone(ByroteError):

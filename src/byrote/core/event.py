@@ -84,6 +84,16 @@ class Swept(Event, frozen=True, tag=True):
     worker: str
 
 
+class Unserved(Event, frozen=True, tag=True):
+    """Ready runs are of a task or version that no live worker of their queue knows."""
+
+    queue: str
+    task: str
+    """As `name@version`."""
+    nearest: str = ""
+    """What live workers know that may be meant."""
+
+
 class Promoted(Event, frozen=True, tag=True):
     """Runs became due."""
 
@@ -156,6 +166,8 @@ class Troubled(Event, frozen=True, tag=True):
     worker: str
     what: str
     error: str
+    run: str = ""
+    """The run whose outcome could not be stored, if that is the trouble."""
 
 
 class Recovered(Event, frozen=True, tag=True):
@@ -165,5 +177,11 @@ class Recovered(Event, frozen=True, tag=True):
     what: str
 
 
-TROUBLE = (Failed, LeaseLost, Salvaged, Swept, HandEnded, Troubled)
+def is_trouble(event: Event) -> bool:
+    """Whether somebody should look at an event; a hand that was told to end is none."""
+    return isinstance(event, TROUBLE) and getattr(event, "reason", "") != ENDED_WELL
+
+
+ENDED_WELL = "exited with code 0"
+TROUBLE = (Failed, LeaseLost, Salvaged, Swept, HandEnded, Troubled, Unserved)
 """Events worth a warning."""

@@ -9,17 +9,17 @@ and renewals and promotions of a queue that tells fewer kinds. After such a gap 
 about the lease until the log speaks of it again.
 """
 
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 
-from byrote.core.codec import digest_of
+from byrote.core.codec import digest_of, unpack
 from byrote.core.errors import BadPayload
-from byrote.core.finding import Finding, Kept, Scene, Written
+from byrote.core.finding import Finding, Kept, Scene
 from byrote.core.fold import BLANK, FINISHED, Picture, fold
 from byrote.core.policy import LOSSES_MAX
+from byrote.core.records import Records
 from byrote.core.told import Told, upcast
 
 FINDINGS_MAX: Final = 20
@@ -48,7 +48,7 @@ _FROM: Final = {
 class Examiner:
     """Hears the events of one run, sees its row, and says what is wrong with them."""
 
-    def __init__(self, run_id: str, scene: Scene, written: Iterable[Written] = ()) -> None:
+    def __init__(self, run_id: str, scene: Scene, records: Records | None = None) -> None:
         self._id = run_id
         self._scene = scene
         self._found: list[Finding] = []
@@ -57,9 +57,13 @@ class Examiner:
         """The log has the run from its first move on."""
         self._fleeting = False
         self._last: Told | None = None
-        self._written = list(written)
+        self._latest: datetime | None = None
+        """The latest that the clock had shown by then; it may have been set back since."""
+        self._records = records or Records()
         self._spans: dict[int, tuple[datetime, datetime | None]] = {}
-        self._wanted = {write.attempt for write in self._written}
+        self._wanted = {write.attempt for write in self._records.written}
+        self.covered = True
+        """Whether the log has the hashes of what its row holds."""
 
     def hear(self, told: Told, *, queue: str | None) -> None:
         """One more event, in the order of moves."""
@@ -76,7 +80,10 @@ class Examiner:
         if self._last is not None:
             self._judge(before, told)
         self._picture = fold(self._picture, told)
+        if (wrong := self._records.hear(told)) is not None:
+            self._find("moves", wrong, told)
         self._last = told
+        self._latest = max(self._latest or told.at, told.at)
         if told.attempt in self._wanted:
             self._note_span(told)
 
@@ -133,6 +140,8 @@ class Examiner:
         allowed = {"RUNNING"} if holder or is_by_sweep(told) else _FROM.get(told.kind)
         if told.kind == "Cancelled" and allowed is None:
             allowed = {"WAITING", "READY"}
+        if is_unserved(told):
+            allowed = {"READY"}
         if before.status is None or allowed is None or before.status in allowed:
             return
         said = f"{told.kind} of a run that was {before.status}"
@@ -145,18 +154,23 @@ class Examiner:
             self._find("fence" if holder else "moves", said, told)
 
     def _judge_due(self, before: Picture, told: Told) -> None:
-        due = before.due
-        if told.kind in {"Claimed", "Promoted"} and due is not None and told.at < due:
+        due, now = before.due, max(self._latest or told.at, told.at)
+        if told.kind in {"Claimed", "Promoted"} and due is not None and now < due:
             self._find("early", f"{told.kind} at {told.at}, due at {due}", told)
 
     def _note_span(self, told: Told) -> None:
         begun, until = self._spans.get(told.attempt, (told.at, None))
+        if told.at < begun:
+            # The clock was set back during the attempt: by how much, only its last event knows.
+            begun = datetime.min.replace(tzinfo=UTC)
         if told.leased_until is not None:
             until = told.leased_until if until is None else max(until, told.leased_until)
         self._spans[told.attempt] = (begun, until)
 
     def _check_written(self) -> None:
-        for write in self._written:
+        for write in self._records.written:
+            if write.attempt is None:
+                continue
             begun, until = self._spans.get(write.attempt, (None, None))
             if begun is None:
                 outlived = write.at < self._scene.horizon or not self._whole
@@ -188,10 +202,11 @@ class Examiner:
         if row.charged > row.max_attempts or row.losses > LOSSES_MAX:
             said = f"{row.charged} attempts charged of {row.max_attempts}, lost {row.losses} times"
             self._find("attempts", said)
-        if not matches(row.spec_json, row.spec_hash):
-            self._find("specs", "the spec does not match its hash")
-        if not matches(row.result_json, row.result_hash):
-            self._find("results", "the result does not match its hash")
+        self._check_texts(row)
+        self._check_hashes(row, self._picture)
+        self._check_environments(row)
+        for said in self._records.differences(row.errors, whole=self._whole and bool(self._last)):
+            self._find("records", said)
         self._check_stuck(row)
         if self._last is None:
             if row.enqueued_at >= self._scene.horizon:
@@ -199,12 +214,43 @@ class Examiner:
         else:
             self._compare(row, self._picture)
 
+    def _check_texts(self, row: Kept) -> None:
+        if not matches(row.spec_json, row.spec_hash):
+            self._find("specs", "the spec does not match its hash")
+        elif (named := named_in(row.spec_json)) != (row.task, row.version):
+            said = f"the spec is of {_task(*named)}, the row of {_task(row.task, row.version)}"
+            self._find("specs", said)
+        if not matches(row.result_json, row.result_hash):
+            self._find("results", "the result does not match its hash")
+        elif (row.result_json is not None) != (row.status == "SUCCESSFUL"):
+            has = "no result" if row.result_json is None else "a result"
+            self._find("results", f"it is {row.status} and has {has}")
+
+    def _check_hashes(self, row: Kept, told: Picture) -> None:
+        """A text and the hash beside it may both be edited; the hash in the log is a third."""
+        if told.spec_hash not in (None, row.spec_hash):
+            self._find("specs", "the spec is not the one that the log tells of")
+        if row.result_hash is not None and told.result_hash not in (None, row.result_hash):
+            self._find("results", "the result is not the one that the log tells of")
+        succeeded = row.status == "SUCCESSFUL"
+        self.covered = None not in (told.spec_hash, told.result_hash if succeeded else b"")
+
+    def _check_environments(self, row: Kept) -> None:
+        for attempt, number in enumerate(row.provenance or (), start=1):
+            if number is not None and number not in self._scene.environments:
+                said = f"attempt {attempt} was executed in environment {number}, which is not there"
+                self._find("records", said)
+
     def _check_stuck(self, row: Kept) -> None:
         late = self._scene.now - STUCK_AFTER
         if not self._scene.alive:
             return
         if row.status == "RUNNING" and row.leased_until is not None and row.leased_until < late:
             self._find("stuck", f"its lease ran out at {row.leased_until} and nobody took it back")
+        ended_by = self._scene.overdue.get((row.queue, row.task, row.version))
+        if row.status == "READY" and ended_by is not None and row.run_after < ended_by:
+            said = f"no live worker knows {row.task}@{row.version}, and it was not ended"
+            self._find("stuck", said)
         if row.status == "WAITING" and row.run_after < late:
             self._find("stuck", f"it waits ({row.wait_reason}) though due since {row.run_after}")
 
@@ -231,16 +277,25 @@ class Examiner:
 def is_by_holder(told: Told) -> bool:
     """Whether only the holder of the lease may have caused this event."""
     return told.kind in _BY_HOLDER or (
-        told.kind in {"Failed", "Cancelled"} and told.data is not None
+        told.kind in {"Failed", "Cancelled"} and told.data is not None and not is_unserved(told)
     )
+
+
+def is_unserved(told: Told) -> bool:
+    """Whether this event ended a ready run because no live worker knew its task."""
+    return told.kind == "Failed" and told.worker is None
 
 
 def is_by_sweep(told: Told) -> bool:
     """Whether this event took back a lease that had run out."""
     if told.kind == "Lost":
         return True
-    ended = told.kind == "Failed" or (told.kind == "Cancelled" and told.worker is not None)
+    ended = told.kind in {"Failed", "Cancelled"} and told.worker is not None
     return ended and told.data is None
+
+
+def _task(task: object, version: object) -> str:
+    return f"{task}@{version}"
 
 
 def _claims(told: Told) -> int:
@@ -255,3 +310,12 @@ def matches(text: str | None, digest: bytes | None) -> bool:
         return digest_of(text) == digest
     except BadPayload:
         return False
+
+
+def named_in(text: str) -> tuple[object, object]:
+    """The task and the version that a stored spec names, None where it names none."""
+    match unpack(text):
+        case {"task": task, "version": version}:
+            return task, version
+        case _:
+            return None, None

@@ -18,8 +18,9 @@ CHECKS: Final[Mapping[str, str]] = MappingProxyType(
         "moves": "every move of a run is told once, and was a possible one",
         "rows": "the log and the row agree",
         "early": "nothing was claimed before it was due",
-        "specs": "stored specs match their hashes",
-        "results": "whatever else is stored with a hash matches it",
+        "specs": "stored specs match their hashes, and name their runs' tasks",
+        "results": "what succeeded has a result; whatever else has a hash matches it",
+        "records": "steps, artifacts, signals and errors are what the log tells of them",
         "stuck": "no run is stuck while a worker lives",
         "catalog": "tables, indexes and partitions are as they should be",
         "chain": "the chained part of the log is as it was written",
@@ -44,6 +45,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     home: str
     """`queue`, `archive` or `dead`."""
     queue: str
+    task: str
+    version: int
     status: str
     wait_reason: str | None
     moves: int
@@ -64,15 +67,35 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     spec_hash: bytes
     result_json: str | None
     result_hash: bytes | None
+    provenance: list[int | None] | None
+    """The environment of each attempt, None where it is not known."""
+    errors: list[bytes]
+    """The hashes of the errors that are kept."""
+
+
+class Recorded(msgspec.Struct, frozen=True, gc=False):
+    """A step or an artifact as the log tells of it."""
+
+    run: str
+    kind: str
+    """The kind of the event: StepStored or ArtifactStored."""
+    entry: str
+    """Which step or artifact of the run it is."""
+    facts: str
 
 
 class Written(msgspec.Struct, frozen=True, gc=False):
-    """Something an attempt wrote under its lease besides its end: a step or an artifact."""
+    """Something that is stored of a run besides its row."""
 
     run: str
     at: datetime
-    attempt: int
+    attempt: int | None
+    """The attempt that wrote it under its lease; None for a signal, which came from outside."""
+    kind: str
+    """The kind of event that tells of it."""
+    entry: str
     what: str
+    facts: str | None = None
     result_json: str | None = None
     result_hash: bytes | None = None
 
@@ -89,3 +112,7 @@ class Scene(msgspec.Struct, frozen=True):
     """Queues that tell fewer kinds of events, and since when."""
     kept_until: Mapping[str, datetime]
     """By the kind of its last event, from when on an ended run must still be there."""
+    environments: frozenset[int]
+    """The environments that are there, by their numbers."""
+    overdue: Mapping[tuple[str, str, int], datetime] = {}
+    """Tasks, by queue, that no live worker knew for too long: what was due by then has ended."""

@@ -36,6 +36,9 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     last_attempted_at: datetime | None = None
     cancel_requested_at: datetime | None = None
     finished_at: datetime | None = None
+    spec_hash: bytes | None = None
+    """None if the log does not tell it: its beginning was dropped, or is older than such hashes."""
+    result_hash: bytes | None = None
 
 
 BLANK: Final = Picture()
@@ -68,7 +71,7 @@ def _said(told: Told, name: str) -> Any:
 
 
 def _enqueued(_before: Picture, told: Told) -> Changes:
-    started = {"enqueued_at": told.at, "due": told.at}
+    started = {"enqueued_at": told.at, "due": told.at, "spec_hash": told.digest}
     data = told.data or {}
     if "status" in data:
         return {"enqueued_at": told.at, "status": data["status"]}
@@ -103,15 +106,18 @@ def _cancel_requested(_before: Picture, told: Told) -> Changes:
 
 
 def _succeeded(before: Picture, told: Told) -> Changes:
-    return {**_ended(told, "SUCCESSFUL"), "charged": before.charged + 1}
+    return {**_remembered(before, told), "charged": before.charged + 1}
 
 
 def _remembered(_before: Picture, told: Told) -> Changes:
-    return _ended(told, "SUCCESSFUL")
+    return {**_ended(told, "SUCCESSFUL"), "result_hash": told.digest}
 
 
 def _failed(before: Picture, told: Told) -> Changes:
-    # A verdict has data; without any it was the sweep, which found the run lost once too often.
+    # A verdict has data; without any it was the sweep, which found the run lost once too often,
+    # or, where no worker is named, no live worker knew the task of a ready run.
+    if told.worker is None:
+        return _ended(told, "FAILED")
     if told.data is None:
         return {**_ended(told, "FAILED"), **_taken(before)}
     return {**_ended(told, "FAILED"), "charged": before.charged + 1}

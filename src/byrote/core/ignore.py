@@ -2,11 +2,13 @@
 """Places of a result that do not count when two are compared: `$.order.at`, `$.items[*].id`.
 
 `$` is the whole result, `.name` or `["any name"]` a member, `[0]` an item, `.*` and `[*]` every one
-of them. A JSON Pointer, as differences are printed, does as well: `/items/0/id`.
+of them. A JSON Pointer, as differences are printed, does as well: `/items/0/id`. A failure has the
+parts `$error.message` and `$error.type`; paths into results leave failures alone.
 """
 
 import json
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -18,6 +20,9 @@ _STEP = re.compile(
     r"""\.(?P<name>[^.\[\]"]+) | \[(?P<index>\d+|\*)\] | \[(?P<quoted>"(?:[^"\\]|\\.)*")\]""",
     re.VERBOSE,
 )
+
+ERROR: Final = sys.intern("\x00error")
+"""The first step of a path into a failure; no member is named so."""
 
 type Path = tuple[str | int | None, ...]
 """Steps into a value: a member's name, an item's place, None for all of them."""
@@ -31,6 +36,9 @@ def read_path(text: str) -> Path:
         raise _bad(text)
     steps: list[str | int | None] = []
     place = 1
+    if text.startswith(("$error.", "$error[")):
+        steps.append(ERROR)
+        place = len("$error")
     while place < len(text):
         found = _STEP.match(text, place)
         if found is None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from byrote.core.duration import micros
-from byrote.core.memo import Memo
+from byrote.core.memo import Memo, memo_key
 from byrote.core.outcome import Disrupted, Failed, Outcome, Succeeded
 from byrote.core.policy import (
     Cancel,
@@ -74,7 +74,8 @@ def row_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
     if (usage := usage_of(run, outcome)) is not None:
         row["more"] = {"usage": usage}
     if isinstance(verdict, Succeed) and (memo := _memo(run)) is not None:
-        kept = {"spec": run.spec_hash.hex(), "code": memo.code, "keep_us": memo.keep_us}
+        key = memo_key(memo.code, run.spec_json)
+        kept = {"spec": run.spec_hash.hex(), "code": key, "keep_us": memo.keep_us}
         row["more"] = {**row.get("more", {}), "memo": kept}
     if isinstance(verdict, RetryIn | SnoozeFor):
         row["delay_us"] = micros(verdict.delay)

@@ -4,6 +4,9 @@
 The same code is the same function (bytecode, constants, defaults) in a file of the same content: a
 helper beside the function counts, one in another module does not. Too many hashes only cost a
 computation; too few would give an answer of code that is no more.
+
+The same arguments are more than the same spec hash, in which `1` and `1.0` are one number: a
+function can tell them apart, so `memo_key` does, too.
 """
 
 from datetime import timedelta
@@ -11,8 +14,11 @@ from hashlib import sha256
 
 import msgspec
 
+from byrote.core.codec import unpack
 from byrote.core.duration import duration
 from byrote.core.errors import BadOption
+
+_encode = msgspec.json.Encoder().encode
 
 KEEP_MIN = timedelta(seconds=1)
 KEEP_MAX = timedelta(days=3_660)
@@ -23,6 +29,17 @@ class Memo(msgspec.Struct, frozen=True):
 
     code: str
     keep_us: int
+
+
+def memo_key(code: str, spec_text: str) -> str:
+    """What a result is stored and looked up by, beside the spec's hash: code and arguments.
+
+    Numbers count with their type and sign, members of objects with their order; the order of
+    keyword arguments does not count.
+    """
+    spec = unpack(spec_text)
+    form = _encode([spec["args"], sorted(spec["kwargs"].items())])
+    return sha256(code.encode() + b" " + form).hexdigest()
 
 
 def memo_keep(value: timedelta | str | float) -> timedelta:

@@ -29,7 +29,7 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     worker: str = ""
     stderr: str | None = None
     """The end of what a command wrote there."""
-    met: int | None = None
+    met: list[int] | None = None
     """Of a replay: how many of the recorded steps, sleeps and waits it had come to."""
 
 

@@ -6,12 +6,23 @@ from datetime import timedelta
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
-from byrote.core.answer import Archived, Duty, Keeping, Noted, Promotion, Recorded, Swept, Walked
+from byrote.core.answer import (
+    Archived,
+    Duty,
+    Keeping,
+    Noted,
+    Promotion,
+    Recorded,
+    Remainder,
+    Swept,
+    Walked,
+)
 from byrote.core.event import Event
 from byrote.core.judged import Judged
 from byrote.core.outcome import Outcome, Printing
 from byrote.core.run import Leased
 from byrote.core.schedule import Planned, Schedule, Ticked, Turn
+from byrote.core.unserved import Ended, Unserved
 
 type Emit = Callable[[Sequence[Event]], None]
 """Takes facts that have happened, in order."""
@@ -106,6 +117,8 @@ class Line(NamedTuple):
     notice: Callable[[str, str | None], None]
     """Hears the purpose and what goes wrong, or None when it goes well again."""
     chance: Callable[[], float]
+    impatient: Callable[[], bool] = lambda: False
+    """Whether to raise what is refused for lack of rights, instead of asking again later."""
 
 
 class Wanted(NamedTuple):
@@ -142,8 +155,8 @@ class Leases(Protocol):
         One that waits for room rather than for work does not want to hear of work.
         """
 
-    def unfinished(self, *, queues: Sequence[str], tasks: Sequence[str]) -> bool:
-        """Whether anything in these queues is due, or under way somewhere."""
+    def unfinished(self, *, queues: Sequence[str], tasks: Sequence[str]) -> Remainder:
+        """What is left in these queues for a worker that knows these tasks."""
 
     def close(self) -> None:
         """Leave; the line may be used again."""
@@ -153,7 +166,10 @@ class Verdicts(Protocol):
     """The line of a recorder."""
 
     def finish(self, judged: Sequence[Judged]) -> Mapping[str, str]:
-        """Settle attempts: the ids accepted, and as which letter; what is missing was lost."""
+        """Settle attempts: the ids accepted, and as which letter; what is missing was lost.
+
+        LOCKED for those that could not be written: they are to be sent again later.
+        """
 
     def close(self) -> None:
         """Leave; the line may be used again."""
@@ -171,8 +187,11 @@ class Roll(Protocol):
     def deregister(self, worker: str) -> None:
         """Take a worker off the list."""
 
-    def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> Mapping[str, bool]:
-        """Extend leases: ids still held, and whether their cancellation is wanted."""
+    def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> Mapping[str, bool | str]:
+        """Extend leases: ids still held, and whether their cancellation is wanted.
+
+        LOCKED for those that could not be extended: they hold for as long as they did before.
+        """
 
     def close(self) -> None:
         """Leave; the line may be used again."""
@@ -185,10 +204,16 @@ class Ledgers(Protocol):
         """The ledgers of these runs, each in order."""
 
     def note(self, steps: Sequence[Mapping[str, Any]]) -> list[Noted]:
-        """Write steps under their leases; what is missing from the answer was lost."""
+        """Write steps under their leases; what is missing was lost, unless it is `holding`."""
 
     def progress(self, reports: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Write how far attempts have come, one report each; gives the runs that were heard."""
+        """Write how far attempts have come, one report each; returns the runs it was written for.
+
+        What is missing was lost, unless it is `holding`.
+        """
+
+    def holding(self, leases: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Which of these leases, by `id` and `token`, hold now."""
 
     def close(self) -> None:
         """Leave; the line may be used again."""
@@ -219,8 +244,14 @@ class Duties(Protocol):
     def promote(self, *, limit: int) -> Promotion:
         """Make due runs READY, oldest first."""
 
-    def sweep(self) -> list[Swept]:
+    def sweep(self, *, limit: int) -> list[Swept]:
         """Take back runs whose lease ran out."""
+
+    def note_unserved(self) -> list[Unserved]:
+        """Note the tasks that no live worker of their queue knows; returns those that are new."""
+
+    def fail_unserved(self, *, limit: int) -> list[Ended]:
+        """End runs whose task was unknown for as long as their queue waits."""
 
     def archive(self, *, after: str, limit: int) -> Archived:
         """Move finished runs that lie after a cursor to the archive."""
@@ -277,8 +308,14 @@ class Store(Protocol):
     def check(self) -> None:
         """Raise what a person has to do something about before a worker can work."""
 
-    def leases(self, line: Line, *, on_cancel: Callable[[], None]) -> Leases:
-        """A claimer's line; `on_cancel` hears that some run of this worker is not wanted."""
+    def leases(
+        self, line: Line, *, on_cancel: Callable[[], None], on_return: Callable[[], None]
+    ) -> Leases:
+        """A claimer's line.
+
+        `on_cancel` is called when a run of this worker was cancelled, `on_return` when runs of lost
+        workers are READY again; where the store cannot notify, neither is.
+        """
 
     def verdicts(self, line: Line) -> Verdicts:
         """A recorder's line."""

@@ -15,10 +15,11 @@ from byrote.core.answer import StepRow
 from byrote.core.codec import digest_of, pack, unpack
 from byrote.core.diff import CHANGES_MAX, Change, Changes, diff
 from byrote.core.errors import BadPayload
-from byrote.core.ignore import Path, without
+from byrote.core.ignore import ERROR, Path, without
 from byrote.core.provenance import provenance_diff
 from byrote.core.run import Run
 from byrote.core.state import FINAL, Status
+from byrote.core.withholding import WithheldCall, aligned, withheld_id
 
 type Doc = Mapping[str, Any] | None
 
@@ -29,6 +30,8 @@ type Why = Literal[
 """Why a run cannot be compared with a replay of it."""
 
 NOTHING: Final = Changes([])
+HIDDEN: Final = "(hidden)"
+"""What stands for a value that is not to be shown."""
 STEP_FAULTS: Final = frozenset({"nondeterminism", "not_recorded"})
 """Kinds of faults of a replay that took another way than the record."""
 
@@ -45,6 +48,10 @@ class Same(msgspec.Struct, frozen=True, kw_only=True, tag="same", tag_field="ver
     """The hash of what was compared, without what was ignored."""
     provenance: Changes = NOTHING
     """What is different about who executed it; it made no difference."""
+    withheld: Sequence[WithheldCall] = ()
+    """Calls that the replay made and that were not sent."""
+    memo_of: str | None = None
+    """The run that computed the result, if a memo answered the original; that one was replayed."""
 
 
 class Differs(msgspec.Struct, frozen=True, kw_only=True, tag="differs", tag_field="verdict"):
@@ -61,9 +68,14 @@ class Differs(msgspec.Struct, frozen=True, kw_only=True, tag="differs", tag_fiel
     artifacts: Changes = NOTHING
     """Artifacts by name whose contents, by their hashes, are not the recorded ones."""
     steps: Changes = NOTHING
-    """Recorded steps, by number, that the replay had not come to when it failed."""
+    """Recorded steps, by number, that the replay had not come to when it failed, or that it would
+    have called with other arguments."""
     provenance: Changes = NOTHING
     """What is different about who executed it."""
+    withheld: Sequence[WithheldCall] = ()
+    """Calls that the replay made and that were not sent."""
+    memo_of: str | None = None
+    """The run that computed the result, if a memo answered the original; that one was replayed."""
 
 
 class NotReplayable(
@@ -78,6 +90,8 @@ class NotReplayable(
     why: Why
     reason: str
     """In a sentence, with what to do about it."""
+    memo_of: str | None = None
+    """The run that computed the result, if a memo answered the original; that one was replayed."""
 
 
 type Replayed = Same | Differs | NotReplayable
@@ -159,11 +173,14 @@ def judge_replay(
     ignore: Sequence[Path] = (),
     artifacts: Changes = NOTHING,
     steps: Sequence[StepRow] = (),
+    arguments: Sequence[Change] = (),
+    withheld: Sequence[WithheldCall] = (),
     provenances: tuple[Doc, Doc] = (None, None),
 ) -> Replayed:
     """Compare a run with its shadow, which has ended; the same two always get the same verdict.
 
-    `steps` is the original's ledger; it is asked for only where the shadow failed.
+    `steps` is the original's ledger; it is asked for only where the shadow failed. `arguments`
+    are the steps that the shadow would have called with other arguments than the original.
     """
     who = {"original": original.id, "replay": shadow.id, "task": key_of(original)}
     if shadow.status is Status.CANCELLED:
@@ -174,12 +191,14 @@ def judge_replay(
     if fault.get("kind") in STEP_FAULTS and fault["kind"] != _kind(original):
         return NotReplayable(**who, why="steps", reason=str(fault.get("message")))
     views = _view(original, ignore), _view(shadow, ignore)
+    views = views[0], aligned(*views, _withheld_ids(original, withheld))
     hashes = [pack(view).digest.hex() for view in views]
     docs = provenance_diff(*provenances, task=key_of(original)) if all(provenances) else NOTHING
     missed = _missed(original, fault.get("met"), steps)
+    missed = Changes([*arguments, *missed.changes][:CHANGES_MAX], cut=missed.cut)
     alike = hashes[0] == hashes[1] and original.status is shadow.status
     if alike and not artifacts and not missed:
-        return Same(**who, hash=hashes[0], provenance=docs)
+        return Same(**who, hash=hashes[0], provenance=docs, withheld=withheld)
     return Differs(
         **who,
         status=(original.status, shadow.status),
@@ -187,17 +206,40 @@ def judge_replay(
         artifacts=artifacts,
         steps=missed,
         provenance=docs,
+        withheld=withheld,
     )
 
 
-def _missed(original: Run, met: int | None, steps: Sequence[StepRow]) -> Changes:
+def _withheld_ids(original: Run, withheld: Sequence[WithheldCall]) -> list[str]:
+    count = sum(one.count for one in withheld if one.call == "enqueue")
+    return [withheld_id(original.id, number) for number in range(count)]
+
+
+def hide_values(verdict: Replayed) -> Replayed:
+    """The verdict without values of results and messages of errors: paths and kinds only."""
+    if not isinstance(verdict, Differs):
+        return verdict
+    hidden = [
+        Change(
+            change.path,
+            change.kind,
+            None if change.kind == "added" else HIDDEN,
+            None if change.kind == "removed" else HIDDEN,
+        )
+        for change in verdict.result.changes
+    ]
+    return msgspec.structs.replace(verdict, result=Changes(hidden, cut=verdict.result.cut))
+
+
+def _missed(original: Run, met: list[int] | None, steps: Sequence[StepRow]) -> Changes:
     """Finished steps of the original after those the replay came to; of crashes nobody knows."""
     # An earlier attempt of a run that failed may have come further than its last.
     failed = original.status is Status.FAILED
     left = [
         step
         for step in steps
-        if met is not None and step.sequence > met and not step.open
+        if met is not None and step.sequence not in met and not step.open
+        if step.kind != "raised"
         if not failed or step.attempt == original.attempts
     ]
     found = [Change(f"/{step.sequence}", "removed", _spoken(step)) for step in left]
@@ -215,9 +257,10 @@ def _kind(run: Run) -> str | None:
 def _view(run: Run, ignore: Sequence[Path]) -> Any:
     """What of a run's end is compared."""
     if run.status is Status.SUCCESSFUL:
-        return without(run.result, ignore)
+        return without(run.result, [path for path in ignore if path[0] is not ERROR])
     last = run.faults[-1]
-    return without({name: last.get(name) for name in ("type", "message")}, ignore)
+    error = {name: last.get(name) for name in ("type", "message")}
+    return without(error, [path[1:] for path in ignore if path[0] is ERROR])
 
 
 def _changes(original: Run, shadow: Run, views: tuple[Any, Any]) -> Changes:

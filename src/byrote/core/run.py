@@ -114,6 +114,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return self.status in FINAL
 
     @property
+    def hidden(self) -> bool:
+        """Whether the login that read it may not see arguments, results and errors."""
+        return self.spec_json == "null"
+
+    @property
     def args(self) -> list[Any]:
         """The positional arguments, exactly as sent."""
         return unpack(self.spec_json)["args"]  # type: ignore[no-any-return]

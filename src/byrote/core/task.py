@@ -11,6 +11,7 @@ import msgspec
 from byrote.core.command import Command
 from byrote.core.errors import BadArguments, BadOption, DuplicateTask, UnknownTask
 from byrote.core.ignore import read_paths
+from byrote.core.seed import SeedFrom, check_seed
 from byrote.core.spec import Delivery, check_name
 
 
@@ -34,9 +35,13 @@ class Task(msgspec.Struct, frozen=True):
     command: Command | None = None
     """How it runs as a program of its own, if it does."""
     deterministic: bool = True
-    """Whether attempts have a `random` of their own, seeded by the spec."""
+    """Whether attempts have a `random` of their own."""
+    seed: SeedFrom = "run"
+    """What that `random`, `ctx.random`, `ctx.uuid()` and `ctx.seed` follow from."""
     replay_ignore: tuple[str, ...] = ()
     """What of its results does not count when a replay is compared, see `core/ignore.py`."""
+    files: tuple[str, ...] = ()
+    """Data files that it reads, from the folder of its module; their hashes are recorded."""
     memo: timedelta | None = None
     """How long a result answers later runs of the same spec by the same code; None: not at all."""
 
@@ -66,7 +71,9 @@ def make_task(
     delivery: Delivery,
     command: Command | None = None,
     deterministic: bool = True,
+    seed: SeedFrom = "run",
     replay_ignore: Sequence[str] = (),
+    files: Sequence[str] = (),
     memo: timedelta | None = None,
 ) -> Task:
     """Describe a function as a task; a first parameter named `ctx` receives the context."""
@@ -93,9 +100,18 @@ def make_task(
         by_place=tuple(frozenset(placed[:count]) for count in range(len(placed) + 1)),
         command=command,
         deterministic=deterministic,
+        seed=check_seed(seed),
         replay_ignore=tuple(replay_ignore),
+        files=check_files(files),
         memo=memo,
     )
+
+
+def check_files(files: Sequence[str]) -> tuple[str, ...]:
+    """The value of the option `files`; BadOption if it is not a list of texts."""
+    if isinstance(files, str) or not all(isinstance(name, str) and name for name in files):
+        raise BadOption(f"files is a list of paths, such as ['rates.csv'], not {files!r}.")
+    return tuple(files)
 
 
 def stand_in(name: str, command: Command) -> Callable[..., Any]:
@@ -153,7 +169,13 @@ class Registry:
     @property
     def commands(self) -> dict[str, Command]:
         """The tasks that run as programs of their own, by name and version."""
-        return {task.key: task.command for task in self if task.command is not None}
+        return {
+            task.key: task.command
+            if task.seed == task.command.seed
+            else msgspec.structs.replace(task.command, seed=task.seed)
+            for task in self
+            if task.command is not None
+        }
 
     @property
     def keys(self) -> list[str]:

@@ -2,8 +2,7 @@
 """Timings of periodic tasks, as texts: which moments they mean.
 
 Five fields of cron, read in a time zone; `every 10m`, counted from 1970 so that every beat agrees;
-`at 2026-12-24T18:00:00+00:00`, once. A local time that a change of clocks skips is due at the first
-moment after the gap; one that comes twice is due at its first.
+`at 2026-12-24T18:00:00+00:00`, once. `core/cron.py` says what happens when clocks change.
 """
 
 import contextlib
@@ -13,6 +12,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import takewhile
 from typing import Final
 
+from byrote.core.cron import parse_cron
 from byrote.core.duration import duration, spoken
 from byrote.core.errors import BadOption
 
@@ -59,7 +59,7 @@ def read_timing(text: str) -> str:
         return f"at {_moment(text).isoformat()}"
     if len(text.split()) != 5:
         raise BadOption(_advice(text))
-    next(_cron(text, EPOCH, UTC), None)
+    parse_cron(text)
     return text
 
 
@@ -85,14 +85,14 @@ def ticks_after(timing: str, zone: str, after: datetime) -> Iterator[datetime]:
     if timing.startswith("at "):
         moment = _moment(timing)
         return iter([moment] if moment > after else [])
-    return _cron(timing, after, where)
+    return parse_cron(timing).ticks(after, where)
 
 
 def zone_of(name: str) -> tzinfo:
     """The time zone by this name, such as `Europe/Berlin`."""
     if name == "UTC":
         return UTC
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 -- as below.
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 -- an import that most commands do not need.
 
     with contextlib.suppress(LookupError, ValueError, OSError, TypeError):
         if name not in OF_THE_MACHINE:
@@ -101,22 +101,6 @@ def zone_of(name: str) -> tzinfo:
         f"There is no time zone {name!r} here; write one like 'Europe/Berlin' or 'UTC'. "
         "(On a system without time zones, install the package tzdata.)"
     )
-
-
-def _cron(text: str, after: datetime, zone: tzinfo) -> Iterator[datetime]:
-    # Whoever has no schedules need not wait for the import.
-    from cronsim import CronSim, CronSimError  # noqa: PLC0415
-
-    try:
-        found = CronSim(text, after.astimezone(zone))
-    except CronSimError as error:
-        raise BadOption(
-            f"{text!r} is no cron expression: {error}. Its five fields are minute, hour, day of "
-            "month, month and day of week."
-        ) from None
-    # Asked in the second of two equal hours, it would begin with the first.
-    moments = (moment.astimezone(UTC) for moment in found)
-    return (moment for moment in moments if moment > after)
 
 
 def _multiples(length: timedelta, after: datetime) -> Iterator[datetime]:

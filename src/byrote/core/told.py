@@ -12,6 +12,16 @@ a guess.
     Snoozed    2        `status` and `wait` in the data
     Retried, Cancelled, Failed, Crashed, Succeeded, Released (by finish)
                2        `status`, and `said`, the verdict before a wish to cancel overruled it
+    Enqueued   3        the digest is the spec's hash
+    Succeeded, Remembered
+               3        the digest is the result's hash
+    Retried, Failed, Crashed, Cancelled, Lost
+               3        the digest is the hash of the attempt's error, if there was one
+    Signalled  3        the digest is the payload's hash, and `name` in the data that of the signal
+    Claimed    2        the steps and artifacts of the attempt are told (StepStored, ArtifactStored)
+
+StepStored and ArtifactStored tell what an attempt has stored. They are not moves and have no runs;
+their data has, by run and by step or artifact, its facts.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,6 +29,9 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
+
+NOT_MOVES: Final = frozenset({"StepStored", "ArtifactStored"})
+"""Kinds that tell what an attempt has stored, and move no run."""
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -34,6 +47,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     token: str | None = None
     leased_until: datetime | None = None
     data: Mapping[str, Any] | None = None
+    digest: bytes | None = None
+    """The hash of what the event is about, such as the spec or the result."""
 
 
 def upcast(told: Told) -> Told:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from byrote.django.backend import Backend
     from byrote.django.bulk import enqueue_many, enqueue_on_commit
+    from byrote.django.context import TaskContext, current
+    from byrote.django.control import acancel, asignal, cancel, signal
     from byrote.django.definition import Task, task
     from byrote.django.instant import Dummy, Immediate
     from byrote.django.periodic import schedule
@@ -20,11 +22,17 @@ __all__ = [
     "Immediate",
     "Router",
     "Task",
+    "TaskContext",
     "TaskResult",
+    "acancel",
+    "asignal",
+    "cancel",
+    "current",
     "enqueue_many",
     "enqueue_on_commit",
     "progress",
     "schedule",
+    "signal",
     "task",
 ]
 
@@ -34,11 +42,17 @@ _HOME = {
     "Immediate": "instant",
     "Router": "router",
     "Task": "definition",
+    "TaskContext": "context",
     "TaskResult": "result",
+    "acancel": "control",
+    "asignal": "control",
+    "cancel": "control",
+    "current": "context",
     "enqueue_many": "bulk",
     "enqueue_on_commit": "bulk",
     "progress": "telling",
     "schedule": "periodic",
+    "signal": "control",
     "task": "definition",
 }
 

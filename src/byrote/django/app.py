@@ -5,6 +5,7 @@ Its tasks are those of every installed app's `tasks` module. Others are imported
 them, by the path of their function, as Django's contract has it.
 """
 
+import logging
 from typing import Any
 
 import django
@@ -17,7 +18,10 @@ from byrote.core.task import Registry, Task
 from byrote.django import compat
 from byrote.django.attempt import Attempts
 from byrote.django.backend import KNOWN, VERSION, Backend, definition_at
+from byrote.django.outages import ask_patiently
 from byrote.django.periodic import schedules_of
+from byrote.django.sessions import watch_sessions
+from byrote.observe.logs import Lines
 
 
 class Found(Registry):
@@ -47,6 +51,8 @@ class App:
     url = None
 
     def __init__(self, backend: Backend) -> None:
+        watch_sessions()
+        ask_patiently()
         attempts = Attempts(backend)
         self.registry = Found(attempts)
         for path in sorted(KNOWN):
@@ -90,7 +96,21 @@ def set_up() -> None:
     """Load Django and the project's tasks, once."""
     if not apps.ready:
         django.setup()
+    print_once()
     autodiscover_modules("tasks")
+
+
+def print_once() -> None:
+    """Let records of Django's loggers be printed by Byrote's handler only, where there is one.
+
+    With DEBUG, Django prints them as well, which would write each line twice.
+    """
+    logger = logging.getLogger("django")
+    if not logger.propagate or not any(isinstance(h, Lines) for h in logging.root.handlers):
+        return
+    for handler in list(logger.handlers):
+        if type(handler) is logging.StreamHandler:
+            logger.removeHandler(handler)
 
 
 def __getattr__(alias: str) -> Any:

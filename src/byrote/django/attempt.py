@@ -6,28 +6,35 @@ supervisor, and the next attempt in this thread gets new ones.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import wraps
 from typing import Any, Never
 
 import msgspec
-from asgiref.sync import SyncToAsync, ThreadSensitiveContext, async_to_sync, sync_to_async
-from django.db import close_old_connections, connections, reset_queries
+from asgiref.sync import async_to_sync, sync_to_async
+from django.db import close_old_connections
 
+from byrote.assembly.clock import monotonic
 from byrote.core.command import Command, command_of
 from byrote.core.duration import duration
 from byrote.core.errors import Fatal, RetryLater, Snooze
 from byrote.core.memo import memo_keep
-from byrote.core.task import Task
-from byrote.django import compat
+from byrote.core.seed import check_seed
+from byrote.core.task import Task, check_files
+from byrote.django.async_threads import AsyncThreads, share_of
 from byrote.django.backend import VERSION, Backend
+from byrote.django.context import Attempt, TaskContext
 from byrote.django.herald import Herald
+from byrote.django.outages import Outage, delay_of, may_be_outage, outage_of
 from byrote.django.policy import delivery_of, wait_of
 from byrote.django.result import TaskResult
+from byrote.django.sessions import tidy
 from byrote.django.telling import attempt_under_way
 from byrote.django.timeup import TimeUp, cancelled_in_time
 from byrote.django.values import plain
-from byrote.executors.call import Decided
+from byrote.executors.call import Decided, Disruption
 from byrote.executors.context import Context
 from byrote.executors.ledger import Suspended
 
@@ -35,6 +42,8 @@ ENVIRONMENT = ("DJANGO_SETTINGS_MODULE", "PYTHONPATH")
 """What a fresh process needs to find the project."""
 OURS = (Snooze, RetryLater, Fatal, Suspended, TimeUp)
 """Exceptions that say what is to follow, mostly the task's own."""
+
+_log = logging.getLogger("byrote.django")
 
 
 class Attempts:
@@ -45,15 +54,17 @@ class Attempts:
 
     def __init__(self, backend: Backend, *, borrowed: bool = False) -> None:
         self.backend = backend
-        self.herald = Herald(backend)
+        self.herald = Herald(backend, borrowed=borrowed)
         self._borrowed = borrowed
+        self._threads = AsyncThreads(share_of(backend.settings.async_connections))
 
     def task_of(self, definition: Any, *, threaded: bool = False) -> Task:
         """A definition as hands know it; `threaded` gives an async one a loop of its own."""
         is_async = inspect.iscoroutinefunction(definition.func)
         function = self._async(definition) if is_async else self._sync(definition)
         if is_async and (threaded or self._borrowed):
-            function = _threaded(cancelled_in_time(function) if self._borrowed else function)
+            timed = cancelled_in_time(function) if self._borrowed else function
+            function = _threaded(timed, tidies=not self._borrowed)
         keep = getattr(definition, "memo", None)
         return Task(
             name=self.backend.name_of(definition.module_path),
@@ -68,11 +79,14 @@ class Attempts:
             open_ended=True,
             command=_command(definition),
             memo=None if keep is None else memo_keep(keep),
+            seed=check_seed(getattr(definition, "seed", "run")),
+            files=check_files(getattr(definition, "files", ())),
         )
 
     def _sync(self, definition: Any) -> Callable[..., Any]:
         @wraps(definition.func)
         def attempt(ctx: Context, *args: Any, **kwargs: Any) -> Any:
+            begun = monotonic()
             if not self._borrowed:
                 close_old_connections()
             mark = attempt_under_way.set(ctx)
@@ -81,9 +95,10 @@ class Attempts:
                 if not ctx.replaying:
                     self.herald.started(result)
                 try:
-                    value = storable(definition.func(*_with_context(result, args), **kwargs))
+                    value = storable(definition.func(*self._with(ctx, result, args), **kwargs))
                 except BaseException as error:  # noqa: BLE001 -- sys.exit is an outcome, too.
-                    raise_as(error, self.decide(error, result, ctx.labels))
+                    outage = None if self._borrowed else outage_of(error, begun)
+                    raise_as(error, self.decide(error, result, ctx, outage))
                 self.herald.returned(result)
                 return value
             finally:
@@ -96,51 +111,67 @@ class Attempts:
     def _async(self, definition: Any) -> Callable[..., Any]:
         @wraps(definition.func)
         async def attempt(ctx: Context, *args: Any, **kwargs: Any) -> Any:
+            begun = monotonic()
             mark = attempt_under_way.set(ctx)
             try:
                 result = await self.herald.abegin(definition, ctx, args, kwargs)
-                if not ctx.replaying:
-                    await self.herald.astarted(result)
-                try:
-                    value = storable(await definition.func(*_with_context(result, args), **kwargs))
-                except Exception as error:  # noqa: BLE001 -- raised again, or as Decided.
-                    raise_as(error, self.decide(error, result, ctx.labels))
+                async with nullcontext() if self._borrowed else self._threads.place():
+                    try:
+                        called = definition.func(*self._with(ctx, result, args), **kwargs)
+                        value = storable(await called)
+                    except Exception as error:  # noqa: BLE001 -- raised again, or as Decided.
+                        outage = await self._aoutage_of(error, begun)
+                        raise_as(error, self.decide(error, result, ctx, outage))
                 self.herald.returned(result)
                 return value
             finally:
                 attempt_under_way.reset(mark)
 
-        return attempt if self._borrowed else self._apart(attempt)
+        return attempt
 
-    def _apart(self, attempt: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(attempt)
-        async def apart(*args: Any, **kwargs: Any) -> Any:
-            async with ThreadSensitiveContext() as context:
-                try:
-                    return await attempt(*args, **kwargs)
-                finally:
-                    if context in SyncToAsync.context_to_thread_executor:
-                        # Only then has this attempt a thread, and perhaps connections in it.
-                        await sync_to_async(tidy)()
+    def _with(self, ctx: Context, result: TaskResult, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not result.task.takes_context:
+            return args
+        return TaskContext(result, Attempt(ctx, self.backend.database)), *args
 
-        return apart
+    async def _aoutage_of(self, error: Exception, begun: float) -> Outage | None:
+        if self._borrowed or not may_be_outage(error):
+            return None
+        return await sync_to_async(outage_of)(error, begun)
 
     def decide(
-        self, error: BaseException, result: TaskResult, labels: Mapping[str, str]
+        self, error: BaseException, result: TaskResult, ctx: Context, outage: Outage | None = None
     ) -> BaseException:
         """The exception to end the attempt with: the task's own, or one that knows what follows."""
         if isinstance(error, OURS):
             return error
+        if outage is not None:
+            return _given_back(error, ctx, outage)
         self.herald.raised(result, error)
-        return next_of(error, result, wait_of(result.task, self.backend.settings, labels))
+        return next_of(error, result, wait_of(result.task, self.backend.settings, ctx.labels))
 
 
-def _threaded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An async function as a sync one, on a loop of its own."""
+def _given_back(error: BaseException, ctx: Context, outage: Outage) -> BaseException:
+    """How an attempt ends whose database was not there: uncharged."""
+    said = (ctx.run_id, ctx.task, str(error).strip())
+    if outage == "cut":
+        _log.warning("Run %s of %s is given back, uncharged: its session was cut off: %s", *said)
+        return Disruption(error)
+    delay = delay_of(ctx.attempt)
+    _log.warning("Run %s of %s waits, uncharged: no database session to be had: %s", *said)
+    return Snooze(delay)
+
+
+def _threaded(function: Callable[..., Any], *, tidies: bool) -> Callable[..., Any]:
+    """An async function as a sync one, on a loop of its own; its ORM calls are made here."""
 
     @wraps(function)
     def threaded(*args: Any, **kwargs: Any) -> Any:
-        return async_to_sync(function)(*args, **kwargs)
+        try:
+            return async_to_sync(function)(*args, **kwargs)
+        finally:
+            if tidies:
+                tidy()
 
     return threaded
 
@@ -172,23 +203,6 @@ def raise_as(error: BaseException, decided: BaseException) -> Never:
     if decided is error:
         raise error
     raise decided
-
-
-def _with_context(result: TaskResult, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (compat.TaskContext(task_result=result), *args) if result.task.takes_context else args
-
-
-def tidy() -> None:
-    """Leave this thread's connections as the next attempt may want them: usable, or closed."""
-    reset_queries()
-    for connection in connections.all(initialized_only=True):
-        if connection.in_atomic_block:
-            # Left open by the task. A new wrapper is the only way out that keeps no state.
-            raw = connection.connection
-            if raw is not None:
-                raw.close()
-            del connections[connection.alias]
-    close_old_connections()
 
 
 def _command(definition: Any) -> Command | None:

@@ -23,8 +23,11 @@ from byrote.core.command import command_of
 from byrote.core.errors import BadOption, BadPayload, PayloadTooLarge
 from byrote.core.memo import memo_keep
 from byrote.core.run import Run
+from byrote.core.seed import check_seed
 from byrote.core.spec import Spec, check_name, describe
+from byrote.core.withholding import withholding
 from byrote.django import compat
+from byrote.django.backport import both, send
 from byrote.django.database import fetch, fetch_often
 from byrote.django.definition import Task
 from byrote.django.policy import (
@@ -64,7 +67,8 @@ class Backend(compat.BaseTaskBackend):
         try:
             return read_options(self.options)
         except BadOption as error:
-            raise compat.InvalidTaskBackend(f"TASKS[{self.alias!r}]: OPTIONS: {error}") from None
+            message = f"TASKS[{self.alias!r}]: OPTIONS: {error}"
+            raise both(compat.InvalidTaskBackend)(message) from None
 
     @property
     def database(self) -> str:
@@ -82,8 +86,8 @@ class Backend(compat.BaseTaskBackend):
             super().validate_task(task)
             _check_policy(task)
             check_name("task", self.name_of(task.module_path))
-        except (ValueError, TypeError) as error:
-            raise compat.InvalidTask(str(error)) from error
+        except (ValueError, TypeError, compat.InvalidTask) as error:
+            raise both(compat.InvalidTask)(str(error)) from error
         KNOWN.add(task.module_path)
 
     def check(self, **_more: Any) -> list[Any]:
@@ -112,14 +116,23 @@ class Backend(compat.BaseTaskBackend):
     def enqueue(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TaskResult:
         """Accept one task: a single INSERT in the caller's transaction, if there is one."""
         # Its own words were judged when the task was made; queues and time zones may have changed.
-        super().validate_task(task)
+        self._check_again(task)
         spec = self.describe(task, args, kwargs)
+        if (held := withholding()) is not None:
+            [run_id] = held.enqueue(task.module_path)
+            return new_result(task, self.alias, run_id, unpack(spec.text))
         result = new_result(task, self.alias, new_id(), unpack(spec.text))
         if is_keyed(spec) or getattr(task, "memo", None) is not None:
             return self._accepted(result, spec)
         [moment] = fetch_often(self.database, queries.enqueue_one(result.id, spec))
         self.announce(result, moment)
         return result
+
+    def _check_again(self, task: Any) -> None:
+        try:
+            super().validate_task(task)
+        except compat.InvalidTask as error:
+            raise both(compat.InvalidTask)(str(error)) from error
 
     def _accepted(self, new: TaskResult, spec: Spec) -> TaskResult:
         """Accept a task that may be there or be answered already, and read what came of it."""
@@ -153,7 +166,7 @@ class Backend(compat.BaseTaskBackend):
             if key is not None:
                 how = replace(how, unique_key=key(tuple(args), dict(kwargs)))
         except (ValueError, TypeError) as error:
-            raise compat.InvalidTask(str(error)) from error
+            raise both(compat.InvalidTask)(str(error)) from error
         try:
             return describe(name, VERSION, list(args), dict(kwargs), delivery=how)
         except PayloadTooLarge:
@@ -165,7 +178,7 @@ class Backend(compat.BaseTaskBackend):
     def announce(self, result: TaskResult, moment: Any) -> None:
         """Tell receivers of an accepted task; one that raises takes nothing back."""
         object.__setattr__(result, "enqueued_at", moment)
-        compat.task_enqueued.send_robust(type(self), task_result=result)
+        send(compat.task_enqueued, type(self), result)
 
     # -- Results ---------------------------------------------------------------------------------
 
@@ -174,11 +187,11 @@ class Backend(compat.BaseTaskBackend):
         run = self.stored(result_id)
         path = None if run is None else self.path_of(run.task)
         if run is None or path is None:
-            raise compat.TaskResultDoesNotExist(result_id)
+            raise both(compat.TaskResultDoesNotExist)(result_id)
         try:
             definition = definition_at(path)
         except ImportError as error:
-            raise compat.TaskResultDoesNotExist(
+            raise both(compat.TaskResultDoesNotExist)(
                 f"{result_id} is a result of {path}, which cannot be imported: {error}"
             ) from error
         return result_of(run, definition, self.alias)
@@ -210,6 +223,7 @@ def _check_policy(task: Any) -> None:
     for name, read in (("backoff", read_backoff), ("max_attempts", read_attempts)):
         if getattr(task, name, None) is not None:
             read(getattr(task, name))
+    check_seed(getattr(task, "seed", "run"))
     command = command_of(getattr(task, "executor", None))
     if getattr(task, "memo", None) is not None:
         memo_keep(task.memo)

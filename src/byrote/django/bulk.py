@@ -12,13 +12,15 @@ from msgspec.structs import replace
 from byrote.assembly.identity import new_ids
 from byrote.core.codec import unpack
 from byrote.core.spec import Spec
+from byrote.core.withholding import withholding
 from byrote.django.backend import Backend
+from byrote.django.backport import both
 from byrote.django.compat import InvalidTask
 from byrote.django.database import fetch
 from byrote.django.result import TaskResult, new_result
 from byrote.store.bulk import BATCH, statement_for
-from byrote.store.query import Query
-from byrote.store.unique import RESENT, Settled, perform, settle
+from byrote.store.query import Query, Resend
+from byrote.store.unique import Settled, perform, settle
 
 type Call = tuple[Any, Sequence[Any], Mapping[str, Any]]
 """A task, its positional arguments, its keyword arguments."""
@@ -31,7 +33,9 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
         batch = list(group)
         backend = batch[0][0].get_backend()
         if not isinstance(backend, Backend):
-            raise InvalidTask(f"{alias!r} is no backend of Byrote; enqueue its tasks one by one.")
+            raise both(InvalidTask)(
+                f"{alias!r} is no backend of Byrote; enqueue its tasks one by one."
+            )
         results += _accept(backend, batch)
     return results
 
@@ -41,6 +45,12 @@ def _accept(backend: Backend, calls: Sequence[Call]) -> list[TaskResult]:
     for task, args, kwargs in calls:
         backend.validate_task(task)
         specs.append(backend.describe(task, args, kwargs))
+    if (held := withholding()) is not None:
+        return [
+            new_result(call[0], backend.alias, run_id, unpack(spec.text))
+            for call, spec in zip(calls, specs, strict=True)
+            for run_id in held.enqueue(call[0].module_path)
+        ]
     numbered = list(zip(new_ids(len(specs)), specs, strict=True))
     results = [
         new_result(call[0], backend.alias, run_id, unpack(spec.text))
@@ -67,7 +77,7 @@ def _accept(backend: Backend, calls: Sequence[Call]) -> list[TaskResult]:
 
 
 def _send(database: str, statement: Query[Any]) -> Settled:
-    if statement.name in RESENT:
+    if statement.resend is Resend.AGAIN:
         return perform(settle(statement), partial(fetch, database))
     [moment] = fetch(database, replace(statement, read=lambda row: row[2]))
     return Settled(moment)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import click
 
+from byrote.cli import failure
 from byrote.cli.root import COMMANDS, Root
 from byrote.core.answer import Stranger
 from byrote.django.app import backend_of, imports
@@ -24,9 +25,23 @@ APP = "BYROTE_APP"
 class DjangoRoot(Root):
     """The group at the top of Django's command."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line; `--backend` may stand anywhere in it."""
+        return super().parse_args(ctx, backend_first(args))
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Our own worker, or a plain command."""
         return worker if cmd_name == "worker" else super().get_command(ctx, cmd_name)
+
+
+def backend_first(words: list[str]) -> list[str]:
+    """The same words with `--backend ALIAS` in front, before the command."""
+    end = words.index("--") if "--" in words else len(words)
+    for place, word in enumerate(words[:end]):
+        size = 2 if word == "--backend" else int(word.startswith("--backend="))
+        if size:
+            return [*words[place : place + size], *words[:place], *words[place + size :]]
+    return words
 
 
 @click.group(
@@ -39,7 +54,9 @@ class DjangoRoot(Root):
 @click.pass_context
 def root(ctx: click.Context, backend: str) -> None:
     """Byrote on the database of a Django project: the backend ALIAS in TASKS says which one."""
+    failure.migrating = "python manage.py migrate"
     if ctx.invoked_subcommand == "worker":
+        ctx.default_map = {"worker": {"backend": backend}}
         return
     ctx.with_resource(database_of(backend))
 

@@ -23,7 +23,13 @@ if django.VERSION >= (6, 0):
         TaskResultDoesNotExist,
         TaskResultMismatch,
     )
-    from django.tasks.signals import task_enqueued, task_finished, task_started
+    from django.tasks.signals import (
+        log_task_finished,
+        log_task_started,
+        task_enqueued,
+        task_finished,
+        task_started,
+    )
 else:
     from django_tasks import DEFAULT_TASK_BACKEND_ALIAS, task_backends
     from django_tasks import task as make_task
@@ -41,7 +47,13 @@ else:
     from django_tasks.exceptions import InvalidTaskBackendError as InvalidTaskBackend
     from django_tasks.exceptions import InvalidTaskError as InvalidTask
     from django_tasks.exceptions import TaskResultDoesNotExist, TaskResultMismatch
-    from django_tasks.signals import task_enqueued, task_finished, task_started
+    from django_tasks.signals import (
+        log_task_finished,
+        log_task_started,
+        task_enqueued,
+        task_finished,
+        task_started,
+    )
 
 __all__ = [
     "DEFAULT_TASK_BACKEND_ALIAS",
@@ -58,6 +70,8 @@ __all__ = [
     "TaskResultDoesNotExist",
     "TaskResultMismatch",
     "TaskResultStatus",
+    "log_task_finished",
+    "log_task_started",
     "make_task",
     "task_backends",
     "task_enqueued",

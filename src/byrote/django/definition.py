@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Django's Task with a policy of its own, and a decorator that is the same on every Django."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from byrote.core.command import Command
+from byrote.core.seed import SeedFrom
 from byrote.core.unique import UniqueKey
 from byrote.django import compat
 from byrote.django.policy import Backoff
@@ -26,8 +27,15 @@ class Task(compat.Task):
     """Where it runs: 'hand', 'command' (a fresh process), 'container' or a Command."""
     memo: timedelta | str | float | None = None
     """How long a result answers later calls with the same arguments; absent: never."""
+    seed: SeedFrom = "run"
+    """What `random` follows from: 'run', or 'spec' for equal numbers with equal arguments."""
+    files: Sequence[str] = field(default=(), hash=False)
+    """Data files that it reads, from the folder of its module; their hashes are recorded."""
     unique_key: UniqueKey | None = None
     """While a call with this key is unfinished, there is no other; or a function that gives it."""
+
+    labels: Mapping[str, str] | None = field(default=None, hash=False)
+    """What the run is found by, such as `{"tenant": "acme"}`."""
 
     def using(
         self,
@@ -40,6 +48,7 @@ class Task(compat.Task):
         backoff: Backoff | None = None,
         timeout: timedelta | str | float | None = None,
         unique_key: UniqueKey | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> "Task":
         """The same task with other defaults; what is None stays as it is."""
         asked: dict[str, Any] = {
@@ -51,6 +60,7 @@ class Task(compat.Task):
             "backoff": backoff,
             "timeout": timeout,
             "unique_key": unique_key,
+            "labels": labels,
         }
         return replace(self, **{name: value for name, value in asked.items() if value is not None})
 
@@ -70,6 +80,8 @@ def task(
 
     def make(decorated: Callable[..., Any]) -> Any:
         made = compat.task_backends[backend].task_class
+        if policy and not issubclass(made, Task):
+            raise TypeError(_foreign(backend, sorted(policy)))
         return made(
             func=decorated,
             priority=priority,
@@ -83,12 +95,21 @@ def task(
     return make if function is None else make(function)
 
 
+def _foreign(alias: str, options: list[str]) -> str:
+    kind = type(compat.task_backends[alias])
+    return (
+        f"The backend {kind.__module__}.{kind.__qualname__} of TASKS[{alias!r}] does not know "
+        f"{', '.join(options)}. Use byrote.django.Backend, or for development and tests "
+        "byrote.django.Immediate or byrote.django.Dummy."
+    )
+
+
 def restored(definition: Any, **changes: Any) -> Any:
     """A copy of a task as it was enqueued, even if today's settings would refuse it."""
     made = object.__new__(type(definition))
-    for field in fields(definition):
-        value = changes.get(field.name, getattr(definition, field.name))
-        object.__setattr__(made, field.name, value)
+    for part in fields(definition):
+        value = changes.get(part.name, getattr(definition, part.name))
+        object.__setattr__(made, part.name, value)
     return made
 
 
@@ -105,7 +126,9 @@ def own_task(function: Callable[..., Any]) -> Any:
         "backend": compat.DEFAULT_TASK_BACKEND_ALIAS,
         "queue_name": "default",
         "takes_context": True,
+        "seed": "run",
+        "files": (),
     }
-    for field in fields(Task):
-        object.__setattr__(made, field.name, given.get(field.name))
+    for part in fields(Task):
+        object.__setattr__(made, part.name, given.get(part.name))
     return made

@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from byrote.core.errors import BadPayload
 from byrote.django.compat import TaskError
 
 
@@ -26,6 +27,7 @@ _HERE = "byrote.django.errors"
 _PATHS = {
     "timeout": f"{_HERE}.TaskTimedOut",
     "crashed": f"{_HERE}.TaskCrashed",
+    "oom": f"{_HERE}.TaskCrashed",
     "lost": f"{_HERE}.TaskLost",
     "bad_result": "byrote.core.errors.BadPayload",
     "nondeterminism": "byrote.core.errors.NonDeterminism",
@@ -46,3 +48,19 @@ def error_of(fault: dict[str, Any]) -> TaskError:
         path = fault["type"] if "." in fault["type"] else f"builtins.{fault['type']}"
     said = fault.get("traceback") or f"{path}: {fault.get('message', '')}\n"
     return TaskError(exception_class_path=path, traceback=said)
+
+
+def exception_of(fault: dict[str, Any]) -> BaseException | None:
+    """The exception for a stored fault that the task did not raise itself; None for all others."""
+    message = fault.get("message", "")
+    match fault["kind"]:
+        case "timeout":
+            return TaskTimedOut(message)
+        case "crashed" | "oom":
+            return TaskCrashed(message)
+        case "lost":
+            return TaskLost(message)
+        case "bad_result":
+            return BadPayload("$", message)
+        case _:
+            return None

@@ -10,28 +10,36 @@ Most projects have no receivers but Django's own, which write log lines. Then a 
 together here; only for others, for tasks that take a context and for later attempts is it read.
 """
 
+import asyncio
 import logging
 import os
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import Any, NamedTuple, Never
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, close_old_connections
+from django.db import InterfaceError, OperationalError, connections
 from django.utils import timezone
 
 from byrote.core.errors import Snooze
 from byrote.django import compat
 from byrote.django.backend import Backend
+from byrote.django.backport import send, twin_of
 from byrote.django.definition import restored
-from byrote.django.errors import error_of
+from byrote.django.errors import error_of, exception_of
+from byrote.django.policy import has_wait
 from byrote.django.result import TaskResult
+from byrote.django.sessions import drop, tidy
 from byrote.executors.board import SLOTS
-from byrote.executors.call import fault_of
+from byrote.executors.call import fault_of, theirs
 from byrote.executors.child import WORKER
 from byrote.executors.context import Context
+from byrote.executors.output import open_tray, shut_tray
 
 BACKLOG_MAX = 10_000
 """Finished tasks whose receivers are still to be called, at most."""
@@ -41,8 +49,16 @@ OUT_OF_REACH = "2s"
 """How long a run steps aside, uncharged, when it cannot be read before it begins."""
 FAREWELL_S = 10.0
 FINAL = frozenset("SFC")
+STATUSES = {"S": compat.TaskResultStatus.SUCCESSFUL, "F": compat.TaskResultStatus.FAILED}
+"""What a verdict stores; a cancelled run is FAILED for Django, with an error that says so."""
+LOG_RECEIVERS = frozenset({id(compat.log_task_started), id(compat.log_task_finished)})
+"""Django's own receivers, as its signals look them up."""
+SIGNALS = (compat.task_started, compat.task_finished)
+READ_TRIES = 5
+READ_PAUSE_S = 1.0
 
 _log = logging.getLogger("byrote.django")
+_pause = threading.Event().wait
 
 
 class Ended(NamedTuple):
@@ -53,18 +69,26 @@ class Ended(NamedTuple):
 
 
 class Herald:
-    """Sends the signals of one backend from one process."""
+    """Sends the signals of one backend from one process.
 
-    def __init__(self, backend: Backend) -> None:
+    With `borrowed`, the connections belong to a test and are never closed here.
+    """
+
+    def __init__(self, backend: Backend, *, borrowed: bool = False) -> None:
         self.backend = backend
+        self._borrowed = borrowed
         self._ended: dict[str, Ended] = {}
         self._told: queue.Queue[tuple[str, str] | None] = queue.Queue(BACKLOG_MAX)
         self._thread: threading.Thread | None = None
+        self._books: ThreadPoolExecutor | None = None
+        """One thread with a connection of our own, for what async attempts have to ask."""
 
     @property
     def watched(self) -> bool:
-        """Whether anybody but Django's own log lines listens."""
-        return len(compat.task_started.receivers) + len(compat.task_finished.receivers) > 2
+        """Whether a signal has receivers besides those that write Django's own log lines."""
+        return any(
+            entry[0][0] not in LOG_RECEIVERS for signal in SIGNALS for entry in signal.receivers
+        ) or any(twin_of(signal) is not None for signal in SIGNALS)
 
     # -- Begin -----------------------------------------------------------------------------------
 
@@ -72,24 +96,71 @@ class Herald:
         self, definition: Any, ctx: Context, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> TaskResult:
         """The result of an attempt that begins."""
-        if definition.takes_context or ctx.attempt > 1 or self.watched:
+        if self._reads(definition, ctx):
             return self._read(ctx)
         return self._made(definition, ctx, args, kwargs)
 
     async def abegin(
         self, definition: Any, ctx: Context, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> TaskResult:
-        """The result of an attempt that begins, read in the attempt's own thread if need be."""
+        """As `begin` and `started`, for an async task: what has to wait does so in our own thread.
+
+        The threads of async tasks are few, and a task that needs none must not wait for one.
+        """
+        reads = self._reads(definition, ctx)
+        if not self._borrowed and (reads or self.watched):
+            return await self._in_books(self._begin_and_start, definition, ctx, args, kwargs)
+        if not reads:
+            result = self._made(definition, ctx, args, kwargs)
+        else:
+            result = await sync_to_async(self._read)(ctx)
+        if not ctx.replaying:
+            await self.astarted(result)
+        return result
+
+    def _begin_and_start(
+        self, definition: Any, ctx: Context, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> TaskResult:
+        result = self.begin(definition, ctx, args, kwargs)
+        if not ctx.replaying:
+            watched = self.watched
+            self.started(result)
+            if watched:
+                tidy()  # Receivers are others' code.
+        return result
+
+    async def _in_books[**P, R](
+        self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        if self._books is None:
+            self._books = ThreadPoolExecutor(1, "byrote-books")
+        call = partial(copy_context().run, function, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._books, call)
+
+    def _reads(self, definition: Any, ctx: Context) -> bool:
+        """Whether code of the project may look at the result: then it is the stored one."""
         if definition.takes_context or ctx.attempt > 1 or self.watched:
-            return await sync_to_async(self._read)(ctx)
-        return self._made(definition, ctx, args, kwargs)
+            return True
+        return has_wait(definition, self.backend.settings, ctx.labels)
 
     def _read(self, ctx: Context) -> TaskResult:
         try:
             return self.backend.get_result(ctx.run_id)
         except (InterfaceError, OperationalError):
+            self._reconnect()  # A new session may succeed where an old one did not.
+        try:
+            return self.backend.get_result(ctx.run_id)
+        except (InterfaceError, OperationalError) as error:
+            _log.warning(
+                "Run %s of %s waits %s, uncharged: its row cannot be read before it begins: %s",
+                *(ctx.run_id, ctx.task, OUT_OF_REACH, error),
+            )
             # Not the task's fault, and it has not begun.
             raise Snooze(OUT_OF_REACH) from None
+
+    def _reconnect(self) -> None:
+        if not self._borrowed:
+            drop(connections[self.backend.database])
 
     def _made(
         self, definition: Any, ctx: Context, args: Sequence[Any], kwargs: dict[str, Any]
@@ -111,8 +182,12 @@ class Herald:
         )
 
     def started(self, result: TaskResult) -> None:
-        """Tell receivers that the task starts."""
-        compat.task_started.send_robust(type(self.backend), task_result=result)
+        """Tell receivers that the task starts; what they print is not the task's output."""
+        outside = open_tray(None)
+        try:
+            send(compat.task_started, type(self.backend), result)
+        finally:
+            shut_tray(outside)
 
     async def astarted(self, result: TaskResult) -> None:
         """Tell receivers that the task starts, those that are not async in the task's thread."""
@@ -173,22 +248,45 @@ class Herald:
                 self.finish(*told)
             except Exception:  # noqa: BLE001 -- the next one is still to be told.
                 _log.exception("task_finished of %s was not sent", told[0])
-            close_old_connections()
+            tidy()
 
     def finish(self, run_id: str, verdict: str) -> None:
         """Tell receivers how a task finished, now that it is stored."""
         ended = self._ended.pop(run_id, None)
-        if ended is None or self.watched or verdict == "C":
-            error = None if ended is None else ended.error
-            ended = Ended(self.backend.get_result(run_id), error)
+        if ended is None or self.watched or ended.result.status != STATUSES.get(verdict):
+            ended = self._stored(run_id, ended)
         sender = type(self.backend)
         if ended.error is None or verdict != "F":
-            compat.task_finished.send_robust(sender, task_result=ended.result)
+            send(compat.task_finished, sender, ended.result)
             return
+        trace = ended.error.__traceback__
         try:
             _raise(ended.error)
-        except BaseException:  # noqa: BLE001 -- Django's log line takes its traceback from here.
-            compat.task_finished.send_robust(sender, task_result=ended.result)
+        except BaseException as error:  # noqa: BLE001 -- Django's log line takes its traceback from here.
+            error.__traceback__ = theirs(trace)
+            send(compat.task_finished, sender, ended.result)
+
+    def _stored(self, run_id: str, ended: Ended | None) -> Ended:
+        """The result as it is stored, with the exception that was met here, or one for its fault.
+
+        A value may have been refused after the task had returned it; an attempt may have ended in
+        another process.
+        """
+        result = self._get_result(run_id)
+        if ended is not None and ended.error is not None:
+            return Ended(result, ended.error)
+        faults = [] if result.run is None else result.run.faults
+        return Ended(result, exception_of(faults[-1]) if faults else None)
+
+    def _get_result(self, run_id: str) -> TaskResult:
+        for _ in range(READ_TRIES - 1):
+            try:
+                return self.backend.get_result(run_id)
+            except (InterfaceError, OperationalError) as error:
+                _log.warning("The outcome of %s cannot be read yet: %s", run_id, error)
+                self._reconnect()
+                _pause(READ_PAUSE_S)
+        return self.backend.get_result(run_id)
 
 
 def _raise(error: BaseException) -> Never:

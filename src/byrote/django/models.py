@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Byrote's tables as Django sees them.
 
-The numbered SQL files are the truth; these describe it, for queries, for the admin and for tests
-that empty every table. Nothing here is saved through the ORM: runs move by Byrote's statements.
-Columns keep their names.
+The SQL files are the truth; these describe it, for queries, the admin and tests that empty tables.
+Nothing here is saved through the ORM: runs move by Byrote's statements. Columns keep their names.
 """
 
 from typing import ClassVar
@@ -16,14 +15,17 @@ from byrote.django.service_models import (
     ChainLink,
     Depth,
     KeyedReply,
+    Once,
     PeriodicTask,
     Progress,
     Stat,
     Token,
+    UnservedTask,
 )
 
 __all__ = [
-    "AuditEntry", "ChainLink", "Depth", "KeyedReply", "PeriodicTask", "Progress", "Stat", "Token",
+    "AuditEntry", "ChainLink", "Depth", "KeyedReply", "Once", "PeriodicTask", "Progress",
+    "Stat", "Token", "UnservedTask",
 ]  # fmt: skip
 
 STATUSES = [
@@ -138,6 +140,7 @@ class Event(models.Model):
     attempts = ArrayOf("integer")
     moves = ArrayOf("integer")
     data = models.JSONField(null=True)
+    digests = ArrayOf("bytea", null=True)
 
     class Meta:
         db_table = "byrote_events"
@@ -163,6 +166,7 @@ class RunEvent(models.Model):
     leased_until = models.DateTimeField(null=True)
     data = models.JSONField(null=True)
     schema = models.SmallIntegerField()
+    digest = models.BinaryField(null=True)
 
     class Meta:
         managed = False
@@ -222,6 +226,8 @@ class Step(models.Model):
     name = models.TextField()
     result_hash = models.BinaryField(null=True)
     result_json = models.TextField(null=True)
+    place = models.TextField(null=True)
+    args_hash = models.BinaryField(null=True)
 
     class Meta:
         db_table = "byrote_steps"
@@ -250,22 +256,6 @@ class Signal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} to {self.result_id}"
-
-
-class Once(models.Model):
-    """The mark of an effect that a run has had."""
-
-    pk = models.CompositePrimaryKey("result_id", "key")
-    result_id = models.UUIDField()
-    at = models.DateTimeField()
-    key = models.TextField()
-
-    class Meta:
-        db_table = "byrote_once"
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return f"{self.key} of {self.result_id}"
 
 
 class Artifact(models.Model):
@@ -365,6 +355,7 @@ class Worker(models.Model):
     python = models.TextField()
     queues = ArrayOf("text")
     tasks = ArrayOf("text")
+    holder = models.UUIDField(null=True)
 
     class Meta:
         db_table = "byrote_workers"
@@ -385,6 +376,7 @@ class Queue(models.Model):
     keep_dead = models.DurationField()
     events = models.TextField(default="all")
     quiet_since = models.DateTimeField(null=True)
+    unserved_for = models.DurationField(null=True)
 
     class Meta:
         db_table = "byrote_queues"

@@ -25,6 +25,7 @@ type Backoff = str | Retry | Wait
 
 BACKOFF, STORED = "byrote.backoff", "stored"
 """The label that names a call's own back-off, and what it says when that is the stored policy."""
+CONNECTIONS_MAX = 10_000
 CURVES = frozenset({"exponential", "linear", "fixed"})
 
 
@@ -47,6 +48,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     retention: Retention = Retention()
     listen: bool = True
     """False behind a transaction pooler: workers only poll, and set nothing in their sessions."""
+    async_connections: int = 20
+    """Connections that one worker's async tasks use at once, over all its processes."""
 
 
 def read_options(given: Mapping[str, Any]) -> Options:
@@ -124,6 +127,12 @@ def _read_database(value: Any) -> str:
     return value
 
 
+def _read_connections(value: Any) -> int:
+    if type(value) is not int or not 1 <= value <= CONNECTIONS_MAX:
+        raise ValueError(f"write a whole number from 1 to {CONNECTIONS_MAX}, not {value!r}.")
+    return value
+
+
 READERS: Mapping[str, Callable[[Any], Any]] = {
     "DATABASE": _read_database,
     "MAX_ATTEMPTS": read_attempts,
@@ -131,6 +140,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "TIMEOUT": _read_timeout,
     "RETENTION": _read_retention,
     "LISTEN": _read_flag,
+    "ASYNC_CONNECTIONS": _read_connections,
 }
 
 
@@ -186,13 +196,19 @@ def backoff_of(task: Any, options: Options) -> Backoff | None:
 
 
 def labels_of(task: Any) -> dict[str, str] | None:
-    """What a run must carry along: a back-off that its task was given for this call only.
+    """What a run carries along: its own labels, and a back-off that it was given for this call.
 
     A policy is stored with the run; a function is named, and is taken instead of the task's own.
     """
+    given = dict(getattr(task, "labels", None) or {})
+    own = given | _backoff_label(task)
+    return own or None
+
+
+def _backoff_label(task: Any) -> dict[str, str]:
     chosen = getattr(task, "backoff", None)
     if chosen is None or chosen is getattr(_definition(task), "backoff", None):
-        return None
+        return {}
     if isinstance(chosen, Retry) or chosen in CURVES:
         return {BACKOFF: STORED}
     path = chosen if isinstance(chosen, str) else f"{chosen.__module__}.{chosen.__qualname__}"
@@ -210,6 +226,17 @@ def _definition(task: Any) -> Any:
         return import_string(task.module_path)
     except ImportError:
         return None
+
+
+def has_wait(task: Any, options: Options, labels: Mapping[str, str]) -> bool:
+    """Whether a function decides about the next attempt; imports nothing."""
+    chosen = labels.get(BACKOFF) or backoff_of(task, options)
+    return (
+        chosen is not None
+        and chosen != STORED
+        and chosen not in CURVES
+        and not isinstance(chosen, Retry)
+    )
 
 
 def wait_of(task: Any, options: Options, labels: Mapping[str, str]) -> Wait | None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Models of what the service, the beat, the proof and progress keep: Django flushes them too."""
 
+from datetime import timedelta
 from typing import ClassVar
 
 from django.db import models
@@ -116,6 +117,26 @@ class Depth(models.Model):
         return f"{self.live} of {self.task_path}"
 
 
+class UnservedTask(models.Model):
+    """A task with ready runs that no live worker of their queue knows."""
+
+    pk = models.CompositePrimaryKey("queue_name", "task_path", "task_version")
+    since = models.DateTimeField()
+    seen_at = models.DateTimeField()
+    waited = models.DurationField(default=timedelta)
+    task_version = models.IntegerField()
+    queue_name = models.TextField()
+    task_path = models.TextField()
+
+    class Meta:
+        app_label = "byrote"
+        db_table = "byrote_unserved"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.task_path}@{self.task_version} in {self.queue_name}"
+
+
 class ChainLink(models.Model):
     """A hash over a stretch of the event log and the link before it."""
 
@@ -198,3 +219,20 @@ class PeriodicTask(models.Model):
 
     def __str__(self) -> str:
         return str(self.name)
+
+
+class Once(models.Model):
+    """The mark of an effect that a run has had."""
+
+    pk = models.CompositePrimaryKey("result_id", "key")
+    result_id = models.UUIDField()
+    at = models.DateTimeField()
+    key = models.TextField()
+
+    class Meta:
+        app_label = "byrote"
+        db_table = "byrote_once"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.key} of {self.result_id}"

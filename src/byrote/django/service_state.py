@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The state of what the service, the beat, the proof and progress keep, for migration 0001."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.db import migrations, models
@@ -172,6 +173,33 @@ SERVICE_MODELS: list[Any] = [
         ],
         options={
             "db_table": "byrote_depths",
+            "default_permissions": (),
+        },
+    ),
+    migrations.CreateModel(
+        name="UnservedTask",
+        fields=[
+            (
+                "pk",
+                models.CompositePrimaryKey(
+                    "queue_name",
+                    "task_path",
+                    "task_version",
+                    blank=True,
+                    editable=False,
+                    primary_key=True,
+                    serialize=False,
+                ),
+            ),
+            ("since", models.DateTimeField()),
+            ("seen_at", models.DateTimeField()),
+            ("waited", models.DurationField(default=timedelta)),
+            ("task_version", models.IntegerField()),
+            ("queue_name", models.TextField()),
+            ("task_path", models.TextField()),
+        ],
+        options={
+            "db_table": "byrote_unserved",
             "default_permissions": (),
         },
     ),

@@ -34,6 +34,7 @@ from byrote.executors import call
 from byrote.executors.child import job_of
 from byrote.executors.context import Context
 from byrote.store import progress, queries
+from byrote.testing.clock import settable
 
 WORKER = "test"
 LEASE = timedelta(days=1)
@@ -65,6 +66,8 @@ class Testbed:
     def _set_clock(self, now: datetime | None) -> None:
         said = "" if now is None else now.isoformat()
         with connections[self._backend.database].cursor() as cursor:
+            if now is not None:
+                cursor.execute(settable().decode())
             cursor.execute("select set_config('byrote.now', %s, false)", [said])
 
     def move_on(self, *, include_deferred: bool) -> bool:

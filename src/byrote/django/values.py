@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
+from django.utils.functional import LazyObject, Promise, empty
+
 from byrote.core.errors import BadPayload
 from byrote.core.refusal import DEPTH_MAX, not_plain
 
@@ -28,6 +30,8 @@ def _plain(value: Any, depth: int) -> Any:  # noqa: PLR0911 -- one return per ki
         return value
     if depth > DEPTH_MAX:
         raise _too_deep()
+    if isinstance(value, LazyObject):
+        return _plain(_unwrapped(value), depth)
     match value:
         case Mapping():
             return _plain_mapping(value, depth)
@@ -42,7 +46,29 @@ def _plain(value: Any, depth: int) -> Any:  # noqa: PLR0911 -- one return per ki
         case Sequence():
             return [_plain(item, depth + 1) for item in value]
         case _:
-            raise TypeError(not_plain(type(value)))
+            raise TypeError(_refusal(value))
+
+
+def _unwrapped(value: Any) -> Any:
+    """What a lazy object, such as `request.user`, stands for."""
+    if value._wrapped is empty:  # noqa: SLF001 -- there is no public way to it.
+        value._setup()  # noqa: SLF001 -- the same.
+    return value._wrapped  # noqa: SLF001 -- the same.
+
+
+def _refusal(value: Any) -> str:
+    from django.db.models import Model, QuerySet  # noqa: PLC0415 -- apps may still be loading.
+
+    kind = type(value).__name__
+    match value:
+        case Promise():
+            return "A lazy text would not come back as it was sent; send str(x)."
+        case Model():
+            return f"A model instance ({kind}) would not come back as it was sent; send its pk."
+        case QuerySet():
+            return f"A {kind} would not come back as it was sent; send a list of pks."
+        case _:
+            return not_plain(type(value))
 
 
 def _plain_mapping(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:

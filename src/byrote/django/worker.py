@@ -3,6 +3,7 @@
 
 import os
 import sys
+from copy import copy
 from typing import Any
 
 import click
@@ -28,8 +29,17 @@ from byrote.store.retention import keep
 LEFT_OUT = frozenset({"app", "url", "executor", "no_listen"})
 
 
+def _parameters() -> list[click.Parameter]:
+    """Those of the plain worker that make sense here, `--concurrency` as it is meant here."""
+    kept = [copy(param) for param in plain_worker.params if param.name not in LEFT_OUT]
+    for param in kept:
+        if isinstance(param, click.Option) and param.name == "concurrency":
+            param.help = "Tasks at once, sync or async, spread over hands and threads."
+    return kept
+
+
 @click.command(
-    params=[param for param in plain_worker.params if param.name not in LEFT_OUT],
+    params=_parameters(),
     epilog="Example: python manage.py byrote worker --queues default,mail --concurrency 8",
 )
 @click.option("--backend", default="default", metavar="ALIAS", help="The backend in TASKS.")

@@ -123,7 +123,12 @@ def make_directories(path: Path) -> None:
 
 
 def make_socket_dir(home: Home, account: Account | None, environ: Mapping[str, str]) -> Path:
-    """Make the directory of the socket: short, private, owned by the server's user."""
+    """Make the directory of the socket: short, private, owned by the server's user.
+
+    In a place where everyone may write, another user may have put something under its name: a link,
+    a file, a directory. It is left alone, and the server gets a directory with a random name;
+    clients find it by what the server notes in its data directory.
+    """
     places = [
         Path(environ["XDG_RUNTIME_DIR"]) if environ.get("XDG_RUNTIME_DIR") else None,
         Path(tempfile.gettempdir()),
@@ -135,23 +140,32 @@ def make_socket_dir(home: Home, account: Account | None, environ: Mapping[str, s
         path = place / f"byrote-{os.geteuid()}-{home.digest}"
         fits = len(os.fsencode(path)) + len(_SOCKET_NAME) <= _SOCKET_BYTES_MAX
         if fits and (account is None or account.reaches(place, _ENTER)):
-            _make_private(home, path, account)
-            return path
+            if _make_private(path, account):
+                return path
+            other = Path(tempfile.mkdtemp(prefix="byrote-", dir=place))
+            if _make_private(other, account):
+                return other
     raise HomeUnusable(home.path, "no temporary directory is short enough for its socket")
 
 
-def _make_private(home: Home, path: Path, account: Account | None) -> None:
+def _make_private(path: Path, account: Account | None) -> bool:
+    """Make a directory that only the server's user may enter; whether it is one, and ours."""
     owner = account.uid if account else os.geteuid()
-    path.mkdir(mode=0o700, exist_ok=True)
-    # By descriptor and without following links: others may write beside it.
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        # By descriptor and without following links: others may write beside it.
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        # A link, a file, or a directory that another user keeps closed.
+        return False
     try:
         found = os.fstat(fd)
         if found.st_uid not in {owner, os.geteuid()}:
-            raise HomeUnusable(home.path, f"{path} belongs to uid {found.st_uid}")
+            return False
         if account is not None and found.st_uid != owner:
             os.fchown(fd, account.uid, account.gid)
         if stat.S_IMODE(found.st_mode) != 0o700:
             os.fchmod(fd, 0o700)
     finally:
         os.close(fd)
+    return True

@@ -19,12 +19,15 @@ import msgspec
 
 from byrote.core.codec import digest_of
 from byrote.core.errors import ByroteError
+from byrote.core.seed import SEED_LABEL
 from byrote.executor.hotline import open_desk
 from byrote.executors import call
+from byrote.executors.branches import count_branches
 from byrote.executors.chance import install
 from byrote.executors.checkout import Checkout
 from byrote.executors.loading import introduction, load_app
 from byrote.executors.output import Tray, open_tray
+from byrote.executors.step_call import current_step
 
 BAD_CALL = 2
 
@@ -88,6 +91,7 @@ def _document(wanted: argparse.Namespace) -> _Document:
             queue=said.get("BYROTE_QUEUE", "default"),
             traceparent=said.get("TRACEPARENT"),
             as_of_us=int(said.get("BYROTE_AS_OF_US", "0")),
+            labels={SEED_LABEL: seed} if (seed := said.get("BYROTE_SEED_RUN")) else {},
         )
         return _Document(msgspec.Raw(wanted.payload_json.encode()), context)
     if wanted.payload_file is not None:
@@ -131,6 +135,7 @@ def execute(app: Any, job: call.Job) -> call.Result:
 
 
 async def _attempt(app: Any, job: call.Job) -> call.Result:
+    count_branches(asyncio.get_running_loop(), current_step)
     try:
         return await call.call_async(app.registry, job, open_desk())
     except asyncio.CancelledError as error:
@@ -150,6 +155,9 @@ def envelope_of(result: call.Result) -> bytes:
             answer = {"snooze": after / 1e6, "wait": wait, "event": event}
         case [_, call.SNOOZED, after, *_]:
             answer = {"snooze": after / 1e6}
+        case [_, call.DISRUPTED, fault, *_]:
+            # An envelope has no word for it: a command's attempt is charged.
+            answer = {"ok": False, "error": fault}
         case [_, call.RELEASED, *_]:
             told = {"type": "LeaseGone", "message": "The worker does not answer any more."}
             answer = {"ok": False, "error": told}

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from byrote.assembly.once import once
+from byrote.core.withholding import withhold_everywhere
 from byrote.executors.desk import Desk, Replay
 from byrote.executors.frames import Frames, frame
 from byrote.executors.hotline import PIECE, REPLAY, VARIABLE
@@ -25,6 +26,8 @@ def open_desk() -> Desk | None:
     if not offered.isdigit():
         return None
     replay = msgspec.convert(os.environ.pop(REPLAY, None), Replay | None)
+    if replay is not None:
+        withhold_everywhere()
     link = socket.socket(fileno=int(offered))
     link.set_inheritable(False)
     turn = threading.Lock()

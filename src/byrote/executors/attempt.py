@@ -14,7 +14,7 @@ import msgspec
 from byrote.core.command import Command
 from byrote.core.outcome import OUTPUT_MAX, Disrupted, Failed, Fault, Outcome, Printing
 from byrote.core.run import Leased
-from byrote.core.seed import seed_of
+from byrote.core.seed import SEED_LABEL, run_digest, seed_of
 from byrote.executors import container
 from byrote.executors.envelope import (
     ENVELOPE_MAX,
@@ -249,14 +249,24 @@ def environment(run: Leased, plan: Command, environ: Mapping[str, str]) -> dict[
         "BYROTE_TASK": run.task,
         "BYROTE_ATTEMPT": str(run.attempt),
         "BYROTE_QUEUE": run.queue,
-        "BYROTE_SEED": str(seed_of(run.spec_hash)),
+        "BYROTE_SEED": str(_seed(run, plan)),
         "BYROTE_AS_OF_US": str(run.as_of_us),
     }
     if container.passes_descriptors(plan.container):
         told["BYROTE_RESULT_FD"] = str(RESULT_FD)
+    if SEED_LABEL in (run.labels_json or ""):
+        told["BYROTE_SEED_RUN"] = _labels(run).get(SEED_LABEL, run.id)
     if run.traceparent is not None:
         told["TRACEPARENT"] = run.traceparent
     return passed | FIXED | allowed | told
+
+
+def _labels(run: Leased) -> dict[str, str]:
+    return {} if run.labels_json is None else json.loads(run.labels_json)
+
+
+def _seed(run: Leased, plan: Command) -> int:
+    return seed_of(run.spec_hash if plan.seed == "spec" else run_digest(run.id, _labels(run)))
 
 
 def _arguments(run: Leased, plan: Command) -> list[str]:
@@ -277,11 +287,11 @@ def _document(run: Leased, plan: Command) -> bytes:
         "run": run.id,
         "attempt": run.attempt,
         "queue": run.queue,
-        "labels": {} if run.labels_json is None else json.loads(run.labels_json),
+        "labels": _labels(run),
         "timeout_s": None if run.timeout_ms is None else run.timeout_ms / 1000,
         "traceparent": run.traceparent,
         "spec_hash": run.spec_hash.hex(),
-        "seed": seed_of(run.spec_hash),
+        "seed": _seed(run, plan),
         "as_of_us": run.as_of_us,
         "result_fd": RESULT_FD if container.passes_descriptors(plan.container) else None,
     }

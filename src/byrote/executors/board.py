@@ -20,7 +20,9 @@ SLOTS = 1024
 _REVOKED = SLOTS
 _CURRENT = 2 * SLOTS
 THREADS_MAX = 64
-SIZE = 8 * (_CURRENT + 1 + THREADS_MAX)
+_BLAMED = _CURRENT + 1 + THREADS_MAX
+_IDENTS = _BLAMED + 1
+SIZE = 8 * (_IDENTS + 1 + THREADS_MAX)
 
 
 class Board:
@@ -71,6 +73,25 @@ class Board:
     def leave(self, place: int) -> None:
         """Hand: no task's code runs at this place any more."""
         self._cells[_CURRENT + place] = 0
+
+    def sit(self, place: int) -> None:
+        """Hand: this is the thread of a place, from now on."""
+        self._cells[_IDENTS + place] = threading.get_ident()
+
+    def blame(self, slot: int) -> None:
+        """Hand: the code of this slot is about to end the process."""
+        self._cells[_BLAMED] = slot + 1
+
+    def blamed(self) -> int | None:
+        """The slot whose code has ended the process by its own word, or None."""
+        return self._cells[_BLAMED] - 1 if self._cells[_BLAMED] else None
+
+    def executing_in(self, ident: int) -> int | None:
+        """The slot whose code ran in the thread with this identity, or None."""
+        for place in range(1 + THREADS_MAX):
+            if self._cells[_IDENTS + place] == ident and self._cells[_CURRENT + place]:
+                return self._cells[_CURRENT + place] - 1
+        return None
 
     def begun(self, slot: int) -> float | None:
         """When the run in this slot began, by the machine's monotonic clock, or None."""

@@ -9,6 +9,7 @@ import asyncio
 import traceback
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -28,6 +29,7 @@ from byrote.core.errors import (
 from byrote.core.outcome import (
     TRACEBACK_MAX,
     Cancelled,
+    Disrupted,
     Failed,
     Fault,
     Outcome,
@@ -38,10 +40,13 @@ from byrote.core.outcome import (
     safe_text,
 )
 from byrote.core.task import Registry, Task
+from byrote.core.withholding import Withholding, open_withholding
 from byrote.executors import meter
+from byrote.executors.branches import open_branches
 from byrote.executors.context import Context
 from byrote.executors.desk import Desk
 from byrote.executors.ledger import Async, Steps, Suspended, Sync
+from byrote.executors.output import current_tray
 
 
 class Decided(Exception):
@@ -54,7 +59,17 @@ class Decided(Exception):
         self.final = final
 
 
-RETURNED, RAISED, SNOOZED, CANCELLED, DECLINED, RELEASED = range(6)
+class Disruption(Exception):
+    """An attempt that something outside of the task has broken off, such as a server that left."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+WITHHELD = "replay.withheld"
+"""Reports a call that a replay made without effect."""
+RETURNED, RAISED, SNOOZED, CANCELLED, DECLINED, RELEASED, DISRUPTED = range(7)
 
 type Job = Sequence[Any]
 """`[slot, id, task, version, spec, attempt, timeout_ms, queue, labels, trace, deadline, hash,
@@ -62,6 +77,8 @@ as_of_us]`."""
 
 type Result = list[Any]
 
+CALLERS = ("byrote.executors.", "byrote.django.attempt", "byrote.django.timeup", "asgiref.")
+"""Modules whose frames come before a task's own."""
 _NONE = pack(None)
 _NOTHING = [_NONE.text, _NONE.digest.hex()]
 
@@ -74,14 +91,32 @@ def prepare(
     spec = unpack(job[4])
     args = spec["args"]
     steps = None
+    digest = _spec_digest(job) if task.seed == "spec" else None
+    if desk is not None and desk.replay is not None:
+        open_withholding(Withholding(job[1], partial(_report, desk, job)))
     if task.takes_context:
-        context = Context.of(job, desk)
+        context = Context.of(job, desk, digest=digest)
+        if desk is not None:
+            context.root = open_branches()
         args.insert(0, context)
         steps = context.unsettled
     elif desk is not None and desk.replay is not None:
         # It has no steps; the run it repeats may have had some.
         steps = Context.of(job, desk).unsettled
     return task, args, spec["kwargs"], steps
+
+
+def _report(desk: Desk, job: Job, *what: Any) -> None:
+    """Have the verdict list a call that a replay made without effect."""
+    told = dict(zip(("call", "what", "count"), what, strict=True))
+    desk.put(job[0], WITHHELD, {"run": job[1], "attempt": job[5], **told})
+
+
+def _spec_digest(job: Job) -> bytes:
+    tray = current_tray()
+    if tray is not None:
+        tray.digest = job[11]
+    return job[11]  # type: ignore[no-any-return]
 
 
 def call_sync(registry: Registry, job: Job, desk: Desk | None = None) -> Result:
@@ -153,6 +188,8 @@ def raised(  # noqa: PLR0911 -- one return per way to end.
         case Decided():
             delay = None if error.after is None else micros(error.after)
             return [slot, RAISED, fault_of(error.error), delay, error.final]
+        case Disruption():
+            return [slot, DISRUPTED, fault_of(error.error)]
         case Snooze():
             return [slot, SNOOZED, micros(error.after)]
         case RetryLater(after=after):
@@ -182,7 +219,7 @@ def _first(group: BaseExceptionGroup[Any]) -> BaseException:
 def fault_of(error: BaseException) -> dict[str, Any]:
     """An exception as plain data: class path, message, traceback without locals or our frames."""
     kind = type(error)
-    frames = traceback.format_exception(kind, error, _theirs(error.__traceback__))
+    frames = traceback.format_exception(kind, error, theirs(error.__traceback__))
     try:
         message = str(error)
     except BaseException as odd:  # noqa: BLE001 -- whatever str() raises must not take the hand down.
@@ -195,15 +232,15 @@ def fault_of(error: BaseException) -> dict[str, Any]:
     }
 
 
-def _theirs(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback from the first frame on that is not an executor's."""
+def theirs(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback from the first frame on that does not belong to what called the task."""
     while trace is not None and trace.tb_next is not None and _is_ours(trace):
         trace = trace.tb_next
     return trace
 
 
 def _is_ours(trace: TracebackType) -> bool:
-    return str(trace.tb_frame.f_globals.get("__name__")).startswith("byrote.executors.")
+    return str(trace.tb_frame.f_globals.get("__name__")).startswith(CALLERS)
 
 
 def timed_out(slot: int, limit_ms: int) -> Result:
@@ -243,5 +280,8 @@ def outcome_of(result: Result, attempt: int, worker: str) -> Outcome:
             return Cancelled(output, usage)
         case 5:  # RELEASED
             return Released(output, usage)
+        case 6:  # DISRUPTED
+            fault = msgspec.convert(result[2] | {"attempt": attempt, "worker": worker}, Fault)
+            return Disrupted(fault, output, usage)
         case odd:
             raise ValueError(f"No attempt ends as {odd!r}.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Chance that can be repeated: generators seeded by the spec's hash, one of its own per attempt.
+"""Chance that can be repeated: each attempt has a generator that is seeded from its run.
 
 Seeding the global generator at the start of every run would cost more than a small task does, and
 would not help where a hundred async tasks draw from it in turns. So the functions of the module
@@ -38,7 +38,7 @@ _left_alone: set[str] = set()
 
 
 def seeded(digest: bytes) -> Random:
-    """A generator that gives the same numbers for the same spec."""
+    """A generator that returns the same numbers for the same digest."""
     return Random(seed_of(digest))
 
 
@@ -96,7 +96,14 @@ def _routed(
             tray.keep(place, lambda: method)
         return method(*args, **kwargs)
 
-    return draw
+    return _named(draw, name, "random" if own is _own_random else _NUMPY)
+
+
+def _named[F: Callable[..., Any]](function: F, name: str, module: str) -> F:
+    """The function under the name by which it is found, so that it can be pickled."""
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = module
+    return function
 
 
 def _free(tray: Tray) -> bool:
@@ -108,7 +115,7 @@ def _own_random(tray: Tray) -> Random:
     # Not the stream of ctx.random: a task may use both.
     own: Random = tray.keep(
         "random",
-        lambda: Random(f"random {seed_of(tray.job[11])}"),
+        lambda: Random(f"random {seed_of(tray.seed_digest())}"),
     )
     return own
 
@@ -128,10 +135,10 @@ def _default_rng(original: Callable[..., Any]) -> Callable[..., Any]:
             seed = [*_words(tray), count[0]]
         return original(seed)
 
-    return default_rng
+    return _named(default_rng, "default_rng", _NUMPY)
 
 
 def _words(tray: Tray) -> list[int]:
     """The seed as numpy takes it: words of 32 bits."""
-    seed = seed_of(tray.job[11])
+    seed = seed_of(tray.seed_digest())
     return [seed & 0xFFFFFFFF, seed >> 32]

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Which commit the code is from, asked while the app is being imported."""
+"""Which commit the code is from; git is asked while the app is being imported.
+
+The repository is that of the code. The one around the current folder is only a guess, since it is
+known before the code is; where the code is elsewhere, git is asked once more.
+"""
 
 import contextlib
 import os
@@ -9,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from byrote.core.outcome import safe_text
+from byrote.executors.project import is_project_file
 
 PATIENCE_S = 1.0
 """A repository so large that git takes longer is not told whether it was changed."""
@@ -18,18 +23,25 @@ class Checkout:
     """The repository around a folder; git looks through it in the background."""
 
     def __init__(self, folder: Path) -> None:
-        around = (folder, *folder.parents)
-        self.root = next((place for place in around if (place / ".git").exists()), None)
+        self.root = repository_of(folder)
         self._git = None if self.root is None else _start_git(self.root)
 
     def tell(self, files: Iterable[Path]) -> dict[str, Any] | None:
-        """Commit and whether tracked files were changed, if one of these files lies in there."""
+        """As BYROTE_COMMIT says, else the commit of the repository of the first file that has one.
+
+        With whether tracked files were changed.
+        """
         said = self._heard()
         named = os.environ.get("BYROTE_COMMIT")
         if named:
             return {"commit": safe_text(named), "dirty": None}
-        if self.root is None or not any(file.is_relative_to(self.root) for file in files):
+        own = (repository_of(file.parent) for file in files if is_project_file(file))
+        root = next((place for place in own if place is not None), None)
+        if root is None:
             return None
+        if root != self.root:
+            self.root, self._git = root, _start_git(root)
+            said = self._heard()
         if said is None:
             return {"commit": head_of(self.root / ".git"), "dirty": None}
         lines = said.splitlines()
@@ -47,6 +59,12 @@ class Checkout:
             self._git.communicate()
             return None
         return said.decode("utf-8", "replace") if self._git.returncode == 0 else None
+
+
+def repository_of(folder: Path) -> Path | None:
+    """The root of the git repository that a folder is in."""
+    around = (folder, *folder.parents)
+    return next((place for place in around if (place / ".git").exists()), None)
 
 
 def _start_git(root: Path) -> subprocess.Popen[bytes] | None:

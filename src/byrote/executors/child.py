@@ -16,14 +16,18 @@ from byrote.core.outcome import Outcome
 from byrote.core.provenance import Provenance
 from byrote.core.run import Leased
 from byrote.executors.board import SLOTS, Board
+from byrote.executors.crash_report import culprit_of, make_report
 from byrote.executors.frames import Frames, frame
 from byrote.executors.orphans import MARK
+from byrote.executors.results import Results
 from byrote.executors.spool import Spool
 
 PIECE = 1 << 18
 _numbers = itertools.count()
 WORKER = "BYROTE_WORKER"
 """The variable that tells a hand the name of its worker."""
+HAND_COUNT = "BYROTE_HAND_COUNT"
+"""The variable that tells a hand how many of them its worker keeps."""
 BACKLOG_MAX = 64 * 1024 * 1024
 
 
@@ -33,16 +37,19 @@ class Child:
     def __init__(self, python: str, settings: dict[str, Any], environment: dict[str, str]) -> None:
         ours, theirs = socket.socketpair()
         board_fd, spool_fd = Board.make(), Spool.make()
+        result_fds, self.report_fd = Results.make(), make_report()
         self.mark = f"{os.getpid()}-{board_fd}-{theirs.fileno()}-{next(_numbers)}"
         passed = {
             "supervisor": os.getpid(),
             "link": theirs.fileno(),
             "board": board_fd,
             "spool": spool_fd,
+            "results": result_fds,
+            "report": self.report_fd,
         }
         self.process = subprocess.Popen(  # noqa: S603 -- our own module, our own arguments.
             [python, "-m", "byrote.assembly.hand", json.dumps(settings | passed)],
-            pass_fds=(theirs.fileno(), board_fd, spool_fd),
+            pass_fds=(theirs.fileno(), board_fd, spool_fd, *result_fds, self.report_fd),
             stdin=subprocess.DEVNULL,
             env=environment | {MARK: self.mark},
             # A session of its own: killing its group takes along whatever a task has started.
@@ -51,8 +58,9 @@ class Child:
         theirs.close()
         self.board = Board(board_fd)
         self.spool = Spool(spool_fd)
-        os.close(board_fd)
-        os.close(spool_fd)
+        self.results = Results(*result_fds)
+        for fd in (board_fd, spool_fd, *result_fds):
+            os.close(fd)
         self.link = ours
         self.link.setblocking(False)
         self.pidfd = os.pidfd_open(self.process.pid)
@@ -140,6 +148,7 @@ class Child:
         for run, is_async in runs:
             slot = free.popleft()
             self.board.assign(slot)
+            self.results.assign(slot)
             jobs[slot] = run
             kinds[slot] = is_async
             sent_at[slot] = now
@@ -180,6 +189,13 @@ class Child:
         os.close(self.pidfd)
         self.board.close()
         self.spool.close()
+        self.results.close()
+        os.close(self.report_fd)
+
+    @property
+    def culprit(self) -> int | None:
+        """The slot whose code ended the hand, if that is known."""
+        return culprit_of(self.board, self.report_fd)
 
     @property
     def rss(self) -> int:

@@ -17,22 +17,14 @@ import msgspec
 from byrote.core.codec import unpack
 from byrote.core.errors import BadOption, WaitTimeout
 from byrote.core.progress import Report, report_of
-from byrote.core.seed import seed_of, step_digest, uuid_bits
+from byrote.core.seed import SEED_LABEL, place_digest, run_digest, seed_of, uuid_bits
+from byrote.executors.branches import Branch
 from byrote.executors.chance import Random, seeded
 from byrote.executors.desk import Desk
-from byrote.executors.ledger import (
-    EVENT,
-    SLEEP,
-    Async,
-    Ledger,
-    Length,
-    Steps,
-    Sync,
-    check_name,
-    current_step,
-)
+from byrote.executors.ledger import Async, Ledger, Length, Steps, Sync
 from byrote.executors.once import MARKED, ado_once, arecite_once, do_once, recite_once
 from byrote.executors.recital import Recital
+from byrote.executors.step_call import EVENT, SLEEP, check_name, current_step
 
 if TYPE_CHECKING:
     from byrote.artifacts.artifact import Artifact
@@ -54,7 +46,7 @@ class Context:
         queue: str,
         attempt: int,
         labels: Mapping[str, str],
-        spec_hash: bytes = bytes(32),
+        digest: bytes | None = None,
         as_of_us: int = 0,
     ) -> None:
         self.run_id = run_id
@@ -63,24 +55,28 @@ class Context:
         self.queue = queue
         self.attempt = attempt
         """1 for the first try."""
-        self.labels = labels
+        self.labels = labels if SEED_LABEL not in labels else _without_seed(labels)
         self.deadline: float | None = None
         """Monotonic time (`time.monotonic()`) at which the attempt's timeout strikes, or None."""
         self.traceparent: str | None = None
         self._desk: Desk | None = None
         self._slot = 0
-        self._spec_hash = spec_hash
+        self._given = digest, labels
         self._as_of_us = as_of_us
-        self._randoms: dict[int, Random] = {}
-        self._uuids: Counter[int] = Counter()
+        self._randoms: dict[str, Random] = {}
+        self._uuids: Counter[str] = Counter()
+        self.root: Branch | None = None
+        """The branch of the task itself, where its calls are counted."""
         self.reported: Report | None = None
         """The last progress it told."""
         self.reports: Reports | None = None
         """What it tells of its progress, on the way; None while it has told nothing."""
 
     @classmethod
-    def of(cls, job: Sequence[Any], desk: Desk | None = None) -> "Context":
-        """The context of a job as it came over the wire."""
+    def of(
+        cls, job: Sequence[Any], desk: Desk | None = None, *, digest: bytes | None = None
+    ) -> "Context":
+        """The context of a job as it came over the wire; `digest` if not its run's own."""
         labels = msgspec.json.decode(job[8]) if job[8] else {}
         ctx = cls(
             run_id=job[1],
@@ -88,7 +84,7 @@ class Context:
             queue=job[7],
             attempt=job[5],
             labels=labels,
-            spec_hash=job[11],
+            digest=digest,
             as_of_us=job[12],
         )
         if job[6] is not None:
@@ -98,21 +94,29 @@ class Context:
         ctx._slot = job[0]
         return ctx
 
+    @cached_property
+    def _digest(self) -> bytes:
+        digest, labels = self._given
+        return run_digest(self.run_id, labels) if digest is None else digest
+
     @property
     def seed(self) -> int:
-        """53 bits of the spec's hash: the same for every attempt, and every run of this spec."""
-        return seed_of(self._spec_hash)
+        """A number of 53 bits: the same in every attempt and every replay of this run.
+
+        With `seed="spec"` it is the same in every run of this spec.
+        """
+        return seed_of(self._digest)
 
     @property
     def random(self) -> Random:
         """A generator seeded with `seed`, of this attempt's own; inside a step, of the step's."""
         step = current_step()
         if step not in self._randoms:
-            self._randoms[step] = seeded(self._digest(step))
+            self._randoms[step] = seeded(self._digest_in(step))
         return self._randoms[step]
 
-    def _digest(self, step: int) -> bytes:
-        return step_digest(self._spec_hash, step) if step else self._spec_hash
+    def _digest_in(self, place: str) -> bytes:
+        return place_digest(self._digest, place) if place else self._digest
 
     def now(self) -> datetime:
         """When the run was accepted, in UTC; in a replay, when the run it repeats was.
@@ -122,13 +126,13 @@ class Context:
         return _EPOCH + timedelta(microseconds=self._as_of_us)
 
     def uuid(self) -> UUID:
-        """The next of a sequence of UUIDs that belongs to the spec and begins anew each attempt.
+        """The next of a sequence of UUIDs that belongs to the run; each attempt starts it again.
 
-        Two runs of the same spec get the same; what must be unique per run takes `run_id`.
+        With `seed="spec"` the sequence is the same in every run of this spec.
         """
         step = current_step()
         self._uuids[step] += 1
-        return UUID(int=uuid_bits(self._digest(step), self._uuids[step] - 1))
+        return UUID(int=uuid_bits(self._digest_in(step), self._uuids[step] - 1))
 
     @property
     def seconds_left(self) -> float | None:
@@ -190,7 +194,7 @@ class Context:
     def _ledger(self) -> Steps:
         desk = self._open_desk()
         kind = Ledger if desk.replay is None else Recital
-        return kind(desk, self._slot, self.run_id, self.attempt)
+        return kind(desk, self._slot, (self.run_id, self.attempt), self.root)
 
     @property
     def replaying(self) -> bool:
@@ -283,6 +287,11 @@ class Context:
                 lambda: desk.aask(self._slot, MARKED, who), self._ledger, key, connection
             )
         return ado_once(desk.once, self.run_id, key, connection)
+
+
+def _without_seed(labels: Mapping[str, str]) -> Mapping[str, str]:
+    # It belongs to us: a replay must see the labels that its original saw.
+    return {name: labels[name] for name in labels if name != SEED_LABEL}
 
 
 def _heard(event: str, text: str | None, default: Any) -> Any:

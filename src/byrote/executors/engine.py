@@ -17,9 +17,11 @@ from typing import Any
 from byrote.core.task import Registry
 from byrote.executors import call, meter
 from byrote.executors.board import Board
+from byrote.executors.branches import count_branches
 from byrote.executors.call import Job, Result
 from byrote.executors.desk import Desk
 from byrote.executors.output import Tray, open_tray
+from byrote.executors.step_call import current_step
 
 FLUSH = 100
 """Results that leave at once, without waiting for the loop to come round."""
@@ -37,14 +39,18 @@ class Engine:
         concurrency: int,
         threads: int,
         desk: Desk | None = None,
+        keep: Callable[[Job, Result], None] | None = None,
     ) -> None:
         self._registry = registry
+        self._keep = keep
+        """Takes each result where it outlives this process, before any other code runs."""
         self._desk = desk
         self._async = {(task.name, task.version): task.is_async for task in registry}
         self._board = board
         self._deliver = deliver
         self._concurrency = concurrency
         self._loop = asyncio.get_running_loop()
+        count_branches(self._loop, current_step)
         self._waiting: deque[Job] = deque()
         self._running: dict[int, asyncio.Task[None]] = {}
         self._stopping: dict[int, str] = {}
@@ -52,6 +58,7 @@ class Engine:
         self._done: deque[Result] = deque()
         self._woken = False
         self._sync: SimpleQueue[Job | None] = SimpleQueue()
+        board.sit(0)
         for place in range(1, threads + 1):
             threading.Thread(
                 target=self._work, args=(place,), name=f"byrote-{place}", daemon=True
@@ -111,8 +118,11 @@ class Engine:
             meter.end(begun)
         else:
             result = await self._go_on(job, coroutine, waited_for, begun)
+        result = tray.close_with(result)
+        if self._keep is not None:
+            self._keep(job, result)
         self._board.step(-1)
-        self._end(job[0], tray.close_with(result))
+        self._end(job[0], result)
 
     async def _go_on(
         self,
@@ -188,12 +198,16 @@ class Engine:
 
     def _work(self, place: int) -> None:
         board, done, registry, get = self._board, self._done, self._registry, self._sync.get
-        desk = self._desk
+        desk, keep = self._desk, self._keep
+        board.sit(place)
         while (job := get()) is not None:
             if board.begin(job[0], place, job[10]):
                 tray = Tray(job)
                 open_tray(tray)
-                done.append(tray.close_with(call.call_sync(registry, job, desk)))
+                result = tray.close_with(call.call_sync(registry, job, desk))
+                if keep is not None:
+                    keep(job, result)
+                done.append(result)
                 board.leave(place)
             else:
                 done.append([job[0], call.DECLINED])

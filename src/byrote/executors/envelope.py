@@ -6,9 +6,9 @@ Kinds of fault, beside `raised` and what the envelope itself names:
 | kind | what happened |
 |---|---|
 | `cannot_start` | there is no such program, or it may not be run |
-| `no_result` | exit code 0 and no envelope |
+| `no_result` | exit code 0, nothing on descriptor 3, and nothing printed |
 | `closed_stdout` | the same, and stdout was closed long before the end |
-| `garbage` | the result is no JSON, or no envelope |
+| `garbage` | exit code 0, and the last line, or descriptor 3, is not an envelope |
 | `two_results` | more than one envelope |
 | `output_too_large` | the envelope is larger than a result may be |
 | `bad_result` | the envelope is one, but its result cannot be stored |
@@ -54,7 +54,7 @@ class _Error(msgspec.Struct, frozen=True):
     message: str = ""
     traceback: str | None = None
     kind: str = "raised"
-    met: int | None = None
+    met: list[int] | None = None
 
 
 class _Envelope(msgspec.Struct, frozen=True):
@@ -137,12 +137,31 @@ def _envelope(end: End, line: bytes, before: bytes) -> _Envelope:
     try:
         envelope = _read(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        return _no_envelope(end, line, str(error))
+        envelope = _lenient(line) or _no_envelope(end, line, str(error))
     if envelope.empty:
         return _no_envelope(end, line, "it has neither 'ok' nor 'snooze'")
     if on_stdout and any(map(_is_envelope, before.splitlines()[-50:])):
         raise _Bad("two_results", "The command printed more than one result.")
     return envelope
+
+
+def _lenient(line: bytes) -> _Envelope | None:
+    """An envelope in JSON that other languages write and we refuse: NaN, or half a surrogate pair.
+
+    As a result such a value cannot be stored, which `check_text` says; in an error it is replaced.
+    """
+    try:
+        found = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or found.keys().isdisjoint({"ok", "snooze"}):
+        return None
+    result = json.dumps(found.pop("result", None)).encode()
+    try:
+        envelope = _read(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return msgspec.structs.replace(envelope, result=msgspec.Raw(result))
 
 
 def _no_envelope(end: End, line: bytes, why: str) -> _Envelope:

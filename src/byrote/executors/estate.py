@@ -17,7 +17,7 @@ def take_leave(roster: Roster, child: Child, death: Death, *, worker: str) -> Bu
         verdict = bury(
             child.jobs,
             begun={slot for slot in child.jobs if child.board.begun(slot) is not None},
-            executing=child.board.executing(),
+            executing=_suspects(child, death),
             fates=child.fates,
             death=death,
             worker=worker,
@@ -29,6 +29,12 @@ def take_leave(roster: Roster, child: Child, death: Death, *, worker: str) -> Bu
         said = printed.get(serial_of(run.id, run.attempt))
         verdict.outcomes[slot] = with_output(outcome, said)
     return verdict
+
+
+def _suspects(child: Child, death: Death) -> set[int]:
+    """Slots whose code may have ended the hand: the one that did, where that is known."""
+    culprit = None if death.ours else child.culprit
+    return child.board.executing() if culprit is None else {culprit}
 
 
 def printed_by(roster: Roster, run: Leased) -> Printing | None:

@@ -24,6 +24,16 @@ def frame(message: list[Any]) -> bytes:
     return len(body).to_bytes(HEADER, "big") + body
 
 
+def body_of(message: list[Any]) -> bytes:
+    """One message as it is kept, without its length."""
+    return _encode(message)
+
+
+def unframed(body: bytes) -> list[Any]:
+    """The message that `body_of` made; raises one of `words.GARBLED` if it is none."""
+    return _decode(body)  # type: ignore[no-any-return]
+
+
 class Frames:
     """Puts messages together again from whatever pieces arrive."""
 

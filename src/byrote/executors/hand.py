@@ -17,13 +17,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from byrote.core.ports import Once
+from byrote.core.withholding import withhold_everywhere
 from byrote.executors.board import Board
 from byrote.executors.chance import notice_numpy
 from byrote.executors.checkout import Checkout
+from byrote.executors.crash_report import name_culprits
 from byrote.executors.desk import Desk
 from byrote.executors.engine import Engine
 from byrote.executors.frames import Frames, frame
 from byrote.executors.loading import introduction
+from byrote.executors.results import Results
 
 EXIT_CANNOT_START = 3
 PIECE = 1 << 18
@@ -71,13 +74,18 @@ class Hand:
         self._loop = loop
         self._link.setblocking(False)
         self._desk = Desk(self._ask, self._once, self._settings.get("replay"))
+        board = Board(self._settings["board"])
+        name_culprits(board, self._settings["report"])
+        if self._desk.replay is not None:
+            withhold_everywhere()
         self._engine = Engine(
             self._app.registry,
-            Board(self._settings["board"]),
+            board,
             self._deliver,
             concurrency=self._settings["concurrency"],
             threads=self._settings["threads"],
             desk=self._desk,
+            keep=Results(*self._settings["results"]).keep,
         )
         self._send(frame(["ready", introduction(self._app, self._checkout)]))
         loop.add_reader(self._link.fileno(), self._receive)

@@ -28,7 +28,7 @@ from byrote.core.run import Leased
 from byrote.core.schedule import Schedule
 from byrote.executors import call
 from byrote.executors.burial import Death, oom_kills
-from byrote.executors.child import WORKER, Child
+from byrote.executors.child import HAND_COUNT, WORKER, Child
 from byrote.executors.desk import pass_on
 from byrote.executors.estate import printed_by, take_leave
 from byrote.executors.hand_options import HandOptions
@@ -37,6 +37,7 @@ from byrote.executors.roster import STOP_GRACE_S, Roster
 from byrote.executors.serving import TICK_S, Serving
 from byrote.executors.surroundings import FIXED
 from byrote.executors.words import (
+    GARBLED,
     Garbled,
     Introduction,
     Question,
@@ -65,7 +66,8 @@ class Hands(Serving):
         super().__init__()
         self._asks = asks
         self._options = options
-        self._environment = {**(os.environ if environment is None else environment), WORKER: worker}
+        told = {WORKER: worker, HAND_COUNT: str(options.hands)}
+        self._environment = {**(os.environ if environment is None else environment), **told}
         if options.deterministic:
             self._environment |= FIXED
         self._about = {} if about is None else dict(about)
@@ -188,7 +190,8 @@ class Hands(Serving):
 
     def _tick(self) -> None:
         now = self._clock()
-        self._roster.attend()
+        if self._roster.attend():
+            self._report([])  # There is room again.
         with self._roster.lock:
             missing = self._options.hands - sum(not c.retiring for c in self._roster.children)
         if not self._stopping and now >= self._respawn_at:
@@ -243,8 +246,8 @@ class Hands(Serving):
                 reports, again = self._roster.settle(child, results)
                 self._tell(reports)
                 self._elsewhere(again)
-                if child.reserved:
-                    self._roster.attend()
+                if child.reserved and self._roster.attend():
+                    self._report([])
             case ["ask", asked]:
                 self._ask(child, question_from(asked))
             case ["ready", told] if not child.ready:
@@ -317,6 +320,7 @@ class Hands(Serving):
     def _bury(self, child: Child) -> None:
         self._converse(child, 0)
         code = child.process.wait()
+        self._read_late(child)
         ooms, self._ooms = self._ooms, oom_kills()
         memory = code == -9 and not child.killed and self._ooms > ooms
         death = Death(code, child.killed, memory)
@@ -325,10 +329,21 @@ class Hands(Serving):
         verdict = take_leave(self._roster, child, death, worker=self._worker)
         child.close()
         end_orphans(child.mark)
-        self._emit([HandEnded(self._worker, child.pid, death.reason)])
+        if child.jobs or child.finished or not (death.ours and self._stopping):
+            # One that has done nothing, of a worker that could not start, is no news.
+            self._emit([HandEnded(self._worker, child.pid, death.reason)])
         self._mourn(child)
         self._tell([(child.jobs[slot], outcome) for slot, outcome in verdict.outcomes.items()])
         self._elsewhere([child.jobs[slot] for slot in verdict.elsewhere])
+
+    def _read_late(self, child: Child) -> None:
+        """Take the results that a dead hand had ready and could not send any more."""
+        if child.garbled is not None:
+            return
+        try:
+            self._heed(child, ["done", child.results.left(child.jobs)])
+        except GARBLED:
+            return  # Its code has written over them; what they tell is believed of none.
 
     def _elsewhere(self, runs: Sequence[Leased]) -> None:
         """Have other hands execute these, if their leases still hold and we are not leaving."""

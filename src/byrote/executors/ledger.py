@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: MIT
 """One attempt's view of its run's ledger: what has been done already, and what comes next.
 
-What is true: the database's rows, written under the lease. This is a copy, read once, before the
-first step of any attempt but the first; only the holder of the lease adds to it, so it stays true.
-Every step, sleep and wait takes the next number in the order of the calls. A line found under that
-number must be of the same kind and name, or the task has taken another way: NonDeterminism. So has
-one that returns before it came to every line an earlier attempt wrote.
+The authority is the database: rows that were written under the lease. This is a copy, read once,
+before the first step of any attempt but the first; only the holder of the lease adds rows, so the
+copy stays true. Every step, sleep and wait has a place: the branch of the task that calls, and the
+position of the call in it (`branches.py`). A line found there must be of the same kind and name, or
+the task has taken another way: NonDeterminism. So has a task that returns before it came to every
+line that an earlier attempt wrote. Lines are numbered (`sequence`) in the order of the calls.
+
+A line without a place was written before places were; it is found by its number or, if that is
+another call's, by its kind and name.
 
 The rules are written once, as generators that yield what to ask; `Sync` and `Async` ask it. The
-ledger of a replay, `recital.py`, has the same face.
+ledger of a replay, `recital.py`, has the same methods.
 """
 
-import contextlib
-from collections.abc import Awaitable, Callable, Generator, Iterator
-from contextvars import ContextVar
+import logging
+from collections.abc import Awaitable, Callable, Generator
 from datetime import timedelta
 from inspect import isawaitable, iscoroutine
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from byrote.core.codec import pack, unpack
 from byrote.core.duration import DURATION_MAX, duration, micros
@@ -28,21 +31,29 @@ from byrote.core.errors import (
     NonDeterminism,
     NotRecorded,
 )
+from byrote.executors.branches import Branch, current_branch
 from byrote.executors.desk import Answer, Desk
-from byrote.executors.output import current_tray, open_tray, shut_tray
+from byrote.executors.step_call import (
+    END,
+    EVENT,
+    RAISED,
+    SLEEP,
+    STEP,
+    Call,
+    Line,
+    args_hash,
+    check_name,
+    current_step,
+    within,
+)
+from byrote.executors.step_error import recorded_error, stored_error
 
 STEPS_MAX = 10_000
 """Steps, sleeps and waits of one run."""
 CHARS_MAX = 64 * 1024 * 1024
 """Characters of JSON of all results of one run: every later attempt reads them."""
-NAME_MAX = 200
 
-STEP, SLEEP, EVENT = "step", "sleep", "event"
-END = "the end of the task"
-
-_inside: ContextVar[int] = ContextVar("byrote_inside_a_step", default=0)
-current_step = _inside.get
-"""The number of the step whose function is calling; 0 outside of steps."""
+_log = logging.getLogger("byrote.steps")
 
 type Length = timedelta | str | float
 type Asking[T] = Generator[tuple[str, dict[str, Any]], Answer, T]
@@ -58,29 +69,23 @@ class Suspended(BaseException):
         self.event = event
 
 
-class Line(NamedTuple):
-    """One line of the ledger."""
-
-    kind: str
-    name: str
-    open: bool
-    text: str | None
-
-
 class Steps(Protocol):
     """What `Sync` and `Async` ask: the ledger of an attempt, or that of a replay."""
 
     desk: Desk
     slot: int
 
-    def number(self, kind: str, name: str) -> int:
-        """The place of the call that is made now."""
+    def call(self, kind: str, name: str, args: str | None = None) -> Call:
+        """The call that is made now, with its place and the hash of its arguments."""
 
-    def find(self, number: int, kind: str, name: str) -> Asking[Line | None]:
-        """The line written under this number; None when the function is to be called."""
+    def find(self, call: Call) -> Asking[Line | None]:
+        """The line written at the call's place; None when the function is to be called."""
 
-    def keep(self, number: int, name: str, value: object) -> Asking[None]:
+    def keep(self, call: Call, value: object) -> Asking[None]:
         """Write a finished step."""
+
+    def fail(self, call: Call, error: Exception) -> Asking[None]:
+        """Write that a step's function raised."""
 
     def wait(self, kind: str, name: str, length: timedelta | None) -> Asking[str | None]:
         """What a wait ended with."""
@@ -93,57 +98,114 @@ class Steps(Protocol):
         """That the task took another way than its record, if it did."""
 
     @property
-    def met(self) -> int | None:
-        """How many lines a replay has come to; None where that is nobody's concern."""
+    def met(self) -> list[int] | None:
+        """The numbers of the lines that a replay has come to; None where they do not matter."""
 
     def close(self) -> Asking[None]:
         """The task returns; NonDeterminism when it has not come to every line."""
 
 
 class Ledger:
-    """The steps of one attempt, in order."""
+    """The steps of one attempt."""
 
     def __init__(
-        self, desk: Desk, slot: int, run_id: str, attempt: int, *, fresh: bool | None = None
+        self,
+        desk: Desk,
+        slot: int,
+        who: tuple[str, int],
+        root: Branch | None = None,
+        *,
+        fresh: bool | None = None,
     ) -> None:
         self.desk = desk
         self.slot = slot
+        run_id, attempt = who
         self._who = {"run": run_id, "attempt": attempt}
+        self._root = Branch() if root is None else root
         fresh = attempt == 1 if fresh is None else fresh
-        self._known: dict[int, Line] | None = {} if fresh else None
-        self.count = 0
+        self._known: dict[str, Line] | None = {} if fresh else None
+        self._taken: set[int] = set()
+        """Numbers of lines, recorded or given out by this attempt."""
+        self.seen: set[int] = set()
+        """Numbers of recorded lines that this attempt has come to."""
+        self._count = 0
         self._size = 0
         self._over: BaseException | None = None
 
-    def number(self, kind: str, name: str) -> int:
-        """The place of the call that is made now."""
+    def call(self, kind: str, name: str, args: str | None = None) -> Call:
+        """The call that is made now, with its place and the hash of its arguments."""
         if self._over is not None:
-            # The task caught what ended it: it is told again, and changes nothing more.
+            # The task caught what ended it: it is raised again, and nothing more changes.
             raise self._over
-        if _inside.get():
-            raise BadOption(f"{spoken(kind, name)} is inside another step; only tasks have steps.")
+        if current_step():
+            said = Call("", kind, name).spoken()
+            raise BadOption(f"{said} is inside another step; only tasks have steps.")
         check_name(name)
-        self.count += 1
-        if self.count > STEPS_MAX:
+        self._count += 1
+        if self._count > STEPS_MAX:
             raise BadOption(f"A run has at most {STEPS_MAX:,} steps; split it into several runs.")
-        return self.count
+        place = current_branch(self._root).next_place()
+        return Call(place, kind, name, args=args, sequence=self._count)
 
-    def find(self, number: int, kind: str, name: str) -> Asking[Line | None]:
-        """The line written under this number, if there is one; NonDeterminism if it is another."""
-        line = (yield from self.lines()).get(number)
-        if line is not None and (line.kind, line.name) != (kind, name):
-            raise self.end(NonDeterminism(number, spoken(line.kind, line.name), spoken(kind, name)))
+    def find(self, call: Call) -> Asking[Line | None]:
+        """The line written at the call's place, if there is one; NonDeterminism if it is another.
+
+        A step that was recorded with other arguments keeps its result, and that is logged; in a
+        branch it may be the step of another branch, so there it is NonDeterminism.
+        """
+        line = yield from self.match(call)
+        if line is not None and line.has_other_args(call):
+            self._warn(call)
         return line
 
-    def lines(self) -> Asking[dict[int, Line]]:
-        """Every line that earlier attempts wrote, by number; read once."""
+    def match(self, call: Call) -> Asking[Line | None]:
+        """As `find`, whatever the arguments are."""
+        known = yield from self.lines()
+        line = known.get(call.place)
+        if line is None or not line.fits(call):
+            line = next((old for old in self._unplaced() if old.fits(call)), line)
+        if line is None:
+            call.sequence = self._free(call.sequence)
+            return None
+        if not line.fits(call):
+            raise self.end(NonDeterminism(call.where, line.spoken(), call.spoken()))
+        call.sequence = line.sequence
+        self.seen.add(line.sequence)
+        return line
+
+    def _warn(self, call: Call) -> None:
+        if call.branched:
+            recorded = f"{call.spoken()} with other arguments"
+            raise self.end(NonDeterminism(call.where, recorded, f"{call.spoken()} with these"))
+        _log.warning(
+            "Step %s (%r) is answered with its recorded result, though an earlier attempt called "
+            "it with other arguments.",
+            call.place,
+            call.name,
+        )
+
+    def _unplaced(self) -> list[Line]:
+        known = self._known or {}
+        return [
+            line for line in known.values() if line.place is None and line.sequence not in self.seen
+        ]
+
+    def _free(self, wanted: int) -> int:
+        number = wanted if wanted not in self._taken else max(self._taken) + 1
+        self._taken.add(number)
+        return number
+
+    def lines(self) -> Asking[dict[str, Line]]:
+        """Every line that earlier attempts wrote, by place; read once."""
         if self._known is None:
             self._learn(self._heard((yield "load", self._who)))
         return self._known or {}
 
     def _learn(self, rows: list[Any]) -> None:
-        self._known = {row[0]: Line(*row[1:]) for row in rows}
-        self._size = sum(len(line.text or "") for line in self._known.values())
+        lines = [Line(*row) for row in rows]
+        self._known = {line.place or str(line.sequence): line for line in lines}
+        self._taken |= {line.sequence for line in lines}
+        self._size = sum(len(line.text or "") for line in lines)
 
     def end(self, error: BaseException) -> BaseException:
         """The attempt ends with this, whatever its task makes of it."""
@@ -156,8 +218,8 @@ class Ledger:
         return self._over if isinstance(self._over, NonDeterminism | NotRecorded) else None
 
     @property
-    def met(self) -> int | None:
-        """Nobody's concern: the next attempt goes on from what is stored."""
+    def met(self) -> list[int] | None:
+        """It does not matter here: the next attempt goes on from what is stored."""
         return None
 
     def close(self) -> Asking[None]:
@@ -167,38 +229,50 @@ class Ledger:
         if self._known is None:
             answer = yield "load", self._who
             if not answer.ok and answer.payload is not None:
-                return  # Nobody can say; that must not cost a task that never used a step.
+                return  # The ledger is not known; a task that never used a step must not fail.
             self._learn(self._heard(answer))
-        left = [number for number in self._known or {} if number > self.count]
+        known = (self._known or {}).values()
+        left = [line for line in known if line.sequence not in self.seen and line.kind != RAISED]
         if left:
-            line = (self._known or {})[min(left)]
-            raise self.end(NonDeterminism(min(left), spoken(line.kind, line.name), END))
+            line = min(left)
+            place = line.place or str(line.sequence)
+            where = Call(place, line.kind, line.name).where
+            raise self.end(NonDeterminism(where, line.spoken(), END))
 
-    def keep(self, number: int, name: str, value: object) -> Asking[None]:
+    def keep(self, call: Call, value: object) -> Asking[None]:
         """Write a finished step; BadPayload when its result cannot be stored."""
         if iscoroutine(value):
             value.close()
         try:
             packed = pack(value)
         except BadPayload as error:
-            reason = f"The result of step {name!r} cannot be stored: {error.reason}"
+            reason = f"The result of step {call.name!r} cannot be stored: {error.reason}"
             raise BadPayload(error.path, reason) from None
         self._size += len(packed.text)
         if self._size > CHARS_MAX:
             reason = f"The results of all steps of a run have at most {CHARS_MAX:,} characters."
             raise BadPayload("$", reason)
-        line = {"sequence": number, "kind": STEP, "name": name}
         result = {"result": packed.text, "hash": packed.digest.hex()}
-        self._heard((yield "note", self._who | line | result))
+        self._heard((yield "note", self._who | call.line(STEP) | result))
+
+    def fail(self, call: Call, error: Exception) -> Asking[None]:
+        """Write that a step's function raised: for replays, a later attempt calls it again."""
+        packed = stored_error(error)
+        if packed is None:
+            return
+        result = {"result": packed.text, "hash": packed.digest.hex()}
+        answer = yield "note", self._who | call.line(RAISED) | result
+        if not answer.ok and answer.payload is None:
+            self._heard(answer)  # The lease is lost; without this record an attempt goes on.
 
     def wait(self, kind: str, name: str, length: timedelta | None) -> Asking[str | None]:
         """What a wait ended with, None for its time being up; Suspended while it goes on."""
-        number = self.number(kind, name)
-        line = yield from self.find(number, kind, name)
+        call = self.call(kind, name)
+        line = yield from self.find(call)
         if line is not None and not line.open:
             return line.text
         delay = None if length is None else micros(length)
-        asked = {"sequence": number, "kind": kind, "name": name, "delay_us": delay}
+        asked = call.line(kind) | {"delay_us": delay}
         is_open, text, left_us = self._heard((yield "note", self._who | asked))
         if not is_open or (left_us is not None and left_us <= 0 and kind == SLEEP):
             return text  # type: ignore[no-any-return]
@@ -221,13 +295,17 @@ class Sync:
 
     def step(self, name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """The function's result, of an earlier attempt if one finished this step."""
-        number = self._ledger.number(STEP, name)
-        line = self._run(self._ledger.find(number, STEP, name))
+        call = self._ledger.call(STEP, name, args_hash(args, kwargs))
+        line = self._run(self._ledger.find(call))
         if line is not None:
-            return unpack(line.text or "null")
-        with _within(number):
-            value = function(*args, **kwargs)
-        self._run(self._ledger.keep(number, name, value))
+            return _answer(self._ledger, line)
+        try:
+            with within(call.place):
+                value = function(*args, **kwargs)
+        except Exception as error:
+            self._run(self._ledger.fail(call, error))
+            raise
+        self._run(self._ledger.keep(call, value))
         return value
 
     def wait(self, kind: str, name: str, length: Length | None) -> str | None:
@@ -255,15 +333,19 @@ class Async:
 
     async def step(self, name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """The function's result, awaited, or that of an earlier attempt."""
-        number = self._ledger.number(STEP, name)
-        line = await self._run(self._ledger.find(number, STEP, name))
+        call = self._ledger.call(STEP, name, args_hash(args, kwargs))
+        line = await self._run(self._ledger.find(call))
         if line is not None:
-            return unpack(line.text or "null")
-        with _within(number):
-            value = function(*args, **kwargs)
-            if isawaitable(value):
-                value = await value
-        await self._run(self._ledger.keep(number, name, value))
+            return _answer(self._ledger, line)
+        try:
+            with within(call.place):
+                value = function(*args, **kwargs)
+                if isawaitable(value):
+                    value = await value
+        except Exception as error:
+            await self._run(self._ledger.fail(call, error))
+            raise
+        await self._run(self._ledger.keep(call, value))
         return value
 
     def wait(self, kind: str, name: str, length: Length | None) -> Awaitable[str | None]:
@@ -285,29 +367,13 @@ class Async:
             return stop.value  # type: ignore[no-any-return]
 
 
-@contextlib.contextmanager
-def _within(number: int) -> Iterator[None]:
-    # What a step draws must not change what is drawn after it: later attempts do not call it.
-    token, tray = _inside.set(number), current_tray()
-    opened = open_tray(tray.within(number)) if tray is not None and tray.job else None
-    try:
-        yield
-    finally:
-        _inside.reset(token)
-        if opened is not None:
-            shut_tray(opened)
+def _answer(steps: Steps, line: Line) -> Any:
+    """A recorded result, or the error that the step's function raised."""
+    if line.kind != RAISED:
+        return unpack(line.text or "null")
+    error = recorded_error(line.text or "null")
+    raise error if not isinstance(error, NotRecorded) else steps.end(error)
 
 
 def _length(value: Length | None) -> timedelta | None:
     return None if value is None else duration(value)
-
-
-def spoken(kind: str, name: str) -> str:
-    """A line in words."""
-    return {STEP: f"step {name!r}", SLEEP: "a sleep", EVENT: f"a wait for {name!r}"}[kind]
-
-
-def check_name(name: str) -> None:
-    """Refuse what cannot name a step, an event or an effect."""
-    if not isinstance(name, str) or not 1 <= len(name) <= NAME_MAX or not name.isprintable():
-        raise BadOption(f"A name has 1 to {NAME_MAX} printable characters, not {name!r:.80}.")

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 import msgspec
 
 from byrote.core.outcome import OUTPUT_MAX, Outcome, Output, Printing
-from byrote.core.seed import step_digest
+from byrote.core.seed import SEED_LABEL, place_digest, run_digest
 from byrote.executors.spool import Spool, serial_of
 
 
@@ -102,6 +102,13 @@ def with_output(outcome: Outcome, printed: Printing | None) -> Outcome:
     return msgspec.structs.replace(outcome, output=output)
 
 
+def job_digest(job: Sequence[Any]) -> bytes:
+    """The digest of a job's run, see `core/seed.py`; labels are read only if they matter."""
+    labels = job[8]
+    known = msgspec.json.decode(labels) if labels and SEED_LABEL in labels else None
+    return run_digest(job[1], known)
+
+
 class Tray(msgspec.Struct, eq=False):
     """What belongs to one attempt in a hand: what it printed, what else was kept for it.
 
@@ -118,14 +125,21 @@ class Tray(msgspec.Struct, eq=False):
     """Things of the attempt's own, see `keep`."""
     outer: "Tray | None" = None
     """The attempt's tray, if this is one of its steps'."""
+    digest: bytes | None = None
+    """What its random numbers follow from, if that is not the run, see `seed_digest`."""
 
-    def within(self, number: int) -> "Tray":
+    def within(self, place: str) -> "Tray":
         """A tray for a step: what it prints is the attempt's, what it draws is its own."""
-        job = list(self.job)
-        job[11] = step_digest(job[11], number)
-        inner = Tray(job)
+        inner = Tray(self.job)
         inner.outer = self
+        inner.digest = place_digest(self.seed_digest(), place)
         return inner
+
+    def seed_digest(self) -> bytes:
+        """What the random numbers of the attempt follow from; computed at the first draw."""
+        if self.digest is None:
+            self.digest = job_digest(self.job)
+        return self.digest
 
     def keep(self, name: str, make: Callable[[], Any]) -> Any:
         """Something of the attempt's own by this name, made when it is first asked for."""

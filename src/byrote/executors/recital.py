@@ -13,18 +13,26 @@ from collections import Counter
 from datetime import timedelta
 
 from byrote.core.errors import NotRecorded
+from byrote.executors.branches import Branch
 from byrote.executors.desk import Desk
-from byrote.executors.ledger import EVENT, SLEEP, STEP, Asking, Ledger, Line, spoken
+from byrote.executors.ledger import Asking, Ledger
+from byrote.executors.step_call import EVENT, SLEEP, STEP, Call, Line
+
+OTHER_ARGS = "replay.arguments"
+"""Reports that a recorded step would be called with other arguments now."""
 
 
 class Recital:
     """The steps of one replay, in order."""
 
-    def __init__(self, desk: Desk, slot: int, run_id: str, attempt: int) -> None:
+    def __init__(
+        self, desk: Desk, slot: int, who: tuple[str, int], root: Branch | None = None
+    ) -> None:
         self.desk = desk
         self.slot = slot
+        self._who = who
         self._live = desk.replay == "live"
-        self._ledger = Ledger(desk, slot, run_id, attempt, fresh=False)
+        self._ledger = Ledger(desk, slot, who, root, fresh=False)
         self._waits: Counter[str] = Counter()
 
     def end(self, error: BaseException) -> BaseException:
@@ -37,41 +45,50 @@ class Recital:
         return self._ledger.strayed
 
     @property
-    def met(self) -> int | None:
-        """How many of the original's lines it has come to; None where steps are live."""
-        return None if self._live else self._ledger.count
+    def met(self) -> list[int] | None:
+        """The numbers of the original's lines it has come to; None where steps are live."""
+        return None if self._live else sorted(self._ledger.seen)
 
-    def number(self, kind: str, name: str) -> int:
-        """The place of the call that is made now."""
-        return self._ledger.number(kind, name)
+    def call(self, kind: str, name: str, args: str | None = None) -> Call:
+        """The call that is made now."""
+        return self._ledger.call(kind, name, args)
 
-    def find(self, number: int, kind: str, name: str) -> Asking[Line | None]:
-        """The line the original wrote under this number; None for a step that is live."""
-        if self._live and kind == STEP:
+    def find(self, call: Call) -> Asking[Line | None]:
+        """The line the original wrote for this call; None for a step that is live."""
+        if self._live and call.kind == STEP:
             return None
-        line = yield from self._ledger.find(number, kind, name)
+        line = yield from self._ledger.match(call)
         if line is None or line.open:
-            raise self.end(_unrecorded(number, kind, name))
+            raise self.end(_unrecorded(call))
+        if line.has_other_args(call):
+            run_id, attempt = self._who
+            told = {"run": run_id, "attempt": attempt, "sequence": line.sequence, "name": call.name}
+            yield OTHER_ARGS, told
         return line
 
-    def keep(self, number: int, name: str, value: object) -> Asking[None]:
+    def keep(self, call: Call, value: object) -> Asking[None]:
         """Write a live step to the shadow run's own ledger."""
-        yield from self._ledger.keep(number, name, value)
+        yield from self._ledger.keep(call, value)
+
+    def fail(self, call: Call, error: Exception) -> Asking[None]:
+        """A live step raised; the shadow run is not replayed itself, so nothing is written."""
+        del call, error
+        yield from ()
 
     def wait(self, kind: str, name: str, length: timedelta | None) -> Asking[str | None]:
         """What the original's wait ended with."""
         del length  # Nobody waits here.
-        number = self.number(kind, name)
+        call = self.call(kind, name)
         if not self._live:
-            line = yield from self.find(number, kind, name)
+            line = yield from self.find(call)
             return None if line is None else line.text
         if kind == SLEEP:
             return None
         lines = yield from self._ledger.lines()
-        heard = [lines[n] for n in sorted(lines) if lines[n][:3] == (EVENT, name, False)]
+        heard = [line for line in sorted(lines.values()) if line[1:4] == (EVENT, name, False)]
         self._waits[name] += 1
         if self._waits[name] > len(heard):
-            raise self.end(_unrecorded(number, kind, name))
+            raise self.end(_unrecorded(call))
         return heard[self._waits[name] - 1].text
 
     def close(self) -> Asking[None]:
@@ -82,9 +99,9 @@ class Recital:
             raise self.strayed
 
 
-def _unrecorded(number: int, kind: str, name: str) -> NotRecorded:
-    live = " (--live-steps executes steps again)" if kind == STEP else ""
+def _unrecorded(call: Call) -> NotRecorded:
+    live = " (--live-steps executes steps again)" if call.kind == STEP else ""
     return NotRecorded(
-        f"Step {number} is {spoken(kind, name)} now, and the original has no finished one there to "
+        f"{call.where} is {call.spoken()} now, and the original has no finished one there to "
         f"answer it with{live}."
     )

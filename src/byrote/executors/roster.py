@@ -81,7 +81,7 @@ class Roster:
             dealt: list[list[tuple[Leased, bool]]] = [[] for _ in able]
             loads = {kind: _loads(able, kind) for kind in counts}
             for place, run in enumerate(runs):
-                if run.losses:
+                if run.losses and (not able or len(self._suspects) < len(able)):
                     self._suspects.add(run, now)
                     continue
                 kind = self.kind(run)
@@ -165,10 +165,10 @@ class Roster:
                 child.send(["settled", list(self._untold)])
                 self._untold.clear()
 
-    def attend(self) -> None:
-        """See whether a hand has become free for a run that must be alone."""
+    def attend(self) -> bool:
+        """Seat runs that wait to be alone; whether a hand takes more work than before."""
         with self.lock:
-            self._suspects.settle(self.children, self._clock(), self._give)
+            return self._suspects.settle(self.children, self._clock(), self._give)
 
     def _give(self, child: Child, run: Leased) -> None:
         child.send(["work", child.take([(run, self.kind(run))], self._clock())])

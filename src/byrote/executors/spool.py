@@ -42,16 +42,17 @@ class _Record(NamedTuple):
 class Spool:
     """One hand's spool; both sides map the same memory."""
 
-    def __init__(self, fd: int) -> None:
-        self._memory = mmap.mmap(fd, _BASE + SIZE)
+    def __init__(self, fd: int, size: int = SIZE) -> None:
+        self._size = size
+        self._memory = mmap.mmap(fd, _BASE + size)
         self._lock = threading.Lock()
         self._open = True
 
     @staticmethod
-    def make() -> int:
+    def make(size: int = SIZE) -> int:
         """A descriptor of fresh shared memory, to be passed to the hand."""
         fd = os.memfd_create("byrote-spool", 0)
-        os.ftruncate(fd, _BASE + SIZE)
+        os.ftruncate(fd, _BASE + size)
         return fd
 
     # -- The hand's side -------------------------------------------------------------------------
@@ -68,9 +69,11 @@ class Spool:
         if not self._open:
             return
         record = _HEADER.pack(len(piece), stream, serial, total) + piece + bytes(-len(piece) % 8)
+        if len(record) > self._size:
+            return
         with self._lock:
             head, tail = _CELLS.unpack_from(self._memory)
-            room = head + len(record) - SIZE
+            room = head + len(record) - self._size
             if room > tail:
                 while tail < room:
                     length = _HEADER.unpack(self._get(tail, _HEADER.size))[0]
@@ -80,15 +83,15 @@ class Spool:
             _CELLS.pack_into(self._memory, 0, head + len(record), tail)
 
     def _put(self, position: int, data: bytes) -> None:
-        place = position % SIZE
-        first = min(SIZE - place, len(data))
+        place = position % self._size
+        first = min(self._size - place, len(data))
         self._memory[_BASE + place : _BASE + place + first] = data[:first]
         if first < len(data):
             self._memory[_BASE : _BASE + len(data) - first] = data[first:]
 
     def _get(self, position: int, length: int) -> bytes:
-        place = position % SIZE
-        first = self._memory[_BASE + place : _BASE + min(place + length, SIZE)]
+        place = position % self._size
+        first = self._memory[_BASE + place : _BASE + min(place + length, self._size)]
         rest = length - len(first)
         return first + self._memory[_BASE : _BASE + rest] if rest else first
 
@@ -97,7 +100,7 @@ class Spool:
     def copy(self) -> bytes:
         """Everything from the oldest record to the newest that is whole."""
         head, tail = _CELLS.unpack_from(self._memory)
-        if not 0 <= head - tail <= SIZE:
+        if not 0 <= head - tail <= self._size:
             return b""
         content = self._get(tail, head - tail)
         # What the hand has pushed out meanwhile may be overwritten by now.
@@ -107,6 +110,11 @@ class Spool:
     def close(self) -> None:
         """Unmap the memory."""
         self._memory.close()
+
+
+def latest(content: bytes) -> dict[int, bytes]:
+    """The last record of each attempt, by its serial."""
+    return {record.serial: record.piece for record in _records(content)}
 
 
 def printings(content: bytes, limit: int = OUTPUT_MAX) -> dict[int, Printing]:

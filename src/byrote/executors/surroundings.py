@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -24,6 +24,7 @@ from byrote.core.memo import Memo, memo_code
 from byrote.core.outcome import safe_text
 from byrote.core.task import Registry, Task
 from byrote.executors.checkout import Checkout
+from byrote.executors.project import Project
 
 FIXED = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
 """The environment of hands, whatever the worker's is."""
@@ -36,6 +37,11 @@ _IMAGE = re.compile(r'^imageid="([^"]+)"', re.MULTILINE)
 def measure(registry: Registry, checkout: Checkout) -> dict[str, Any]:
     """The document that `core/provenance.py` describes, without what only the worker knows."""
     tops = sorted({top_of(task) for task in registry if not _is_program(task)})
+    project = Project(tops)
+    uses = {
+        name: project.used_by(name)
+        for name in sorted({_module_of(task) for task in registry if not _is_program(task)})
+    }
     files = {top: dict(module_files(top)) for top in tops}
     packages = distributions(sys.path)
     uname = os.uname()
@@ -43,6 +49,8 @@ def measure(registry: Registry, checkout: Checkout) -> dict[str, Any]:
         "code": {
             "tasks": {task.key: _code_of(task) for task in registry},
             "trees": {top: tree_digest(found) for top, found in files.items()},
+            "modules": dict(sorted(project.hashes.items())),
+            "uses": uses,
         },
         "vcs": checkout.tell(path for found in files.values() for path in found.values()),
         "packages": packages,
@@ -69,18 +77,50 @@ def top_of(task: Task) -> str:
     return safe_text(str(task.function.__module__).partition(".")[0])
 
 
+def _module_of(task: Task) -> str:
+    return safe_text(str(task.function.__module__))
+
+
 def _is_program(task: Task) -> bool:
     return task.command is not None and bool(task.command.argv)
 
 
-def _code_of(task: Task) -> dict[str, str | None]:
+def _code_of(task: Task) -> dict[str, Any]:
+    code: dict[str, Any] = _hashes_of(task)
+    if task.seed != "run":
+        code["seed"] = task.seed
+    if task.files:
+        code["files"] = {safe_text(name): data_digest(task, name) for name in task.files}
+    return code
+
+
+def _hashes_of(task: Task) -> dict[str, str | None]:
     if task.command is not None and task.command.argv:
         return {"function": program_digest(task.command), "tree": None}
     return {
         "function": function_digest(task.function),
         "module": module_digest(task.function),
         "tree": top_of(task),
+        "in": _module_of(task),
     }
+
+
+def data_digest(task: Task, name: str) -> str | None:
+    """The hash of a data file, named from the folder of the task's module; None if there is none.
+
+    Tasks of programs name it from the folder that the program starts in.
+    """
+    here = getattr(sys.modules.get(str(task.function.__module__)), "__file__", None)
+    folder = Path(here).parent if isinstance(here, str) else Path(_folder_of(task))
+    try:
+        with (folder / name).open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _folder_of(task: Task) -> str:
+    return (None if task.command is None else task.command.cwd) or "."
 
 
 def memos_of(registry: Registry) -> dict[str, Memo]:

@@ -7,14 +7,16 @@ written in one go, beside the standard logging module, which is for everything e
 
 import json
 import logging
+import textwrap
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
 import msgspec
 
-from byrote.core.event import TROUBLE, Event
+from byrote.core.event import Event, is_trouble
+from byrote.core.printable import json_printable, one_line, printable
 
 type Format = Literal["text", "json"]
 type Now = Callable[[], datetime]
@@ -38,9 +40,7 @@ class LogWriter:
     def __call__(self, events: Sequence[Event]) -> None:
         """Write these events, if their level is asked for."""
         if self._quiet:
-            events = (
-                [] if self._silent else [event for event in events if isinstance(event, TROUBLE)]
-            )
+            events = [] if self._silent else [event for event in events if is_trouble(event)]
         if not events:
             return
         at = self._now().isoformat(timespec="milliseconds")
@@ -57,21 +57,21 @@ def json_lines(at: str, events: Sequence[Event]) -> str:
     """Events as machines read them, a line each."""
     # No line break stands inside an object, so each of these begins one.
     objects = b"\n" + _encode_lines(events)
-    return f'\n{{"at":"{at}",'.join(objects.decode().split("\n{"))[1:]
+    return json_printable(f'\n{{"at":"{at}",'.join(objects.decode().split("\n{"))[1:])
 
 
 def text_line(at: str, event: Event) -> str:
     """One event as a person reads it."""
     fields = msgspec.structs.asdict(event)
     told = " ".join(f"{name}={_plain(value)}" for name, value in fields.items() if value != "")
-    mark = "!" if isinstance(event, TROUBLE) else " "
+    mark = "!" if is_trouble(event) else " "
     return f"{at[11:23]} {mark} {type(event).__name__:<14} {told}\n"
 
 
 def _plain(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3f}".rstrip("0").rstrip(".")
-    text = str(value)
+    text = one_line(str(value))
     return json.dumps(text, ensure_ascii=False) if " " in text else text
 
 
@@ -81,7 +81,9 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One JSON object per record."""
         extra: Mapping[str, Any] = getattr(record, "byrote", {})
+        at = datetime.fromtimestamp(record.created, UTC)
         told = {
+            "at": at.isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -89,14 +91,33 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             told["traceback"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(told).decode()
+        return json_printable(msgspec.json.encode(told).decode())
+
+
+class TextFormatter(logging.Formatter):
+    """The same records as a person reads them: nothing that is quoted can begin a line."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s   %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 -- logging's name.
+        """The line itself."""
+        record.message = one_line(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 -- logging's name.
+        """A traceback, indented: the text of an error may have line breaks of its own."""
+        return textwrap.indent(printable(super().formatException(ei)), "    ")
+
+
+class Lines(logging.StreamHandler[TextIO]):
+    """The handler of the standard logging module's records that Byrote installs."""
 
 
 def set_up_logging(form: str, level: str) -> None:
     """Send the standard logging module's records to standard error in the chosen form."""
-    handler = logging.StreamHandler()
+    handler = Lines()
     # Not only the root: a logger with a level of its own, as Django has, asks no other.
     handler.setLevel(LEVELS[level])
-    plain = logging.Formatter("%(asctime)s   %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S")
-    handler.setFormatter(JsonFormatter() if form == "json" else plain)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     logging.basicConfig(level=LEVELS[level], handlers=[handler], force=True)

@@ -71,6 +71,7 @@ class AsyncClient:
     queues = Verb(calls.queues)
     pause = Verb(calls.pause)
     resume = Verb(calls.resume)
+    unserved = Verb(calls.unserved)
     stats = Verb(calls.stats)
     workers = Verb(calls.workers)
     whoami = Verb(calls.whoami)

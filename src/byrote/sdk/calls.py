@@ -28,6 +28,7 @@ from byrote.wire.messages import (
     Moved,
     MovedRuns,
     NewRun,
+    QueuePatience,
     QueuesReply,
     QueueState,
     QueueView,
@@ -338,6 +339,12 @@ def pause(queue: str) -> Call[QueueState]:
 def resume(queue: str) -> Call[QueueState]:
     """Allow claims from a queue again."""
     return Call("POST", f"/v1/queues/{_part(queue)}/resume", _reader(QueueState))
+
+
+def unserved(queue: str, after: str) -> Call[QueuePatience]:
+    """Set how long ready runs wait for a worker that knows their task: `2h`, or `never`."""
+    path, body = f"/v1/queues/{_part(queue)}/unserved", _encode({"after": after})
+    return Call("POST", path, _reader(QueuePatience), body=body)
 
 
 def stats(*, window: str = "5m") -> Call[StatsReply]:

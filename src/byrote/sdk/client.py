@@ -69,6 +69,7 @@ class Client:
     queues = Verb(calls.queues)
     pause = Verb(calls.pause)
     resume = Verb(calls.resume)
+    unserved = Verb(calls.unserved)
     stats = Verb(calls.stats)
     workers = Verb(calls.workers)
     whoami = Verb(calls.whoami)

@@ -31,13 +31,17 @@ class Wire(Protocol):
         """Close it."""
 
 
+def _always() -> bool:
+    return True
+
+
 class Ears:
     """A thread that waits to be called; daemonic, as its last request is nobody's loss."""
 
     def __init__(
         self, line: Line, wire: Callable[[Line], Wire], on_cancel: Callable[[], None]
     ) -> None:
-        self._line = Line("cancel", self._stopped, lambda _what, _error: None, line.chance)
+        self._line = Line("cancel", self._stopped, lambda _what, _error: None, line.chance, _always)
         self._outer = line.stopped
         self._wire = wire
         self._on_cancel = on_cancel

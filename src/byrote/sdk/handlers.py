@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from byrote.core.errors import BadOption, Fatal
+from byrote.core.seed import SeedFrom
 from byrote.core.spec import Delivery
 from byrote.core.task import Registry, Task, make_task
 from byrote.executors.context import Context
@@ -43,28 +44,32 @@ class Handlers:
         self.registry = Registry()
         self._around = tuple(around)
 
-    def handle[H: Handling](self, task: str, *, version: int = 1) -> Callable[[H], H]:
+    def handle[H: Handling](
+        self, task: str, *, version: int = 1, seed: SeedFrom = "run"
+    ) -> Callable[[H], H]:
         """Decorate a `handle(ctx, payload)` function, or add an object that has such a method."""
 
         def add(handler: H) -> H:
-            self._add(_handling(handler), name=task, version=version)
+            self._add(_handling(handler), name=task, version=version, seed=seed)
             return handler
 
         return add
 
     def task[F: Callable[..., Any]](
-        self, *, name: str | None = None, version: int = 1
+        self, *, name: str | None = None, version: int = 1, seed: SeedFrom = "run"
     ) -> Callable[[F], F]:
         """Decorate a plain function; it is called with the run's args and kwargs."""
 
         def add(function: F) -> F:
-            self._add(function, name=name, version=version)
+            self._add(function, name=name, version=version, seed=seed)
             return function
 
         return add
 
-    def _add(self, function: Callable[..., Any], *, name: str | None, version: int) -> None:
-        task = make_task(function, name=name, version=version, delivery=Delivery())
+    def _add(
+        self, function: Callable[..., Any], *, name: str | None, version: int, seed: SeedFrom
+    ) -> None:
+        task = make_task(function, name=name, version=version, delivery=Delivery(), seed=seed)
         self.registry.add(_surrounded(task, self._around) if self._around else task)
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from byrote.artifacts.place import pieces
-from byrote.core.answer import Keeping, Noted, Recorded
+from byrote.core.answer import LOCKED, Keeping, Noted, Recorded, Remainder
 from byrote.core.artifact import POSTGRES
 from byrote.core.judged import LETTERS, Judged, usage_of
 from byrote.core.outcome import Disrupted, Failed, Outcome, Succeeded
@@ -134,14 +134,21 @@ def leased_of(lease: LeaseRead, wanted: Wanted) -> Leased:
     )
 
 
-def renew(leases: Sequence[Leased], *, lease_for: timedelta) -> Call[dict[str, bool]]:
-    """Extend leases: ids still held, and whether their cancellation is wanted."""
+def renew(leases: Sequence[Leased], *, lease_for: timedelta) -> Call[dict[str, bool | str]]:
+    """Extend leases: ids still held and whether their cancellation is wanted, or LOCKED."""
     body = {"leases": _held(leases), "lease_for_s": lease_for.total_seconds()}
     return Call(
         "POST",
         "/v1/leases/renew",
-        lambda said: {row.run: row.cancel for row in _renewed(said).renewed},
+        _renewals,
         body=_encode(body),
+    )
+
+
+def _renewals(said: bytes) -> dict[str, bool | str]:
+    reply = _renewed(said)
+    return {row.run: row.cancel for row in reply.renewed} | dict.fromkeys(
+        reply.locked or (), LOCKED
     )
 
 
@@ -150,12 +157,14 @@ def _held(leases: Sequence[Leased]) -> list[dict[str, str]]:
 
 
 def finish(judged: Sequence[Judged]) -> Call[dict[str, str]]:
-    """Settle attempts: the ids accepted, and as which letter."""
+    """Settle attempts: the ids accepted, and as which letter, or LOCKED."""
 
     def read(body: bytes) -> dict[str, str]:
         # `already`: an earlier copy of this word was heard, and it said the same.
         own = {run.id: LETTERS[type(verdict)] for run, _, verdict in judged}
-        return {row.run: HEARD.get(row.heard, own[row.run]) for row in _finished(body).accepted}
+        reply = _finished(body)
+        accepted = {row.run: HEARD.get(row.heard, own[row.run]) for row in reply.accepted}
+        return accepted | dict.fromkeys(reply.locked or (), LOCKED)
 
     body = _encode([finish_of(*entry) for entry in judged])
     return Call("POST", "/v1/leases/finish", read, body=body)
@@ -224,12 +233,15 @@ def deregister(worker: str) -> Call[bool]:
     return Call("DELETE", f"/v1/workers/{quote(worker, safe='')}", lambda _said: True)
 
 
-def unfinished(*, queues: Sequence[str], tasks: Sequence[str]) -> Call[bool]:
-    """Whether anything in these queues is due."""
+def unfinished(*, queues: Sequence[str], tasks: Sequence[str]) -> Call[Remainder]:
+    """What is left in these queues."""
+
+    def read(body: bytes) -> Remainder:
+        said = _unfinished(body)
+        return Remainder(said.unfinished, said.elsewhere, said.unknown)
+
     body = _encode({"queues": queues, "tasks": tasks})
-    return Call(
-        "POST", "/v1/leases/unfinished", lambda said: _unfinished(said).unfinished, body=body
-    )
+    return Call("POST", "/v1/leases/unfinished", read, body=body)
 
 
 def ledgers(leases: Sequence[Leased]) -> Call[list[Recorded]]:
@@ -237,21 +249,32 @@ def ledgers(leases: Sequence[Leased]) -> Call[list[Recorded]]:
 
     def read(said: bytes) -> list[Recorded]:
         return [
-            Recorded(line.run, line.sequence, line.kind, line.name, line.open, given(line.result))
+            Recorded(
+                line.run,
+                line.sequence,
+                line.kind,
+                line.name,
+                line.open,
+                given(line.result),
+                line.place,
+                line.args_hash,
+            )
             for line in _lines(said).lines
         ]
 
     return Call("POST", "/v1/leases/ledgers", read, body=_encode({"leases": _held(leases)}))
 
 
-def note(steps: Sequence[Mapping[str, Any]]) -> Call[list[Noted]]:
-    """Write steps under their leases; what is missing from the answer was lost."""
+def note(steps: Sequence[Mapping[str, Any]]) -> Call[tuple[list[Noted], list[str]]]:
+    """Write steps under their leases; also returns the runs whose rows are locked."""
 
-    def read(said: bytes) -> list[Noted]:
-        return [
+    def read(said: bytes) -> tuple[list[Noted], list[str]]:
+        reply = _noted(said)
+        noted = [
             Noted(step.run, step.sequence, step.open, given(step.result), step.left_us)
-            for step in _noted(said).steps
+            for step in reply.steps
         ]
+        return noted, reply.locked or []
 
     body = _encode({"steps": [_step(step) for step in steps]})
     return Call("POST", "/v1/leases/steps", read, body=body)
@@ -274,15 +297,21 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
     said["run"] = step["id"]
     if step.get("result") is not None:
         said["result"] = msgspec.Raw(step["result"].encode())
-    if step.get("delay_us") is not None:
-        said["delay_us"] = step["delay_us"]
+    for name in ("delay_us", "place", "args_hash"):
+        if step.get(name) is not None:
+            said[name] = step[name]
     return said
 
 
-def progress(reports: Sequence[Mapping[str, Any]]) -> Call[list[str]]:
-    """Write how far attempts have come under their leases; gives the runs that were heard."""
+def progress(reports: Sequence[Mapping[str, Any]]) -> Call[tuple[list[str], list[str]]]:
+    """Write how far attempts have come; returns the runs it was written for, and locked ones."""
+
+    def read(said: bytes) -> tuple[list[str], list[str]]:
+        reply = _told(said)
+        return reply.accepted, reply.locked or []
+
     body = _encode({"reports": [_report(report) for report in reports]})
-    return Call("POST", "/v1/leases/progress", lambda said: _told(said).accepted, body=body)
+    return Call("POST", "/v1/leases/progress", read, body=body)
 
 
 def _report(report: Mapping[str, Any]) -> dict[str, Any]:

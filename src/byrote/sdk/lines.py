@@ -16,8 +16,8 @@ from typing import Any
 
 import httpx2
 
-from byrote.core.answer import Keeping, Noted, Recorded
-from byrote.core.errors import BadOption, ServiceUnreachable, StoreRefused
+from byrote.core.answer import Keeping, Noted, Recorded, Remainder
+from byrote.core.errors import BadOption, ServiceUnreachable, StoreRefused, ValueRefused
 from byrote.core.judged import Judged
 from byrote.core.ports import Duties, Line, Wanted
 from byrote.core.run import Leased
@@ -37,6 +37,10 @@ DOUBT_S = 3.0
 """How long after its time a claim whose answer was lost may still be served."""
 SENDS_MAX = 5
 """How often a file is sent whose sending breaks off."""
+DENIED = frozenset({"unauthorized", "forbidden"})
+"""What a token lacks that worked before: it may be renewed or allowed again."""
+OF_VALUES = frozenset({"too_large", "invalid"})
+"""Refusals of a value that was sent."""
 ROLES = frozenset({"work", "admin"})
 
 
@@ -53,6 +57,8 @@ class Wire:
         self._verify = verify
         self._http: httpx2.Client | None = None
         self._troubled = False
+        self._tries: dict[str, int] = {}
+        """Requests in a row that failed, by method."""
 
     def run[T](self, call: Call[T]) -> T:
         """Ask until there is an answer, or the worker has stopped."""
@@ -64,19 +70,19 @@ class Wire:
 
     def ask[T](self, call: Call[T]) -> T:
         """Ask; Interrupted when the request may have arrived and the answer was lost."""
-        tries = 1
         while True:
             heard = self._send(call)
             if isinstance(heard, Answer) and heard.status < 300:
-                self._well()
+                self._well(call.method)
                 return call.read(heard.body)
+            # By method: a service whose database is read-only answers what became of a claim.
+            tries = self._tries[call.method] = self._tries.get(call.method, 0) + 1
             self._complain(heard, tries)
             if isinstance(heard, Lost) and heard.sent:
                 raise Interrupted
             if isinstance(heard, Answer) and heard.status >= 500:
                 # It, or something before it, broke under the request.
                 raise Interrupted
-            tries += 1
 
     def once[T](self, call: Call[T]) -> T:
         """Ask a single time, and raise what is in the way."""
@@ -104,8 +110,10 @@ class Wire:
             why = heard.why
         else:
             refused = error_of(heard.status, heard.body)
-            if refused.code not in PASSING:
-                raise StoreRefused(f"The service refused: {_said(refused)}") from refused
+            denied = refused.code in DENIED and not self._line.impatient()
+            if refused.code not in PASSING and not denied:
+                kind = ValueRefused if refused.code in OF_VALUES else StoreRefused
+                raise kind(f"The service refused: {_said(refused)}") from refused
             why = str(refused)
         self._troubled = True
         self._line.notice(self._line.purpose, why)
@@ -115,8 +123,11 @@ class Wire:
     def _unreachable(self, why: str) -> ServiceUnreachable:
         return ServiceUnreachable(f"The service at {self._door.place} did not answer: {why}")
 
-    def _well(self) -> None:
-        if self._troubled:
+    def _well(self, method: str) -> None:
+        if not self._troubled:
+            return
+        self._tries.pop(method, None)
+        if all(tries == 1 for tries in self._tries.values()):
             self._troubled = False
             self._line.notice(self._line.purpose, None)
 
@@ -152,7 +163,13 @@ class ServiceLines:
                 f"The token {who.name!r} has the role {who.role!r}; a worker needs `work`."
             )
 
-    def leases(self, line: Line, *, on_cancel: Callable[[], None]) -> "LeaseWire":
+    def leases(
+        self,
+        line: Line,
+        *,
+        on_cancel: Callable[[], None],
+        on_return: Callable[[], None],  # noqa: ARG002 -- the service does not notify of it.
+    ) -> "LeaseWire":
         """A claimer's line, and beside it one that waits to hear of cancellations."""
         ears = Ears(line, self._wire, on_cancel)
         return LeaseWire(self._wire(line), ears)
@@ -253,8 +270,8 @@ class LeaseWire(_OnWire):
         if poll.poll(seconds * 1000):
             os.eventfd_read(wake)
 
-    def unfinished(self, *, queues: Sequence[str], tasks: Sequence[str]) -> bool:
-        """Whether anything in these queues is due."""
+    def unfinished(self, *, queues: Sequence[str], tasks: Sequence[str]) -> Remainder:
+        """What is left in these queues."""
         return self._wire.run(leasing.unfinished(queues=queues, tasks=tasks))
 
 
@@ -262,7 +279,7 @@ class VerdictWire(_OnWire):
     """Settles attempts."""
 
     def finish(self, judged: Sequence[Judged]) -> dict[str, str]:
-        """The ids that were accepted, and as what."""
+        """The ids that were accepted and as what, or LOCKED; what is missing was lost."""
         for run, _, _ in judged:
             found = run.provenance
             if found is not None and found.id is None:
@@ -285,25 +302,36 @@ class RollWire(_OnWire):
         """Take a worker off the list."""
         self._wire.run(leasing.deregister(worker))
 
-    def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> dict[str, bool]:
-        """Extend leases: ids still held, and whether their cancellation is wanted."""
+    def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> dict[str, bool | str]:
+        """Extend leases: ids still held and whether their cancellation is wanted, or LOCKED."""
         return self._wire.run(leasing.renew(leases, lease_for=lease_for))
 
 
 class LedgerWire(_OnWire):
     """Reads and writes ledgers and progress."""
 
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire)
+        self._locked: list[str] = []
+        """Runs whose rows were locked when the service last answered."""
+
     def load(self, leases: Sequence[Leased]) -> list[Recorded]:
         """The ledgers of these runs, each in order."""
         return self._wire.run(leasing.ledgers(leases))
 
     def note(self, steps: Sequence[Mapping[str, Any]]) -> list[Noted]:
-        """Write steps under their leases; what is missing from the answer was lost."""
-        return self._wire.run(leasing.note(steps))
+        """Write steps under their leases; what is missing was lost, unless it is `holding`."""
+        noted, self._locked = self._wire.run(leasing.note(steps))
+        return noted
 
     def progress(self, reports: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Write how far attempts have come; what is missing from the answer was lost."""
-        return self._wire.run(leasing.progress(reports))
+        """Write how far attempts have come; what is missing was lost, unless it is `holding`."""
+        accepted, self._locked = self._wire.run(leasing.progress(reports))
+        return accepted
+
+    def holding(self, leases: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Which of these leases the last answer called locked."""
+        return [lease["id"] for lease in leases if lease["id"] in self._locked]
 
 
 class ShelfWire(_OnWire):

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -20,10 +21,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from byrote.service.entry import JSON, Entry, Gate, problem, refused
+from byrote.service.entry import JSON, Entry
+from byrote.service.gate import Gate, problem, refused
 from byrote.service.openapi import describe
 from byrote.service.routes import ENDPOINTS
 from byrote.service.service import Service
+from byrote.service.workers import VERBS
 
 GZIP_FROM = 2_048
 
@@ -55,7 +58,9 @@ def build_app(service: Service, *, version: str) -> Starlette:
     described = msgspec.json.encode(describe(ENDPOINTS, version=version))
 
     async def openapi(request: Request) -> Response:
-        await service.keyring.grant(request.headers.get("authorization"))
+        grant = await service.keyring.grant(request.headers.get("authorization"))
+        with service.requests.take(grant.token.id):
+            await service.keyring.spend(grant)
         return Response(described, media_type=JSON)
 
     async def livez(_request: Request) -> Response:
@@ -71,7 +76,7 @@ def build_app(service: Service, *, version: str) -> Starlette:
             Route("/livez", livez),
         ],
         middleware=[
-            Middleware(Gate, service, lambda: means.ids(1)[0], means.clock),
+            Middleware(Gate, lambda: means.ids(1)[0], means.clock),
             Middleware(GZipMiddleware, minimum_size=GZIP_FROM, compresslevel=4),
         ],
         exception_handlers={HTTPException: _told},
@@ -81,8 +86,19 @@ def build_app(service: Service, *, version: str) -> Starlette:
     return app
 
 
+class _WorkerName(PathConvertor):
+    """A name at the end of an address: it may have slashes, but does not end in another route."""
+
+    regex = ".*" + "".join(f"(?<!{verb})" for verb in VERBS)
+
+
+register_url_convertor("byrote_worker", _WorkerName())
+
+
 def _slashed(path: str) -> str:
     # Names of queues and workers may have slashes in them.
+    if path.endswith("{worker}"):
+        return path.replace("{worker}", "{worker:byrote_worker}")
     return path.replace("{name}", "{name:path}").replace("{worker}", "{worker:path}")
 
 

@@ -50,6 +50,8 @@ class Bell:
         self._on_cancel = on_cancel
         self._lines: dict[Line, OrderedDict[asyncio.Future[None], None]] = {}
         self._announced: frozenset[str] = frozenset()
+        self._told: frozenset[str] = frozenset()
+        """The tasks that were announced with the queues: some claim waits for them."""
         self._announcing = asyncio.Lock()
         self._closed = False
 
@@ -57,6 +59,9 @@ class Bell:
     def waiting(self) -> int:
         """How many claims wait. May be asked by any thread."""
         return sum(map(len, list(self._lines.values())))
+
+    def _tasks(self) -> frozenset[str]:
+        return frozenset(task for _, tasks in self._lines for task in tasks)
 
     def _queues(self) -> frozenset[str]:
         return frozenset(queue for queues, _ in self._lines for queue in queues)
@@ -76,7 +81,7 @@ class Bell:
         rung: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         place[rung] = None
         try:
-            if not self._announced.issuperset(line[0]):
+            if not self._knows(line):
                 await self._announce()
                 # An enqueue that looked before we said that we wait has woken nobody.
                 if await look():
@@ -115,15 +120,18 @@ class Bell:
 
     # -- The process as a worker that waits ------------------------------------------------------
 
+    def _knows(self, line: Line) -> bool:
+        return self._announced.issuperset(line[0]) and self._told.issuperset(line[1])
+
     async def _announce(self) -> None:
         async with self._announcing:
-            wanted = self._queues()
-            if wanted <= self._announced:
+            wanted, tasks = self._queues(), self._tasks()
+            if wanted <= self._announced and tasks <= self._told:
                 return
-            described: Any = self._means.describe(sorted(wanted))
+            described: Any = self._means.describe(sorted(wanted), sorted(tasks))
             await self._store.all(queries.register(described))
             await self._beat(idle=True)
-            self._announced = wanted
+            self._announced, self._told = wanted, tasks
 
     async def _beat(self, *, idle: bool) -> bool:
         beat = queries.heartbeat(
@@ -140,8 +148,12 @@ class Bell:
                     continue
                 waits = bool(self._lines)
                 known = await self._beat(idle=waits)
-                self._announced = self._queues() if known and waits else frozenset()
-                if waits and not known:
+                same = (self._queues(), self._tasks()) == (self._announced, self._told)
+                if waits and known and same:
+                    continue
+                # What is waited for no longer must not pass for served.
+                self._announced = self._told = frozenset()
+                if waits:
                     await self._announce()
 
     async def leave(self) -> None:

@@ -2,7 +2,8 @@
 """One request on its way through a route, and what a route is."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from starlette.responses import Response
 
 from byrote.service.access import Grant
 from byrote.service.service import Service
+from byrote.service.slots import Place
 from byrote.store import looking, tokens
 from byrote.store.query import Query
 from byrote.wire.problems import NotFound
@@ -30,7 +32,11 @@ class Call(msgspec.Struct, frozen=True):
     raw: bytes
     headers: Mapping[str, str]
     gone: asyncio.Future[None]
-    """Done when whoever asked has hung up: what is waited for then is nobody's."""
+    """Done when the client has hung up or its token has ended: nothing is for it any more."""
+    place: Place
+    """Its place among the requests under way."""
+    heavy: bool
+    """Whether its body is too large to be worked on by the event loop."""
     stream: Callable[[], AsyncIterator[bytes]] | None = None
     """The body as it comes, where the route takes bytes."""
 
@@ -47,6 +53,57 @@ class Call(msgspec.Struct, frozen=True):
             runs=runs,
             items=items or len(runs),
         )
+
+    async def change[Row](
+        self,
+        query: Query[Row],
+        action: str,
+        changed: Callable[[list[Row]], Sequence[str]],
+        *,
+        subject: str | None = None,
+    ) -> list[Row]:
+        """Run a statement, and note in the same transaction what its rows say it changed.
+
+        `changed` returns the ids of the runs that were changed, or with a `subject` that name:
+        where it returns nothing, nothing was done and nothing is noted.
+        """
+        return await self.service.work.all(
+            query, behind=self.noted(action, changed, subject=subject)
+        )
+
+    def noted[Row](
+        self,
+        action: str,
+        changed: Callable[[list[Row]], Sequence[str]],
+        *,
+        subject: str | None = None,
+    ) -> Callable[[list[Row]], list[Query[None]]]:
+        """What the rows of a statement call for: an entry of the audit if they changed anything."""
+
+        def entries(rows: list[Row]) -> list[Query[None]]:
+            names = changed(rows)
+            if not names:
+                return []
+            runs = () if list(names) == [subject] else names
+            return [self.audit(action, runs, subject=subject)]
+
+        return entries
+
+    async def aside[T](self, work: Callable[[], T]) -> T:
+        """What `work` makes of the body; of a large one, on a thread."""
+        if not self.heavy:
+            return work()
+        return await self.service.offload.run(self.grant.token.id, work)
+
+    @contextlib.contextmanager
+    def waits(self) -> Iterator[None]:
+        """Be counted among those that wait meanwhile, not among those under way."""
+        with self.service.waits.take(self.grant.token.id), self.place.left():
+            yield
+
+    async def confirm(self) -> None:
+        """Unauthorized if the token was revoked or has expired meanwhile."""
+        await self.service.keyring.confirm(self.grant)
 
     async def mine(self, ids: Sequence[str]) -> list[str]:
         """Those of these runs that are any business of the token; the others are not there."""
@@ -100,6 +157,10 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it may wait for something to happen."""
     media: str = "application/json"
     """The kind of the answer; of anything but JSON there is no type."""
+    probe: bool = False
+    """Whether it asks after the service itself, and must be answered however busy that is."""
+    lasts: bool = False
+    """Whether its answer goes on for as long as its reader likes."""
     streams: bool = False
     """Whether its body is bytes that the handler reads as they come."""
     batch_reply: Any = None

@@ -6,10 +6,9 @@ from typing import Annotated
 import msgspec
 
 from byrote.service.call import Call
-from byrote.service.leases import worker_of
 from byrote.service.runs import wait_of
+from byrote.service.workers import is_foreign
 from byrote.wire.leases import Called
-from byrote.wire.problems import Unavailable
 
 
 class Patience(msgspec.Struct, frozen=True):
@@ -20,8 +19,11 @@ class Patience(msgspec.Struct, frozen=True):
 
 async def called(call: Call) -> Called:
     """Wait until a run of this worker is not wanted any more; the next renewal says which."""
-    worker, calling = await worker_of(call), call.service.calling
-    if calling.waiting >= call.service.options.waiting:
-        raise Unavailable("Too many workers wait here already.", retry_after_s=5)
+    calling, holder = call.service.calling, call.grant.token.holder
     seconds = min(wait_of(call.query.wait), call.service.options.wait_max_s)
-    return Called(called=await calling.wait(worker, seconds, call.gone))
+    foreign = await is_foreign(call)
+    with call.waits():
+        worker = None if foreign else call.path["worker"]
+        heard = await calling.wait(worker, holder, seconds, call.gone)
+    await call.confirm()
+    return Called(called=heard)

@@ -42,9 +42,9 @@ def stats_of(
     )
 
 
-def queue_view(row: QueueRow) -> QueueView:
+def queue_view(row: QueueRow, unserved: Sequence[str] = ()) -> QueueView:
     """A queue, for those who asked."""
-    return QueueView(**msgspec.structs.asdict(row))
+    return QueueView(**msgspec.structs.asdict(row), unserved=list(unserved))
 
 
 def task_stats(

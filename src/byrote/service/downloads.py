@@ -13,21 +13,19 @@ from byrote.core.artifact import POSTGRES, Entry, UnknownArtifact
 from byrote.service.call import Call
 from byrote.service.openapi import BYTES
 from byrote.store import artifacts as kept
-from byrote.wire.problems import NotFound, Unavailable
+from byrote.wire.problems import NotFound, Unauthorized
 
 
 async def download(call: Call) -> Response:
     """The content of an artifact, by its hash; if it has another, its last part does not come."""
     entry = await _entry(call)
-    service = call.service
-    if service.streams >= service.options.streams:
-        raise Unavailable("Too many streams are open here.", retry_after_s=5)
     content = Artifact(entry, await _source(call, entry)).chunks()
     try:
         # The first piece tells whether there is anything to read, while that can still be said.
         first = await asyncio.to_thread(next, content, b"")
-    except UnknownArtifact as error:
-        raise NotFound(str(error)) from None
+    except UnknownArtifact:
+        # Not in its own words: they say where on this machine the content would lie.
+        raise NotFound(f"The content of {entry.name!r} is gone.") from None
     # Bytes, whatever it says it is: no browser is to take it for a page of ours.
     headers = {"content-length": str(entry.size), "x-content-type-options": "nosniff"}
     return StreamingResponse(_sent(call, first, content), media_type=BYTES, headers=headers)
@@ -54,10 +52,8 @@ async def _source(call: Call, entry: Entry) -> Source:
 
 
 async def _sent(call: Call, first: bytes, rest: Iterator[bytes]) -> AsyncIterator[bytes]:
-    call.service.streams += 1
-    try:
-        yield first
-        async for piece in iterate_in_threadpool(rest):
-            yield piece
-    finally:
-        call.service.streams -= 1
+    yield first
+    async for piece in iterate_in_threadpool(rest):
+        if call.gone.done():
+            raise Unauthorized("The token has ended.")  # Only a broken connection can say so now.
+        yield piece

@@ -2,7 +2,8 @@
 """Following the log of events without missing one.
 
 Events become visible in another order than they were numbered in. So the log is read in the order
-of transactions, and only up to the oldest one still under way.
+of transactions, and only up to the oldest one still under way. What is read is on disk by then
+(`stream.sql`): after a crash of the server, the ids of transactions that were not are used again.
 """
 
 from byrote.store.looking import Position

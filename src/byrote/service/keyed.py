@@ -2,7 +2,7 @@
 """Requests that create: once for each Idempotency-Key, and one run for each unique key."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -10,7 +10,7 @@ import psycopg
 from starlette.responses import Response
 
 from byrote.core.spec import Spec
-from byrote.service.call import Call
+from byrote.service.call import Call, not_here
 from byrote.store import looking, tokens
 from byrote.store.looking import Place
 from byrote.store.query import Query
@@ -39,6 +39,30 @@ async def once[R: Created](call: Call, query: Query[Any], audit: Query[None], re
         kept = await _answered(call, key, type(reply))
         if kept is None:
             raise  # Not the key: then it is a fault of ours.
+        return kept
+    return reply
+
+
+async def copied[R: Created](
+    call: Call,
+    query: Query[str],
+    noted: Callable[[list[str]], Sequence[Query[None]]],
+    reply: R,
+) -> R:
+    """Run a statement that copies a run, once for its Idempotency-Key; nothing if there is none."""
+    key = _key_of(call)
+
+    def behind(made: list[str]) -> list[Query[None]]:
+        if not made:
+            raise not_here(call.path["id"])
+        return [*noted(made), *([] if key is None else [_kept(call, key, reply)])]
+
+    try:
+        await call.service.work.all(query, behind=behind)
+    except psycopg.errors.UniqueViolation:
+        kept = None if key is None else await _answered(call, key, type(reply))
+        if kept is None:
+            raise
         return kept
     return reply
 
@@ -122,7 +146,7 @@ def _runs(
             hashed = holder.spec_hash
             runs.append(messages.Accepted(id=holder.id, spec_hash=hashed, created=False))
         else:
-            raise Conflict("A run with this unique key is unfinished in a queue of others.")
+            raise Conflict("The unique key is taken by an unfinished run of this task.")
     return runs
 
 

@@ -2,38 +2,29 @@
 """Routes of workers: claim, renew, finish, release, and the ledgers of runs under way."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET
 
+from byrote.core.answer import LOCKED, Keeping
 from byrote.core.artifact import POSTGRES, check_artifact
 from byrote.core.codec import digest_of
-from byrote.core.errors import BadPayload
 from byrote.core.outcome import safe_text
 from byrote.core.run import Leased
 from byrote.service.bell import Line
 from byrote.service.call import Call
-from byrote.service.reading import lease_of, prefixed
-from byrote.service.verdicts import Row, row_of, with_common
+from byrote.service.reading import check_once, lease_of
+from byrote.service.settlement import Pair, reply_of, settle
+from byrote.service.verdicts import Row, row_of
 from byrote.store import artifacts, looking, queries
+from byrote.store.locks import adrive
 from byrote.store.query import Query
 from byrote.store.sync import Interrupted
 from byrote.wire import leases as wire
-from byrote.wire.problems import Forbidden, Invalid, Unavailable
-
-HEARD: Mapping[str, wire.HeardAs] = {
-    "S": "succeeded",
-    "R": "retried",
-    "F": "failed",
-    "C": "cancelled",
-    "Z": "snoozed",
-    "L": "released",
-    "X": "salvaged",
-}
-
+from byrote.wire.problems import Invalid
 
 # -- Claim -----------------------------------------------------------------------------------------
 
@@ -52,20 +43,22 @@ async def claim(call: Call) -> wire.Leases:
 async def _wait(call: Call, token: str) -> list[Leased]:
     asked: wire.Claim = call.body
     bell, clock = call.service.bell, call.service.means.clock
-    if bell.waiting >= call.service.options.waiting:
-        raise Unavailable("Too many claims wait here already.", retry_after_s=1)
     line: Line = (tuple(asked.queues), tuple(asked.tasks))
     found: list[Leased] = []
 
     async def look() -> bool:
+        await call.confirm()  # A token that has ended gets no lease.
         found.extend(await _lease(call, token))
         return bool(found)
 
     deadline = clock() + min(asked.wait_s, call.service.options.wait_max_s)
-    while not (call.service.stopping or call.gone.done()) and (left := deadline - clock()) > 0:
-        if await bell.wait(line, left, look, call.gone):
-            bell.pass_on(line)
-            break
+    with call.waits():
+        while not (call.service.stopping or call.gone.done()) and (left := deadline - clock()) > 0:
+            if await bell.wait(line, left, look, call.gone):
+                bell.pass_on(line)
+                break
+    if not found:
+        await call.confirm()
     return found
 
 
@@ -73,14 +66,18 @@ async def _lease(call: Call, token: str) -> list[Leased]:
     asked: wire.Claim = call.body
     if isinstance(asked.queues, dict):
         return await _claim(call, token, asked.queues)
-    found: list[Leased] = []
+    found: dict[str, Leased] = {}
     for queue in asked.queues:
         if len(found) < asked.limit:
-            found += await _claim(call, token, {queue: asked.limit - len(found)})
-    return found
+            quotas = {queue: asked.limit - len(found)}
+            found |= {run.id: run for run in await _claim(call, token, quotas, found)}
+    return list(found.values())
 
 
-async def _claim(call: Call, token: str, quotas: Mapping[str, int]) -> list[Leased]:
+async def _claim(
+    call: Call, token: str, quotas: Mapping[str, int], found: Collection[str] = ()
+) -> list[Leased]:
+    """Lease runs; `found` are those that the token has leased before."""
     asked: wire.Claim = call.body
     query = queries.claim(
         quotas=quotas,
@@ -101,11 +98,9 @@ async def _claim(call: Call, token: str, quotas: Mapping[str, int]) -> list[Leas
         return await store.ask(query, behind=audit)
     except Interrupted:
         again = queries.claimed(worker=asked.worker, token=token, deadline=0.0, claimed_at=0.0)
-        return await store.all(again)
-
-
-def _given(text: str | None) -> Raw | UnsetType:
-    return UNSET if text is None else Raw(text.encode())
+        leased = [run for run in await store.all(again) if run.id not in found]
+        # If it has leased nothing, nothing will come of it any more: it can be sent again.
+        return leased or await store.ask(query, behind=audit)
 
 
 class Claimant(msgspec.Struct, frozen=True):
@@ -126,32 +121,29 @@ async def claimed(call: Call) -> wire.Leases:
 # -- Renew, finish, release ------------------------------------------------------------------------
 
 
-class Pair(msgspec.Struct, frozen=True):
-    """What proves a lease, as statements take it."""
-
-    id: str
-    token: str
-    attempt: int | None = None
-
-
-async def _held[T: (wire.Held, wire.Finish, wire.Step, wire.Keep)](
+async def held_by[T: (wire.Held, wire.Finish, wire.Step, wire.Keep)](
     call: Call, sent: Sequence[T]
-) -> list[T]:
-    """Those that speak of runs which are any business of the token."""
+) -> dict[int, T]:
+    """Those that speak of runs which are any business of the token, by their place."""
     mine = set(await call.mine(list({item.run for item in sent})))
-    return [item for item in sent if item.run in mine]
+    return {place: item for place, item in enumerate(sent) if item.run in mine}
 
 
 async def renew(call: Call) -> wire.RenewReply:
-    """Hold leases for longer; says what is lost, and what somebody wants cancelled."""
+    """Extend leases; the reply names what is lost, what is locked, and what is to be cancelled."""
     asked: wire.Renew = call.body
-    mine = await _held(call, asked.leases)
-    pairs: Any = [Pair(held.run.lower(), held.token) for held in mine]
-    query = queries.renew(pairs, lease_for=timedelta(seconds=asked.lease_for_s))
-    found = {row.id: row.cancel for row in await call.service.work.all(query)} if mine else {}
+    check_once((held.run for held in asked.leases), "$.leases", "The run")
+    mine = await held_by(call, asked.leases)
+    pairs: Any = [Pair(held.run, held.token) for held in mine.values()]
+    lease_for = timedelta(seconds=asked.lease_for_s)
+    asking = call.service.detour.around(
+        {pair.id: pair for pair in pairs}, lambda some: queries.renew(some, lease_for=lease_for)
+    )
+    found = await adrive(asking, call.service.work.all)
     return wire.RenewReply(
-        renewed=[wire.Renewed(run=run_id, cancel=cancel) for run_id, cancel in found.items()],
-        lost=[held.run for held in asked.leases if held.run.lower() not in found],
+        renewed=[wire.Renewed(run=key, cancel=it) for key, it in found.items() if it != LOCKED],
+        lost=[held.run for held in asked.leases if held.run not in found],
+        locked=[run_id for run_id, cancel in found.items() if cancel == LOCKED] or UNSET,
     )
 
 
@@ -159,22 +151,38 @@ async def finish(call: Call) -> wire.FinishReply:
     """Settle attempts. Only the holder of a lease that has not run out is heard."""
     one = isinstance(call.body, wire.Finish)
     sent: Sequence[wire.Finish] = [call.body] if one else call.body
-    if len({item.run.lower() for item in sent}) < len(sent):
-        raise Invalid("A run is named twice; an attempt ends once.")
-    mine = await _held(call, sent)
-    judged = await _judged(call, mine)
-    rows = [
-        row_of(item, judged.get(item.run.lower()), "$" if one else f"$[{place}]")
-        for place, item in enumerate(mine)
-    ]
-    heard = await _settle(call, rows, "finish") if rows else {}
-    return _reply([item.run for item in sent], heard)
+    check_once((item.run for item in sent), "$", "The run")
+    mine = await held_by(call, sent)
+    await _check_provenance(call, sent)
+    judged = await _judged(call, list(mine.values()))
+    rows = await call.aside(
+        lambda: [
+            row_of(item, judged.get(item.run), "$" if one else f"$[{place}]")
+            for place, item in mine.items()
+        ]
+    )
+    heard = await settle(call, rows, "finish") if rows else {}
+    return reply_of([item.run for item in sent], heard)
+
+
+async def _check_provenance(call: Call, sent: Sequence[wire.Finish]) -> None:
+    """Refuse numbers that no environment has; those that were seen once are remembered."""
+    known = call.service.provenances
+    if asked := {item.provenance for item in sent if item.provenance} - known:
+        found = await call.service.work.all(queries.provenances(sorted(asked)))
+        known |= {environment.id for environment in found}
+        for place, item in enumerate(sent):
+            if item.provenance and item.provenance not in known:
+                raise Invalid(
+                    f"$[{place}].provenance: there is no {item.provenance}; "
+                    "send the number that POST /v1/provenance answers."
+                )
 
 
 async def _judged(call: Call, sent: Sequence[wire.Finish]) -> dict[str, Leased]:
     """What must be known of the runs whose fate their workers leave to us."""
     open_cases = [
-        (item.run.lower(), item.token)
+        (item.run, item.token)
         for item in sent
         if item.error is not None and (item.verdict is None or item.verdict.kind == "judge")
     ]
@@ -186,120 +194,25 @@ async def _judged(call: Call, sent: Sequence[wire.Finish]) -> dict[str, Leased]:
 async def release(call: Call) -> wire.FinishReply:
     """Give leases back at once; costs their runs nothing."""
     sent: Sequence[wire.Held] = call.body.leases
-    mine = await _held(call, sent)
+    check_once((held.run for held in sent), "$.leases", "The run")
+    mine = await held_by(call, sent)
     rows: list[Row] = [
-        {"id": held.run.lower(), "token": held.token, "verdict": "L"} for held in mine
+        {"id": held.run, "token": held.token, "verdict": "L"} for held in mine.values()
     ]
-    heard = await _settle(call, rows, "release") if rows else {}
-    return _reply([held.run for held in sent], heard)
+    heard = await settle(call, rows, "release") if rows else {}
+    return reply_of([held.run for held in sent], heard)
 
 
-async def _settle(call: Call, rows: Sequence[Row], action: str) -> dict[str, wire.HeardAs]:
-    """What was accepted, and as what; what had been accepted earlier from the same lease, too."""
-    store = call.service.work
-    rows, common = with_common(rows)
-    audit = call.audit(action, [row["id"] for row in rows])
-    heard: dict[str, wire.HeardAs] = {}
-    try:
-        found = await store.ask(queries.finish(rows, provenance=common), also=[audit])
-    except Interrupted:
-        heard = await _already(call, rows)
-        rest = [row for row in rows if row["id"] not in heard]
-        query = queries.finish(rest, provenance=common)
-        found = await store.all(query, also=[audit]) if rest else []
-    heard |= {run_id: HEARD[letter] for run_id, letter in found}
-    missing = [row for row in rows if row["id"] not in heard]
-    return heard | (await _already(call, missing) if missing else {})
-
-
-async def _already(call: Call, rows: Sequence[Row]) -> dict[str, wire.HeardAs]:
-    pairs: Any = [Pair(row["id"], row["token"]) for row in rows]
-    return dict.fromkeys(await call.service.work.all(queries.settled(pairs)), "already")
-
-
-def _reply(sent: Sequence[str], heard: Mapping[str, wire.HeardAs]) -> wire.FinishReply:
-    return wire.FinishReply(
-        accepted=[wire.Heard(run=run_id, heard=how) for run_id, how in heard.items()],
-        lost=[run_id for run_id in sent if run_id.lower() not in heard],
-    )
-
-
-# -- Ledgers ---------------------------------------------------------------------------------------
-
-
-async def steps(call: Call) -> wire.StepsReply:
-    """Write lines into the ledgers of runs under way; only their holders are heard."""
-    sent: Sequence[wire.Step] = call.body.steps
-    mine = await _held(call, sent)
-    rows = [_step(item, f"$.steps[{place}]") for place, item in enumerate(mine)]
-    audit = call.audit("step", [item.run for item in mine])
-    found = await call.service.work.all(queries.step(rows), also=[audit]) if rows else []
-    return wire.StepsReply(
-        steps=[
-            wire.NotedStep(
-                run=row.id,
-                sequence=row.sequence,
-                open=row.open,
-                result=_given(row.result_json),
-                left_us=row.left_us,
-            )
-            for row in found
-        ]
-    )
-
-
-def _step(item: wire.Step, path: str) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "id": item.run,
-        "token": item.token,
-        "sequence": item.sequence,
-        "kind": item.kind,
-        "name": safe_text(item.name),
-        "delay_us": item.delay_us,
-    }
-    if (item.kind == "step") != (item.result is not UNSET):
-        raise Invalid(f"{path}: a step has a result, and nothing else has.")
-    if item.kind == "sleep" and item.delay_us is None:
-        raise Invalid(f"{path}: a sleep has a delay_us.")
-    if not isinstance(item.result, type(UNSET)):
-        text = bytes(item.result)
-        try:
-            row |= {"result": text.decode(), "hash": digest_of(text).hex()}
-        except BadPayload as error:
-            raise prefixed(error, f"{path}.result") from None
-    return row
-
-
-async def ledgers(call: Call) -> wire.LedgersReply:
-    """The ledgers of runs that the worker holds."""
-    sent: Sequence[wire.Held] = call.body.leases
-    mine = await _held(call, sent)
-    store = call.service.work
-    known = await store.all(looking.held([(item.run, item.token) for item in mine]))
-    held = [run.id for run in known]
-    found = await store.all(queries.steps(held)) if held else []
-    return wire.LedgersReply(
-        lines=[
-            wire.LedgerLine(
-                run=row.run_id,
-                sequence=row.sequence,
-                kind=row.kind,
-                name=row.name,
-                open=row.open,
-                result=_given(row.result_json),
-            )
-            for row in found
-        ]
-    )
+# -- Artifacts -------------------------------------------------------------------------------------
 
 
 async def keep(call: Call) -> wire.Kept:
     """Keep a small file with a run under way; only its holder is heard."""
     asked: wire.Keep = call.body
     check_artifact(asked.name, asked.media_type)
-    if not await _held(call, [asked]):
+    if not await held_by(call, [asked]):
         return wire.Kept(verdict="lost")
-    pair: Any = Pair(asked.run.lower(), asked.token)
+    pair: Any = Pair(asked.run, asked.token)
     query = artifacts.artifact(
         pair,
         name=asked.name,
@@ -309,66 +222,46 @@ async def keep(call: Call) -> wire.Kept:
         place=POSTGRES,
         data=asked.data,
     )
-    audit = call.audit("artifact", [pair.id])
-    [keeping] = await call.service.work.all(query, also=[audit])
+    return await stored(call, query, pair.id)
+
+
+async def stored(call: Call, query: Query[Keeping], run_id: str) -> wire.Kept:
+    """Write an artifact's row; what is under its name then, unless the lease is lost."""
+
+    def changed(found: list[Keeping]) -> list[str]:
+        return [run_id for keeping in found if keeping.verdict == "stored"]
+
+    [keeping] = await call.change(query, "artifact", changed)
     verdict: Any = keeping.verdict
+    if verdict not in {"stored", "same", "taken"}:
+        return wire.Kept(verdict=verdict)
     return wire.Kept(verdict=verdict, media_type=keeping.media_type, at=keeping.at)
 
 
-# -- Workers ---------------------------------------------------------------------------------------
+# -- What executes --------------------------------------------------------------------------------
 
 
 async def unfinished(call: Call) -> wire.UnfinishedReply:
-    """Whether anything is due that this worker could claim."""
+    """What is left in the queues of a worker that drains them."""
     asked: wire.Unfinished = call.body
     call.grant.check(asked.queues, {task.rpartition("@")[0] for task in asked.tasks})
     query = queries.unfinished(queues=asked.queues, tasks=asked.tasks)
-    return wire.UnfinishedReply(unfinished=(await call.service.work.all(query))[0])
+    [left] = await call.service.work.all(query)
+    return wire.UnfinishedReply(unfinished=left.due, elsewhere=left.elsewhere, unknown=left.unknown)
 
 
 async def provenance(call: Call) -> wire.ProvenanceReply:
     """Give a description of what executes attempts a number to name it by."""
     doc = bytes(call.body.doc)
-    if digest_of(doc).hex() != call.body.digest:
+    if (await call.aside(lambda: digest_of(doc))).hex() != call.body.digest:
         raise Invalid("digest: it is not the SHA-256 of the document's canonical form.")
     query = queries.register_provenance(digest=call.body.digest, doc=doc.decode())
-    return wire.ProvenanceReply(id=(await call.service.work.all(query))[0])
+    # The row says beside the number whether it is new.
+    told: Query[tuple[int, bool]] = Query(query.name, query.args, lambda row: (row[0], row[1]))
+    digest = call.body.digest
 
+    def changed(found: list[tuple[int, bool]]) -> list[str]:
+        return [digest for _, made in found if made]
 
-async def register(call: Call) -> wire.Known:
-    """Introduce a worker."""
-    asked: wire.Register = call.body
-    call.grant.check(asked.queues)
-    description = {
-        name: safe_text(value) if isinstance(value, str) else value
-        for name, value in msgspec.structs.asdict(asked).items()
-    }
-    audit = call.audit("register", subject=asked.worker)
-    await call.service.work.all(queries.register(description), also=[audit])
-    return wire.Known(known=True)
-
-
-async def heartbeat(call: Call) -> wire.Known:
-    """Say that a worker lives."""
-    worker = await worker_of(call)
-    beat: wire.Heartbeat = call.body
-    query = queries.heartbeat(worker=worker, **msgspec.structs.asdict(beat))
-    return wire.Known(known=bool(await call.service.work.all(query)))
-
-
-async def deregister(call: Call) -> wire.Known:
-    """Take a worker that stops off the list."""
-    worker = await worker_of(call)
-    audit = call.audit("deregister", subject=worker)
-    gone = await call.service.work.all(queries.deregister(worker=worker), also=[audit])
-    return wire.Known(known=bool(gone))
-
-
-async def worker_of(call: Call) -> str:
-    """The worker a request speaks of; one that serves queues the token is not for is foreign."""
-    worker = safe_text(call.path["worker"])
-    if call.grant.queues is not None:
-        for row in await call.service.work.all(queries.workers()):
-            if row.worker == worker and not set(row.queues) <= set(call.grant.queues):
-                raise Forbidden(f"This token is not for the queues of {worker!r}.")
-    return worker
+    [(number, _)] = await call.change(told, "provenance", changed, subject=digest)
+    return wire.ProvenanceReply(id=number)

@@ -2,6 +2,7 @@
 """Routes for those who look on and look after: dead letters, queues, statistics, workers."""
 
 import base64
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
@@ -10,11 +11,13 @@ import msgspec
 
 from byrote.core.duration import duration
 from byrote.core.spec import check_name
+from byrote.core.unserved import patience
 from byrote.service.call import Call
 from byrote.service.counts import queue_view, stats_of
 from byrote.service.runs import brief_of, plain, revive
 from byrote.store import artifacts as kept
 from byrote.store import looking, progress, queries
+from byrote.store.unserved import set_unserved, unserved_tasks
 from byrote.wire import messages
 from byrote.wire.problems import Invalid, Unavailable
 from byrote.wire.terms import PAGE, PAGE_MAX
@@ -79,8 +82,7 @@ async def delete(call: Call) -> messages.Deleted:
     mine = await call.mine(call.body.runs)
     if not mine:
         return messages.Deleted(runs=[])
-    query = looking.delete_dead(mine)
-    gone = await call.service.work.all(query, also=[call.audit("delete", mine)])
+    gone = await call.change(looking.delete_dead(mine), "delete", lambda ids: ids)
     return messages.Deleted(runs=gone)
 
 
@@ -115,8 +117,12 @@ async def _queues(call: Call, only: Sequence[str] | None = None) -> list[message
     allowed = call.grant.queues
     if only is not None:
         allowed = [name for name in only if allowed is None or name in allowed]
-    found = await call.service.desk.all(looking.depths(queues=allowed))
-    return [queue_view(row) for row in found]
+    found = await call.service.desk.all(looking.depths(queues=allowed, tasks=call.grant.tasks))
+    strange: dict[str, list[str]] = defaultdict(list)
+    for one in await call.service.desk.all(unserved_tasks()):
+        if call.grant.tasks is None or one.task in call.grant.tasks:
+            strange[one.queue].append(one.key)
+    return [queue_view(row, strange[row.queue]) for row in found]
 
 
 async def pause(call: Call) -> messages.QueueState:
@@ -133,9 +139,22 @@ async def _switch(call: Call, *, paused: bool) -> messages.QueueState:
     name = check_name("queue", call.path["name"])
     call.grant.check([name])
     verb = queries.pause if paused else queries.resume
-    audit = call.audit("pause" if paused else "resume", subject=name)
-    await call.service.work.all(verb(name), also=[audit])
+    action = "pause" if paused else "resume"
+    await call.change(
+        verb(name), action, lambda changed: [name] if any(changed) else [], subject=name
+    )
     return messages.QueueState(queue=name, paused=paused)
+
+
+async def wait_for_worker(call: Call) -> messages.QueuePatience:
+    """Set how long a queue's runs wait for a worker that knows their task."""
+    asked: messages.SetUnserved = call.body
+    name = check_name("queue", call.path["name"])
+    call.grant.check([name])
+    after = patience(asked.after)
+    await call.change(set_unserved(name, after=after), "unserved", list, subject=name)
+    seconds = None if after is None else after.total_seconds()
+    return messages.QueuePatience(queue=name, unserved_for_s=seconds)
 
 
 # -- Statistics ------------------------------------------------------------------------------------
@@ -162,7 +181,7 @@ async def stats(call: Call) -> messages.StatsReply:
     return stats_of(
         window,
         duties=await desk.all(looking.counting()),
-        queues=await desk.all(looking.depths(queues=queues)),
+        queues=await desk.all(looking.depths(queues=queues, tasks=tasks)),
         depths=await desk.all(looking.task_depths(queues=queues, tasks=tasks)),
         tallies=await desk.all(looking.stats(window=window, queues=queues, tasks=tasks)),
         telling=await desk.all(progress.progressing(queues=queues, tasks=tasks)),
@@ -185,17 +204,22 @@ async def scale(call: Call) -> messages.Scale:
     return messages.Scale(
         backlog=sum(queue.ready + queue.running for queue in open_queues),
         oldest_ready_s=max((queue.oldest_ready_s or 0.0 for queue in open_queues), default=0.0),
-        workers=sum(w.alive and bool(w.tasks) and not names.isdisjoint(w.queues) for w in workers),
+        workers=sum(
+            w.alive
+            and bool(w.tasks)
+            and not names.isdisjoint(w.queues)
+            and call.grant.serves(w.queues, w.tasks)
+            for w in workers
+        ),
     )
 
 
 async def workers(call: Call) -> messages.WorkersReply:
     """Workers that serve queues the token may see."""
-    allowed = call.grant.queues
     found = [
         row
         for row in await call.service.desk.all(queries.workers())
-        if allowed is None or set(row.queues) <= set(allowed)
+        if call.grant.sees(row.queues, row.tasks)
     ]
     return messages.WorkersReply(
         workers=[messages.WorkerView(**msgspec.structs.asdict(row)) for row in found]
@@ -221,6 +245,6 @@ async def readyz(call: Call) -> messages.Health:
     """Whether requests that need the database would be done."""
     if call.service.stopping:
         raise Unavailable("The service is stopping.", retry_after_s=2)
-    await call.service.work.all(looking.pulse())
+    await call.service.readiness.check()
     status: Literal["ok"] = "ok"
     return messages.Health(status=status)

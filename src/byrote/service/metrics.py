@@ -16,21 +16,28 @@ type Sample = tuple[Mapping[str, str], float]
 
 async def metrics(call: Call) -> Response:
     """Depths of queues, workers, and what this process is busy with."""
-    desk, service = call.service.desk, call.service
-    depths = await desk.all(looking.depths(queues=call.grant.queues))
-    workers = [row for row in await desk.all(queries.workers()) if row.alive and row.tasks]
+    desk, service, grant = call.service.desk, call.service, call.grant
+    depths = await desk.all(looking.depths(queues=grant.queues, tasks=grant.tasks))
+    workers = [
+        row
+        for row in await desk.all(queries.workers())
+        if row.alive and row.tasks and grant.serves(row.queues, row.tasks)
+    ]
     text = "".join(
         [
             *_depths(depths),
             _gauge("byrote_workers", "Workers that say they live.", [({}, len(workers))]),
-            _gauge("byrote_service_requests", "Requests under way here.", [({}, service.at_once)]),
+            _gauge(
+                "byrote_service_requests", "Requests under way here.", [({}, service.requests.used)]
+            ),
             _gauge(
                 "byrote_service_waiting",
                 "Requests that wait here for something to happen.",
                 [
                     ({"for": "claim"}, service.bell.waiting),
                     ({"for": "end"}, service.watch.waiting),
-                    ({"for": "stream"}, service.streams),
+                    ({"for": "call"}, service.calling.waiting),
+                    ({"for": "stream"}, service.streams.used),
                 ],
             ),
         ]

@@ -20,17 +20,27 @@ class ServiceOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of a request's body, looked at before it is parsed."""
     payload_max: Mapping[str, int] = msgspec.field(default_factory=lambda: {"*": PAYLOAD_MAX})
     """Bytes of one spec, by queue."""
+    values_max: int = 1_000_000
+    """JSON values in one request."""
     body_s: float = 20.0
-    """How long a body may take to arrive."""
+    """How long a body may take to arrive; a file may take longer, as `upload_s` says."""
+    upload_rate: int = 64 * 1024
+    """Bytes a second that a file must arrive with on average, the first `body_s` apart."""
+    token_s: float = 5.0
+    """How long a token may take to be looked up."""
+    ready_s: float = 3.0
+    """How long the database may take to answer before `/readyz` says that it does not."""
     request_s: float = 30.0
     """How long a request may take, what it waits for apart."""
     at_once: int = 256
-    """Requests under way, those that wait apart."""
+    """Requests under way, those that wait or stream apart. Of all such numbers, a token may take
+    as many as are still free (`slots.py`): by itself it gets half of them."""
     waiting: int = 10_000
     """Requests that wait for something to happen."""
     wait_max_s: float = WAIT_MAX_S
     """How long any of them may wait."""
     streams: int = 200
+    """Streams of events, and downloads."""
     artifacts: str | None = None
     """Where artifacts over 1 MiB lie; absent: none are taken."""
     artifact_max: int = SIZE_MAX
@@ -44,6 +54,10 @@ class ServiceOptions(msgspec.Struct, frozen=True, kw_only=True):
     patience_s: float = 2.0
     """How long to knock at a database that does not answer before saying so."""
     poll: timedelta = timedelta(seconds=1)
+
+    def upload_s(self, size: int) -> float:
+        """How long it may take until so many bytes of a file have arrived."""
+        return self.body_s + size / self.upload_rate
 
     def payload_limit(self, queue: str) -> int:
         """How large a spec for this queue may be."""
@@ -59,5 +73,5 @@ class Means(NamedTuple):
     chance: Callable[[], float]
     token: Callable[[], str]
     ids: Callable[[int], Sequence[str]]
-    describe: Callable[[Sequence[str]], Mapping[str, object]]
+    describe: Callable[[Sequence[str], Sequence[str]], Mapping[str, object]]
     """How this process introduces itself as one that waits for these queues."""

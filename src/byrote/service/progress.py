@@ -14,7 +14,9 @@ from byrote.core.errors import BadOption
 from byrote.core.progress import report_of
 from byrote.core.run import Run
 from byrote.service.call import Call
+from byrote.service.reading import check_once
 from byrote.service.runs import found_run
+from byrote.store import locks
 from byrote.store import progress as store
 from byrote.wire import progress as wire
 from byrote.wire.problems import FieldError, Invalid
@@ -55,16 +57,18 @@ def _row(item: wire.Report, token: str, path: str) -> dict[str, Any]:
     except (BadOption, RecursionError) as error:
         why = str(error) if isinstance(error, BadOption) else "data is nested too deep."
         raise Invalid(f"{path}: {why}", errors=(FieldError(path, why),)) from None
-    return {**msgspec.structs.asdict(said), "id": item.run.lower(), "token": token.lower()}
+    return {**msgspec.structs.asdict(said), "id": item.run, "token": token}
 
 
 async def _write(call: Call, rows: Sequence[dict[str, Any]]) -> wire.ReportReply:
-    if len({row["id"] for row in rows}) < len(rows):
-        raise Invalid("A run is named twice; send the latest report of each.")
+    check_once((row["id"] for row in rows), "$.reports", "The run")
     mine = set(await call.mine([row["id"] for row in rows]))
     own = [row for row in rows if row["id"] in mine]
     heard = set(await call.service.work.all(store.progress(own))) if own else set()
+    missing = [row for row in own if row["id"] not in heard]
+    locked = set(await call.service.work.all(locks.holding(missing))) if missing else set()
     return wire.ReportReply(
         accepted=[row["id"] for row in rows if row["id"] in heard],
-        lost=[row["id"] for row in rows if row["id"] not in heard],
+        lost=[row["id"] for row in rows if row["id"] not in heard | locked],
+        locked=[row["id"] for row in rows if row["id"] in locked] or msgspec.UNSET,
     )

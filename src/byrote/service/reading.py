@@ -2,6 +2,7 @@
 """From the words of the wire to records of the core, and back."""
 
 import contextlib
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from msgspec import Raw
@@ -13,6 +14,7 @@ from byrote.core.run import Leased
 from byrote.core.spec import Delivery
 from byrote.wire.leases import Lease
 from byrote.wire.messages import NewRun, RetryPolicy
+from byrote.wire.problems import FieldError, Invalid
 
 
 def delivery_of(run: NewRun) -> Delivery:
@@ -63,6 +65,17 @@ def retry_of(policy: RetryPolicy) -> Retry:
 def prefixed(error: BadPayload, path: str) -> BadPayload:
     """The same refusal, with where in the request it is."""
     return BadPayload(path + error.path.removeprefix("$"), error.reason)
+
+
+def check_once(keys: Iterable[object], path: str, what: str) -> None:
+    """Refuse a request that names something twice, and say what and where."""
+    seen: dict[object, int] = {}
+    for place, key in enumerate(keys):
+        first = seen.setdefault(key, place)
+        if first != place:
+            named = key if isinstance(key, str) else ", ".join(map(str, key))  # type: ignore[call-overload]
+            why = f"{what} {named} is named twice, here and at {path}[{first}]; send it once."
+            raise Invalid(f"{path}[{place}]: {why}", errors=(FieldError(f"{path}[{place}]", why),))
 
 
 def lease_of(run: Leased) -> Lease:

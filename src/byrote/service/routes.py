@@ -8,12 +8,14 @@ from byrote.service import (
     called,
     downloads,
     leases,
+    ledgers,
     looks,
     metrics,
     progress,
     runs,
     stream,
     uploads,
+    workers,
 )
 from byrote.service.call import Endpoint
 from byrote.service.openapi import BYTES
@@ -98,6 +100,7 @@ RUNS: Final[Sequence[Endpoint]] = (
         method="GET",
         path="/v1/runs/{id}/artifacts/{hash}",
         handler=downloads.download,
+        lasts=True,
         reply=None,
         media=BYTES,
         roles=READ,
@@ -176,7 +179,7 @@ LEASES: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="POST",
         path="/v1/leases/steps",
-        handler=leases.steps,
+        handler=ledgers.steps,
         body=worker.Steps,
         reply=worker.StepsReply,
         roles=WORK,
@@ -184,7 +187,7 @@ LEASES: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="POST",
         path="/v1/leases/ledgers",
-        handler=leases.ledgers,
+        handler=ledgers.ledgers,
         body=worker.Ledgers,
         reply=worker.LedgersReply,
         roles=WORK,
@@ -256,7 +259,7 @@ LEASES: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="POST",
         path="/v1/workers",
-        handler=leases.register,
+        handler=workers.register,
         body=worker.Register,
         reply=worker.Known,
         roles=WORK,
@@ -265,7 +268,7 @@ LEASES: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="POST",
         path="/v1/workers/{worker}/heartbeat",
-        handler=leases.heartbeat,
+        handler=workers.heartbeat,
         body=worker.Heartbeat,
         reply=worker.Known,
         roles=WORK,
@@ -282,7 +285,7 @@ LEASES: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="DELETE",
         path="/v1/workers/{worker}",
-        handler=leases.deregister,
+        handler=workers.deregister,
         reply=worker.Known,
         roles=WORK,
     ),
@@ -342,6 +345,14 @@ LOOKS: Final[Sequence[Endpoint]] = (
         roles=("admin",),
     ),
     Endpoint(
+        method="POST",
+        path="/v1/queues/{name}/unserved",
+        handler=looks.wait_for_worker,
+        body=messages.SetUnserved,
+        reply=messages.QueuePatience,
+        roles=("admin",),
+    ),
+    Endpoint(
         method="GET",
         path="/v1/stats",
         handler=looks.stats,
@@ -361,6 +372,7 @@ LOOKS: Final[Sequence[Endpoint]] = (
         method="GET",
         path="/v1/stream",
         handler=stream.stream,
+        lasts=True,
         query=stream.StreamFilters,
         reply=None,
         media="text/event-stream",
@@ -376,7 +388,7 @@ LOOKS: Final[Sequence[Endpoint]] = (
         roles=READ,
     ),
     Endpoint(method="GET", path="/v1/whoami", handler=looks.whoami, reply=messages.Whoami),
-    Endpoint(method="GET", path="/readyz", handler=looks.readyz, reply=messages.Health),
+    Endpoint(method="GET", path="/readyz", handler=looks.readyz, reply=messages.Health, probe=True),
 )
 
 ENDPOINTS: Final[Sequence[Endpoint]] = (*RUNS, *LEASES, *LOOKS)

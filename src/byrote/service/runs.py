@@ -19,7 +19,7 @@ from byrote.core.spec import Delivery, Spec
 from byrote.core.state import Status
 from byrote.core.travel import as_it_was
 from byrote.service.call import Call, not_here
-from byrote.service.keyed import enqueue_each, once
+from byrote.service.keyed import copied, enqueue_each, once
 from byrote.service.reading import delivery_of, prefixed
 from byrote.store import looking, proof, queries
 from byrote.store.looking import Brief
@@ -37,10 +37,7 @@ async def enqueue(call: Call) -> messages.Accepted | messages.AcceptedRuns | Res
     one = isinstance(call.body, messages.NewRun)
     asked: Sequence[messages.NewRun] = [call.body] if one else call.body
     call.grant.check({run.queue for run in asked}, {run.task for run in asked})
-    cached: dict[Any, Delivery] = {}
-    specs = [
-        _spec(run, call, cached, "$" if one else f"$[{place}]") for place, run in enumerate(asked)
-    ]
+    specs = await call.aside(lambda: _specs(call, asked, one=one))
     ids = call.service.means.ids(len(specs))
     subject = ",".join(sorted({run.queue for run in asked}))[:200]
     if any(map(is_keyed, specs)):
@@ -53,10 +50,17 @@ async def enqueue(call: Call) -> messages.Accepted | messages.AcceptedRuns | Res
     if one:
         query: Query[Any] = queries.enqueue_one(ids[0], specs[0])
     else:
-        query = queries.enqueue(list(zip(ids, specs, strict=True)))
+        query = await call.aside(lambda: queries.enqueue(list(zip(ids, specs, strict=True))))
     audit = call.audit("enqueue", ids, subject=subject)
     reply = accepted[0] if one else messages.AcceptedRuns(runs=accepted)
     return await once(call, query, audit, reply)
+
+
+def _specs(call: Call, asked: Sequence[messages.NewRun], *, one: bool) -> list[Spec]:
+    cached: dict[Any, Delivery] = {}
+    return [
+        _spec(run, call, cached, "$" if one else f"$[{place}]") for place, run in enumerate(asked)
+    ]
 
 
 def _spec(run: messages.NewRun, call: Call, cached: dict[Any, Delivery], path: str) -> Spec:
@@ -127,7 +131,9 @@ async def show(call: Call) -> messages.RunView:
         return view_of(await _then(call, run, call.query.at))
     seconds = min(wait_of(call.query.wait), call.service.options.wait_max_s)
     if seconds and not run.finished and not call.service.stopping:
-        await call.service.watch.until_ended(run.id, seconds, call.gone)
+        with call.waits():
+            await call.service.watch.until_ended(run.id, seconds, call.gone)
+        await call.confirm()
         run = await found_run(call)
     return view_of(run)
 
@@ -284,7 +290,7 @@ async def _cancel(call: Call, ids: Sequence[str]) -> list[messages.Moved]:
     mine = await call.mine(ids)
     if not mine:
         return []
-    found = await call.service.work.all(queries.cancel(mine), also=[call.audit("cancel", mine)])
+    found = await call.change(queries.cancel(mine), "cancel", lambda rows: [row.id for row in rows])
     return [messages.Moved(id=row.id, status=Status(row.status)) for row in found]
 
 
@@ -307,7 +313,7 @@ async def revive(call: Call, ids: Sequence[str], action: str) -> list[messages.M
     mine = await call.mine(ids)
     if not mine:
         return []
-    found = await call.service.work.all(queries.retry(mine), also=[call.audit(action, mine)])
+    found = await call.change(queries.retry(mine), action, lambda ids: ids)
     return [messages.Moved(id=run_id, status=Status.READY) for run_id in found]
 
 
@@ -317,9 +323,12 @@ async def replay(call: Call) -> messages.Accepted:
     [run_id] = call.service.means.ids(1)
     query = queries.replay(original=original.id, id=run_id)
     reply = messages.Accepted(id=run_id, spec_hash=original.spec_hash)
-    audit = call.audit("replay", [original.id, run_id])
+
+    def noted(made: list[str]) -> list[Query[None]]:
+        return [call.audit("replay", [original.id, *made])]
+
     try:
-        return await once(call, query, audit, reply)
+        return await copied(call, query, noted, reply)
     except psycopg.errors.UniqueViolation:
         # Sent again after its answer was lost, and it had been accepted.
         return reply
@@ -329,10 +338,10 @@ async def signal(call: Call) -> messages.Moved:
     """Send a run a signal it waits for, now or later."""
     run_id, sent = call.path["id"], call.body
     await call.check_mine(run_id)
-    payload = check_text(_part(sent.payload, b"null"))
+    payload = await call.aside(lambda: check_text(_part(sent.payload, b"null")))
     [signal_id] = call.service.means.ids(1)
     query = queries.signal(run_id, signal_id, sent.event, payload)
-    found = await call.service.work.all(query, also=[call.audit("signal", [run_id])])
+    found = await call.change(query, "signal", lambda statuses: [run_id for _ in statuses])
     if not found:
         await found_run(call)
         raise Conflict("The run has ended already.")

@@ -6,6 +6,7 @@ import ipaddress
 import resource
 import ssl
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,9 +18,12 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from byrote.core.errors import BadOption
+from byrote.wire.problems import MEDIA_TYPE, BadRequest, problem_of
 
 HEAD_S = 10.0
 """How long the head of a request may take to arrive, the first one included."""
+UNREAD_S = 30.0
+"""How long a client may read nothing of what it is sent."""
 IDLE_S = 75
 """How long a connection may stand idle between two requests."""
 HEAD_MAX = 32 * 1024
@@ -60,6 +64,7 @@ class Protocol(H11Protocol):
     """HTTP/1.1 that gives up on a request whose head does not arrive."""
 
     _patience: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A connection is there; its first request should not be long."""
@@ -75,6 +80,46 @@ class Protocol(H11Protocol):
         elif not headless and self._patience is not None:
             self._patience.cancel()
             self._patience = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not an HTTP request in the form of every other refusal."""
+        problem = problem_of(BadRequest(msg), request_id="")
+        headers = [(b"content-type", MEDIA_TYPE.encode()), (b"connection", b"close")]
+        events = (
+            h11.Response(status_code=problem.status, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=msgspec.json.encode(problem)),
+            h11.EndOfMessage(),
+        )
+        for event in events:
+            self.transport.write(self.conn.send(event))
+        self.transport.close()
+
+    def pause_writing(self) -> None:
+        """The client does not read what it is sent."""
+        super().pause_writing()
+        self._watch_reader(None)
+
+    def resume_writing(self) -> None:
+        """It has read on."""
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+    def _watch_reader(self, before: int | None) -> None:
+        """End the connection of a client that has read nothing for a while."""
+        left = self.transport.get_write_buffer_size()
+        if left == before:
+            self.transport.abort()
+        else:
+            self._unread = self.loop.call_later(UNREAD_S, self._watch_reader, left)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is to be waited for any more."""
+        for timer in (self._patience, self._unread):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
 
     def _give_up(self) -> None:
         self._patience = None
@@ -93,6 +138,10 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: Any = None) -> None:
         """Begin to listen."""
         self._loop = asyncio.get_running_loop()
+        if self.config.is_ssl:
+            # uvicorn has no word for it; without, a silent client is kept for a minute.
+            listen = partial(self._loop.create_server, ssl_handshake_timeout=HEAD_S)
+            self._loop.create_server = listen  # type: ignore[method-assign]
         await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

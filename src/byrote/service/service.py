@@ -10,13 +10,23 @@ from byrote.service.access import Keyring
 from byrote.service.bell import Bell
 from byrote.service.calling import Calling
 from byrote.service.chores import Chores
+from byrote.service.offload import Offload
 from byrote.service.options import Means, ServiceOptions
+from byrote.service.readiness import Readiness
+from byrote.service.slots import Slots
 from byrote.service.watch import Watch
 from byrote.store.aio import AsyncStore
 from byrote.store.connect import PLAN_GUARDS, Door
+from byrote.store.locks import Detour
 
 DESK_GUARDS = ("enable_seqscan=off", "jit=off")
 """Whoever counts to a limit must find what to count by an index, whatever the statistics say."""
+
+LOCK_MS = 1_000
+"""How long a request waits for a row that another transaction has locked, before it tries again."""
+
+PROBES_MAX = 64
+"""Requests at once that only ask whether the service is ready."""
 
 _log = logging.getLogger("byrote.service")
 
@@ -37,7 +47,13 @@ class Service:
         self.means = means
         patience = options.patience_s
         self.work = AsyncStore(
-            door, *PLAN_GUARDS, chance=means.chance, size=options.connections, patience_s=patience
+            door,
+            *PLAN_GUARDS,
+            # Requests that wait for a locked row must not use up the connections of all others.
+            f"lock_timeout={LOCK_MS}",
+            chance=means.chance,
+            size=options.connections,
+            patience_s=patience,
         )
         """For what must be quick: enqueueing and leases, with guarded plans."""
         self.desk = AsyncStore(
@@ -49,16 +65,26 @@ class Service:
             patience_s=patience,
         )
         """For looking on, which may take its time, but not for ever."""
-        self.keyring = Keyring(self.work, means.clock, rate=options.rate)
+        self.detour = Detour()
+        """Leads finishes and renewals around rows that are locked."""
+        self.keyring = Keyring(self.work, means.clock, rate=options.rate, token_s=options.token_s)
         self.calling = Calling()
         self.bell = Bell(
             self.work, means, poll_s=options.poll.total_seconds(), on_cancel=self.calling.call
         )
         self.watch = Watch(self.desk, means.clock)
         self.chores = Chores(self.desk, self.keyring, means)
-        self.at_once = 0
-        self.streams = 0
-        self.uploads = 0
+        self.requests = Slots(options.at_once, "Too many requests are under way here")
+        self.probes = Slots(PROBES_MAX, "Too many ask after this service")
+        self.waits = Slots(options.waiting, "Too many requests wait here")
+        self.streams = Slots(options.streams, "Too many streams are open here", retry_after_s=5)
+        self.uploads = Slots(
+            options.uploads, "Too many files are on their way here", retry_after_s=2
+        )
+        self.offload = Offload()
+        self.readiness = Readiness(self.work, means.clock, options.ready_s)
+        self.provenances: set[int] = set()
+        """Numbers of environments that are known to exist."""
         self.home: str | None = None
         """The name of this database's part of the place for artifacts, once it was asked for."""
         self.stopping = False
@@ -67,6 +93,7 @@ class Service:
     async def running(self) -> AsyncIterator[None]:
         """Do what a service does beside answering, until left."""
         parts = [self.bell.poll, self.bell.keep_announced, self.watch.run, self.chores.run]
+        parts.append(self.keyring.run)
         if not self.work.door.pooled:
             parts.append(self.bell.listen)
         tasks = [asyncio.create_task(_for_ever(part)) for part in parts]
@@ -80,6 +107,7 @@ class Service:
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.chores.note_used()
             await self.bell.leave()
+            self.offload.close()
             await self.work.close()
             await self.desk.close()
 

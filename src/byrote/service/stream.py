@@ -14,8 +14,8 @@ from byrote.service.runs import plain
 from byrote.store import looking, progress, queries
 from byrote.store.looking import Fact, Position
 from byrote.wire import messages
-from byrote.wire.problems import BadRequest, Unavailable
-from byrote.wire.terms import Id
+from byrote.wire.problems import BadRequest
+from byrote.wire.terms import Id, Identified
 
 PAGE = 50
 """Statements read in one go; each may tell of a thousand runs."""
@@ -54,7 +54,7 @@ def event_of(fact: Fact) -> messages.EventView:
     )
 
 
-class StreamFilters(msgspec.Struct, frozen=True):
+class StreamFilters(Identified, frozen=True, kw_only=True):
     """Which events."""
 
     queue: Annotated[str, msgspec.Meta(max_length=200)] | None = None
@@ -64,8 +64,6 @@ class StreamFilters(msgspec.Struct, frozen=True):
 async def stream(call: Call) -> Response:
     """Follow what happens, as server-sent events; `Last-Event-ID` goes on where one left off."""
     plain(call.query.queue)
-    if call.service.streams >= call.service.options.streams:
-        raise Unavailable("Too many streams are open here.", retry_after_s=5)
     begin = await _begin(call)
     return StreamingResponse(
         _told(call, *begin),
@@ -92,26 +90,24 @@ async def _begin(call: Call) -> tuple[Position, tuple[str, int, int]]:
 
 async def _told(call: Call, position: Position, last: tuple[str, int, int]) -> AsyncIterator[bytes]:
     service = call.service
-    service.streams += 1
     followed = _Followed(call)
-    try:
-        quiet = 0
-        yield b"retry: 1000\n\n"
-        while not service.stopping:
-            facts = await service.desk.all(looking.stream(position, limit=PAGE))
-            if facts:
-                position = Position(facts[-1].xid, facts[-1].seq)
-            if text := _text(call, facts, last) + await followed.text(position):
-                yield text
-                quiet = 0
-            if len({(fact.xid, fact.seq) for fact in facts}) == PAGE:
-                continue
-            await service.watch.until_news(QUIET_S)
-            quiet += 1
-            if quiet % COMMENT_EVERY == 0:
-                yield b": still here\n\n"
-    finally:
-        service.streams -= 1
+    quiet = 0
+    yield b"retry: 1000\n\n"
+    while not (service.stopping or call.gone.done()):
+        facts = await service.desk.all(looking.stream(position, limit=PAGE))
+        if facts:
+            position = Position(facts[-1].xid, facts[-1].seq)
+        if text := _text(call, facts, last) + await followed.text(position):
+            if call.grant.ended:
+                return
+            yield text
+            quiet = 0
+        if len({(fact.xid, fact.seq) for fact in facts}) == PAGE:
+            continue
+        await service.watch.until_news(QUIET_S, call.gone)
+        quiet += 1
+        if quiet % COMMENT_EVERY == 0:
+            yield b": still here\n\n"
 
 
 class _Followed:
@@ -166,7 +162,7 @@ def _sent(event: messages.EventView) -> bytes:
 
 def _wanted(call: Call, fact: Fact) -> bool:
     asked: StreamFilters = call.query
-    if asked.run is not None and fact.run != asked.run.lower():
+    if asked.run is not None and fact.run != asked.run:
         return False
     if asked.queue is not None and fact.queue != asked.queue:
         return False

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Files of any size for runs under way: taken as they come, kept where large artifacts lie.
 
-A body is written to a temporary file before anything is decided about it, so that a slow sender
-holds neither a connection of the database nor memory. What is small goes to PostgreSQL, as always.
+The lease is looked at before anything is read. Then the body is written to a temporary file, so
+that a slow sender holds neither a connection of the database nor memory. What is small goes to
+PostgreSQL, as always.
 """
 
 import asyncio
@@ -11,22 +12,21 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from typing import IO, Any, NamedTuple
 
-import msgspec
-
 from byrote.artifacts.artifact import CHUNK
 from byrote.artifacts.place import Place, place_for
 from byrote.core.artifact import INLINE_MAX, POSTGRES, check_artifact
 from byrote.service.call import Call
-from byrote.service.leases import Pair
-from byrote.store import artifacts
+from byrote.service.leases import stored
+from byrote.service.settlement import Pair
+from byrote.store import artifacts, looking
 from byrote.wire.leases import ArtifactTerms, Kept
 from byrote.wire.problems import Invalid, TooLarge, TooSlow, Unavailable
-from byrote.wire.terms import Digest, Id, Word
+from byrote.wire.terms import Digest, Id, Identified, Word
 
 AGAIN_MAX = 3
 
 
-class Upload(msgspec.Struct, frozen=True):
+class Upload(Identified, frozen=True, kw_only=True):
     """What the file belongs to and is called."""
 
     run: Id
@@ -57,20 +57,25 @@ async def upload(call: Call) -> Kept:
     """Keep a file with a run under way; only its holder is heard. The body is the file itself."""
     asked: Upload = call.query
     check_artifact(asked.name, asked.media_type)
-    service = call.service
-    if service.uploads >= service.options.uploads:
-        raise Unavailable("Too many files are on their way here.", retry_after_s=2)
-    service.uploads += 1
-    try:
+    with call.service.uploads.take(call.grant.token.id), call.place.left():
+        if not await _holds(call):
+            return Kept(verdict="lost")
         with tempfile.TemporaryFile() as file:
             digest, size = await _spool(call, file)
             if asked.sha256 is not None and digest.hex() != asked.sha256:
                 raise Invalid("sha256: the content that came has another; send it again.")
-            if not await call.mine([asked.run.lower()]):
-                return Kept(verdict="lost")
+            await call.confirm()
             return await _keep(call, _File(file, digest, size))
-    finally:
-        service.uploads -= 1
+
+
+async def _holds(call: Call) -> bool:
+    """Whether the run is under way with this token, and any business of the sender.
+
+    Asked before anything is read. Whether the lease still holds then, the row's statement says.
+    """
+    query = looking.held([(call.query.run, call.path["token"])])
+    found = await call.service.work.first(query)
+    return found is not None and call.grant.allows(found.queue, found.task)
 
 
 async def _spool(call: Call, file: IO[bytes]) -> tuple[bytes, int]:
@@ -99,15 +104,21 @@ async def _spool(call: Call, file: IO[bytes]) -> tuple[bytes, int]:
 
 async def _parts(call: Call) -> AsyncIterator[bytes]:
     assert call.stream is not None  # noqa: S101 -- the route says that it streams.
-    parts = call.stream()
+    parts, options, clock = call.stream(), call.service.options, call.service.means.clock
+    began, size = clock(), 0
     while True:
+        left = began + options.upload_s(size) - clock()
         try:
-            async with asyncio.timeout(call.service.options.body_s):
+            async with asyncio.timeout(min(left, options.body_s)):
                 part = await anext(parts, None)
         except TimeoutError:
-            raise TooSlow("The rest of the file did not arrive in time.") from None
+            raise TooSlow(
+                f"A file must not pause for {options.body_s:g} s, and must arrive with "
+                f"{options.upload_rate:,} bytes a second."
+            ) from None
         if part is None:
             return
+        size += len(part)
         yield part
 
 
@@ -120,7 +131,7 @@ def _too_large(limit: int) -> TooLarge:
 
 async def _keep(call: Call, sent: _File) -> Kept:
     asked: Upload = call.query
-    lease: Any = Pair(asked.run.lower(), call.path["token"])
+    lease: Any = Pair(asked.run, call.path["token"])
     for _ in range(AGAIN_MAX):
         place = None if sent.size <= INLINE_MAX else await _store(call, sent)
         query = artifacts.artifact(
@@ -132,12 +143,10 @@ async def _keep(call: Call, sent: _File) -> Kept:
             place=POSTGRES if place is None else place.url,
             data=None if place is not None else b"".join(_pieces(sent.file)),
         )
-        audit = call.audit("artifact", [asked.run.lower()])
-        [keeping] = await call.service.work.all(query, also=[audit])
+        kept = await stored(call, query, lease.id)
         # A sweep may have come between the content and its row.
         if place is None or await asyncio.to_thread(place.has, sent.digest.hex()):
-            verdict: Any = keeping.verdict
-            return Kept(verdict=verdict, media_type=keeping.media_type, at=keeping.at)
+            return kept
     raise Unavailable("The file was swept away; send it again.", retry_after_s=1)
 
 

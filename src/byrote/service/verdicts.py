@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from byrote.core.codec import digest_of
+from byrote.core.codec import PAYLOAD_MAX, digest_of
 from byrote.core.duration import duration, micros
-from byrote.core.errors import BadPayload
+from byrote.core.errors import BadPayload, PayloadTooLarge
 from byrote.core.outcome import (
     OUTPUT_MAX,
     TRACEBACK_MAX,
@@ -49,7 +49,7 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
 def row_of(item: Finish, run: Leased | None, path: str) -> Row:
     """One attempt's end; `run` is known where its fate is left to us and its lease holds."""
     what = _what(item, path)
-    row: Row = {"id": item.run.lower(), "token": item.token}
+    row: Row = {"id": item.run, "token": item.token}
     if what == "error":
         assert item.error is not None  # noqa: S101 -- `_what` has just seen it.
         row |= _error(item.error, run, path)
@@ -92,6 +92,8 @@ def _what(item: Finish, path: str) -> str:
 
 def _result(item: Finish, path: str) -> Row:
     text = bytes(item.result)  # type: ignore[arg-type]  # Not UNSET: `_what` has just seen it.
+    if len(text) > PAYLOAD_MAX:
+        raise PayloadTooLarge(len(text), PAYLOAD_MAX)
     try:
         digest = digest_of(text).hex()
     except BadPayload as error:

@@ -50,12 +50,12 @@ class Watch:
             if not waiters and self._runs.get(run_id) is waiters:
                 del self._runs[run_id]
 
-    async def until_news(self, seconds: float) -> None:
-        """Wait until something has happened to some run, or for so long."""
+    async def until_news(self, seconds: float, gone: asyncio.Future[None]) -> None:
+        """Wait until something has happened to some run, or for so long, or until `gone`."""
         news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._news.add(news)
         try:
-            await self._await({news}, seconds)
+            await self._await({news, gone}, seconds)
         finally:
             self._news.discard(news)
 

@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg.rows import tuple_row
 
-from byrote.store import queries
 from byrote.store.apost import apost
 from byrote.store.connect import Door
-from byrote.store.query import Query
-from byrote.store.sync import Interrupted, Patience
-from byrote.store.trouble import Remedy, remedy
-from byrote.store.unique import NOTHING_SPECIAL, RESENT, Script, Settled, again, settle
+from byrote.store.query import Query, Resend
+from byrote.store.resend import Once, Resent, ended, mark_of
+from byrote.store.sync import Interrupted, Patience, row_locked
+from byrote.store.trouble import LOCK_NOT_AVAILABLE, Remedy, is_open, remedy
+from byrote.store.unique import NOTHING_SPECIAL, Script, Settled, settle
 
 
 async def afetch[Row](connection: psycopg.AsyncConnection[Any], query: Query[Row]) -> list[Row]:
@@ -31,9 +31,13 @@ async def afetch[Row](connection: psycopg.AsyncConnection[Any], query: Query[Row
 async def atogether[Row](
     connection: psycopg.AsyncConnection[Any], query: Query[Row], also: Sequence[Query[Any]]
 ) -> list[Row]:
-    """Run a query after others, all or none, in one round trip: a pipeline is one transaction."""
+    """Run a query after others, all or none, in one round trip.
+
+    The commit is a statement of its own: without it, the error of a commit that fails belongs to no
+    statement of the pipeline, and psycopg does not expect it.
+    """
     async with connection.cursor(binary=True) as cursor:
-        async with connection.pipeline():
+        async with connection.pipeline(), connection.transaction():
             for other in also:
                 await connection.execute(other.sql, other.args)
             await cursor.execute(query.sql, query.args)
@@ -87,6 +91,8 @@ class AsyncStore:
         self._size = size
         self._patience_s = patience_s
         self._shelves: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shelf] = WeakKeyDictionary()
+        self._pids: WeakKeyDictionary[psycopg.AsyncConnection[Any], int] = WeakKeyDictionary()
+        """The server's process of each connection; libpq forgets it when a connection breaks."""
 
     async def all[Row](
         self,
@@ -94,48 +100,77 @@ class AsyncStore:
         *,
         connection: psycopg.AsyncConnection[Any] | None = None,
         also: Sequence[Query[Any]] = (),
+        behind: Callable[[list[Row]], Sequence[Query[Any]]] | None = None,
     ) -> list[Row]:
         """Every row of the answer. A connection of the caller's lends its transaction.
 
-        What is to happen `also` happens before it, in the same transaction.
+        `also` are statements that run before it, `behind` returns those that its rows call for;
+        all of them in the same transaction.
         """
         if connection is not None:
             return await afetch(connection, query)
-        patience: Patience | None = None
-        while True:
-            try:
-                async with self.borrow() as borrowed:
-                    return await _run(borrowed, query, also)
-            except psycopg.Error as error:
-                patience = patience or Patience(self.door, self._patience_s, self._chance)
-                await asyncio.sleep(patience.pause_after(error))
-                if query.name in queries.ENQUEUES and await self.knows(query):
-                    return []
-                if query.name in RESENT:
-                    query = again(query)
+        if query.resend is Resend.ONCE:
+            return await self._once(Once(query, mark_of(self._chance), also, behind))
+        lost: list[int] = []
+        try:
+            async with self.borrow(lost) as borrowed:
+                if behind is not None:
+                    return await abehind(borrowed, query, behind)
+                return await _run(borrowed, query, also)
+        except psycopg.Error as error:
+            _give_way(query, error)
+            again = Resent(query, also, behind)
+            return await self.within(again, lost, after=error, passes=again.passes)
 
     async def accept(
         self, query: Query[Any], *, connection: psycopg.AsyncConnection[Any] | None = None
     ) -> Settled:
         """Enqueue by any statement that does; says who holds the unique keys that were taken."""
-        if query.name not in RESENT:
+        if query.resend is not Resend.AGAIN:
             await self.all(query, connection=connection)
             return NOTHING_SPECIAL
         return await aperform(settle(query), lambda asked: self.all(asked, connection=connection))
 
-    async def within[Done](self, script: Callable[[bool], Script[Done]]) -> Done:
+    async def _once(self, once: Once) -> list[Any]:
+        rows = await self.within(once)
+        with contextlib.suppress(psycopg.Error):
+            async with self.borrow() as borrowed:
+                await afetch(borrowed, once.unmark())
+        return rows
+
+    async def within[Done](
+        self,
+        script: Callable[[bool], Script[Done]],
+        lost: list[int] | None = None,
+        *,
+        after: psycopg.Error | None = None,
+        passes: Callable[[psycopg.Error], bool] = lambda _error: False,
+    ) -> Done:
         """Run a script of queries in one transaction; from its start if the database is in trouble.
 
-        It is told whether it may have been committed before, and its answer lost.
+        The script is given whether it may have been committed before, and its answer lost. `lost`
+        are sessions that may still do it, `after` is the error of an earlier try. An error that
+        `passes` is no reason to give up.
         """
-        patience: Patience | None = None
+        lost = [] if lost is None else lost
+        patience = Patience(self.door, self._patience_s, self._chance)
+        pause = None if after is None else patience.pause_after(after)
+        again = after is not None
         while True:
+            if pause is not None:
+                await asyncio.sleep(pause)
             try:
-                async with self.borrow() as borrowed, borrowed.transaction():
-                    return await aperform(script(patience is not None), partial(afetch, borrowed))
+                if lost:
+                    await self._end(lost)
+                async with self.borrow(lost) as borrowed, borrowed.transaction():
+                    return await aperform(script(again), partial(afetch, borrowed))
             except psycopg.Error as error:
-                patience = patience or Patience(self.door, self._patience_s, self._chance)
-                await asyncio.sleep(patience.pause_after(error))
+                pause, again = patience.pause_after(error, passing=passes(error)), True
+
+    async def _end(self, lost: list[int]) -> None:
+        async with self.borrow() as borrowed:
+            await aperform(ended(lost), partial(afetch, borrowed))
+        lost.clear()
 
     async def ask[Row](
         self,
@@ -146,21 +181,21 @@ class AsyncStore:
     ) -> list[Row]:
         """Every row of the answer; Interrupted when it was lost, and may have taken effect.
 
+        By then the session that could still execute it has ended: what is read next is final.
         What is to happen `also` happens before it, what its answer calls for `behind` it.
         """
+        lost: list[int] = []
         try:
-            async with self.borrow() as borrowed:
+            async with self.borrow(lost) as borrowed:
                 if behind is not None:
                     return await abehind(borrowed, query, behind)
                 return await _run(borrowed, query, also)
         except psycopg.Error as error:
+            _give_way(query, error)
             if remedy(error) is Remedy.RAISE:
                 raise
+            await self.within(lambda _again: ended(()), lost, after=error)
             raise Interrupted from error
-
-    async def knows(self, enqueue: Query[Any]) -> bool:
-        """Whether an enqueue whose answer was lost had been accepted: it was all of it or none."""
-        return (await self.all(queries.known(enqueue.args["first"])))[0]
 
     async def first[Row](
         self, query: Query[Row], *, connection: psycopg.AsyncConnection[Any] | None = None
@@ -170,14 +205,18 @@ class AsyncStore:
         return rows[0] if rows else None
 
     @contextlib.asynccontextmanager
-    async def borrow(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
-        """A connection for a while; one that breaks is not put back."""
+    async def borrow(
+        self, lost: list[int] | None = None
+    ) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        """A connection for a while. One that breaks is not put back; `lost` gets its session."""
         shelf = self._shelves.setdefault(asyncio.get_running_loop(), _Shelf(self._size))
         async with shelf.room:
             connection = await self._take(shelf)
             try:
                 yield connection
-            except BaseException:
+            except BaseException as error:
+                if lost is not None and is_open(error) and connection in self._pids:
+                    lost.append(self._pids[connection])
                 await connection.close()
                 raise
             shelf.idle.append(connection)
@@ -187,9 +226,12 @@ class AsyncStore:
             connection = shelf.idle.pop()
             if not connection.closed:
                 return connection
-        return await psycopg.AsyncConnection.connect(
+        connection = await psycopg.AsyncConnection.connect(
             self.door.conninfo("client", *self._settings), **self.door.keywords
         )
+        if not self.door.pooled:
+            self._pids[connection] = connection.info.backend_pid
+        return connection
 
     async def close(self) -> None:
         """Close the idle connections of the running loop."""
@@ -198,10 +240,16 @@ class AsyncStore:
             await connection.close()
 
 
+def _give_way(query: Query[Any], error: psycopg.Error) -> None:
+    """Raise RowLocked if the statement does not wait for a row that stays locked."""
+    if query.yields and error.sqlstate == LOCK_NOT_AVAILABLE:
+        raise row_locked(error) from error
+
+
 async def _run[Row](
     connection: psycopg.AsyncConnection[Any], query: Query[Row], also: Sequence[Query[Any]]
 ) -> list[Row]:
-    if also and query.name in queries.ENQUEUES and connection.prepare_threshold is not None:
+    if also and query.resend is Resend.BY_ID and connection.prepare_threshold is not None:
         await apost(connection, [*also, query])
         return []
     if also:

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg import pq
 
-from byrote.store.post import as_text
+from byrote.store.post import as_text, refusal
 from byrote.store.query import Query, numbered
 
 _prepared: weakref.WeakKeyDictionary[psycopg.AsyncConnection[Any], set[str]] = (
@@ -43,26 +43,32 @@ async def apost(connection: psycopg.AsyncConnection[Any], statements: Sequence[Q
 
 
 async def _answers(wire: pq.abc.PGconn, *, until: pq.ExecStatus | None) -> None:
-    """Send what is to be sent and read answers to the last; raises what the server said."""
+    """Send the buffered requests and read answers to the last; raises the first error."""
     while wire.flush():
         await _ready(wire.socket, write=True)
         wire.consume_input()  # A server that waits for us to read would never read itself.
     failed: psycopg.Error | None = None
+    try:
+        while (answer := await _next(wire, until)) is not None:
+            failed = failed or refusal(wire, answer)
+    except psycopg.OperationalError as cut:
+        raise failed or cut from None
+    if failed is not None:
+        raise failed
+
+
+async def _next(wire: pq.abc.PGconn, until: pq.ExecStatus | None) -> pq.abc.PGresult | None:
+    """The next result, or None after the last one: the one with the status `until`, if given."""
     while True:
         while wire.is_busy():
             await _ready(wire.socket, write=False)
             wire.consume_input()
         answer = wire.get_result()
-        if answer is None:
-            if until is None:
-                break
+        if answer is None and until is not None:
+            if wire.status != pq.ConnStatus.OK:
+                raise psycopg.OperationalError("The connection was lost before the last answer.")
             continue  # In a pipeline there is nothing between two answers.
-        if answer.status == until:
-            break
-        if answer.status == pq.ExecStatus.FATAL_ERROR:
-            failed = failed or psycopg.errors.error_from_result(answer)
-    if failed is not None:
-        raise failed
+        return None if answer is None or answer.status == until else answer
 
 
 async def _ready(socket: int, *, write: bool) -> None:

@@ -12,10 +12,11 @@ import psycopg
 from byrote.core.spec import Spec
 from byrote.store import queries
 from byrote.store.aio import afetch, aperform
-from byrote.store.query import Query
+from byrote.store.query import Query, Resend
+from byrote.store.resend import ByFirst
 from byrote.store.sync import fetch
 from byrote.store.unique import (
-    RESENT,
+    Script,
     Settled,
     again,
     enqueue_memo,
@@ -83,12 +84,30 @@ async def aenqueue_all(
     return instead
 
 
+class ResentAll(ByFirst):
+    """Statements of one transaction whose answer was lost: sent again if nothing came of them."""
+
+    def __init__(self, statements: Sequence[Query[Any]]) -> None:
+        plain = plain_of(statements)
+        super().__init__(None if plain is None else plain.args["first"])
+        self._statements = statements
+
+    def __call__(self, _again: bool) -> Script[dict[str, str]]:
+        """The transaction, as a script; gives what `enqueue_all` does."""
+        accepted = yield from self.is_known()
+        instead: dict[str, str] = {}
+        for statement in to_send_again(self._statements, accepted=accepted):
+            instead |= (yield from settle(statement)).instead
+        yield from self.check_alone()
+        return instead
+
+
 def plain_of(statements: Iterable[Query[Any]]) -> Query[Any] | None:
     """The first statement by whose ids it can be told whether the whole was accepted."""
-    return next((each for each in statements if each.name not in RESENT), None)
+    return next((each for each in statements if each.resend is not Resend.AGAIN), None)
 
 
 def to_send_again(statements: Iterable[Query[Any]], *, accepted: bool) -> list[Query[Any]]:
     """What is left to send after a lost answer; all of it was accepted, or perhaps none."""
-    resent = [again(each) if each.name in RESENT else each for each in statements]
-    return [each for each in resent if each.name in RESENT or not accepted]
+    resent = [again(each) if each.resend is Resend.AGAIN else each for each in statements]
+    return [each for each in resent if each.resend is Resend.AGAIN or not accepted]

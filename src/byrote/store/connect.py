@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """How every connection is made: it notices a dead peer, and a worker's plans cannot go astray."""
 
+import contextlib
 from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from byrote.core.errors import BadOption
+from byrote.core.redaction import EXAMPLE
 
 # A peer that vanished without a word is noticed in about ten seconds, well inside a lease.
 NOTICES_DEATH = {
@@ -30,24 +32,47 @@ PLAN_GUARDS = (
 )
 
 
+FORM = f"Write {EXAMPLE}"
+ENCODED = "in a password, write @ as %40, / as %2F, : as %3A, % as %25 and a space as %20"
+
+
+def _fields(url: str) -> dict[str, Any]:
+    """What a URL says; BadOption, which never quotes it, for what is not one.
+
+    libpq's own words are left out: they quote the part that it could not read, which is often the
+    password.
+    """
+    scheme = url.partition("://")[0] if "://" in url else None
+    if scheme is not None and scheme not in {"postgresql", "postgres"}:
+        raise BadOption(f"The database URL must begin with postgresql://. {_of_scheme(scheme)}")
+    given: dict[str, Any] | None = None
+    with contextlib.suppress(psycopg.ProgrammingError):
+        given = conninfo_to_dict(url)
+    if given is None:
+        # Not inside the handler: what libpq said would go along as the context of this error.
+        raise BadOption(f"The database URL cannot be read. {FORM}; {ENCODED}.")
+    ports = [port for port in str(given.get("port") or "").split(",") if port]
+    if not all(port.isdigit() and 0 < int(port) < 65_536 for port in ports):
+        raise BadOption(
+            f"The database URL has a port that is not a number from 1 to 65535. {FORM}; {ENCODED}."
+        )
+    if "@" in str(given.get("host") or ""):
+        raise BadOption(f"The database URL has more than one @. {FORM}; {ENCODED}.")
+    return given
+
+
+def _of_scheme(scheme: str) -> str:
+    name, plus, driver = scheme.partition("+")
+    if plus and name in {"postgresql", "postgres"} and driver.isalnum():
+        return f"Leave out +{driver}: Byrote has a driver of its own."
+    return "Byrote runs on PostgreSQL only."
+
+
 class Door:
     """Where the database is and how to knock: a checked URL and the settings of a connection."""
 
     def __init__(self, url: str, *, name: str = "byrote", pooled: bool = False) -> None:
-        try:
-            given = conninfo_to_dict(url)
-        except psycopg.ProgrammingError as error:
-            raise BadOption(
-                f"The database URL cannot be read ({str(error).strip()}). "
-                "Write postgresql://user:password@host:5432/database."
-            ) from None
-        if "://" in url and not url.startswith(("postgresql://", "postgres://")):
-            raise BadOption(
-                "The database URL must begin with postgresql://; Byrote runs on PostgreSQL only."
-            )
-        for port in str(given.get("port") or "").split(","):
-            if port and not (port.isdigit() and 0 < int(port) < 65_536):
-                raise BadOption(f"The database URL names port {port!r}; a port is a number.")
+        given = _fields(url)
         self.pooled = pooled
         self._name = name
         self._given = {**NOTICES_DEATH, **given}

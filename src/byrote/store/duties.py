@@ -6,11 +6,16 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from byrote.core.answer import Archived, Duty, Promotion, Swept, Walked
+from byrote.core.errors import RowLocked
 from byrote.core.outcome import Printing
 from byrote.core.run import Leased
 from byrote.core.schedule import Planned, Schedule, Ticked, Turn
-from byrote.store import artifacts, proof, queries, schedules, watching
-from byrote.store.sync import Link, OnLink
+from byrote.core.unserved import Ended, Unserved
+from byrote.store import artifacts, locks, proof, queries, schedules, unserved, watching
+from byrote.store.link import Link, OnLink
+
+AROUND = 100
+"""Pages that are archived around locked rows after one was met: it may be met again."""
 
 
 class DutyLine(OnLink):
@@ -20,6 +25,8 @@ class DutyLine(OnLink):
         super().__init__(link)
         self._watch = watch
         self._keep_events = keep_events
+        self._around = 0
+        """How many more pages are archived around locked rows."""
 
     def watch_asked(self) -> bool:
         """Whether somebody has asked to watch a run of this worker since this was last asked."""
@@ -43,13 +50,27 @@ class DutyLine(OnLink):
         """Make due runs READY, oldest first."""
         return self._link.run(queries.promote(limit=limit))[0]
 
-    def sweep(self) -> list[Swept]:
+    def sweep(self, *, limit: int) -> list[Swept]:
         """Take back runs whose lease ran out."""
-        return self._link.run(queries.sweep())
+        return self._link.run(queries.sweep(limit=limit))
+
+    def note_unserved(self) -> list[Unserved]:
+        """Note the tasks that no live worker of their queue knows; returns those that are new."""
+        return self._link.run(unserved.note_unserved())
+
+    def fail_unserved(self, *, limit: int) -> list[Ended]:
+        """End runs whose task was unknown for as long as their queue waits."""
+        return self._link.run(unserved.fail_unserved(limit=limit))
 
     def archive(self, *, after: str, limit: int) -> Archived:
-        """Move finished runs that lie after a cursor to the archive."""
-        return self._link.run(queries.archive(after=after, limit=limit))[0]
+        """Move finished runs that lie after a cursor to the archive, around locked ones."""
+        if not self._around:
+            try:
+                return self._link.run(queries.archive(after=after, limit=limit))[0]
+            except RowLocked:
+                self._around = AROUND
+        self._around -= 1
+        return self._link.run(locks.archive_around(after=after, limit=limit))[0]
 
     def partition(self) -> None:
         """Make the coming days' partitions."""

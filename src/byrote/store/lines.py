@@ -14,17 +14,21 @@ from byrote.core.answer import (
     Keeping,
     Noted,
     Recorded,
+    Remainder,
     Stranger,
 )
 from byrote.core.judged import LETTERS, Judged, is_bare, row_of, usage_of
 from byrote.core.outcome import Succeeded
 from byrote.core.ports import Line, Wanted
 from byrote.core.run import Leased
-from byrote.store import artifacts, migrate, progress, queries
+from byrote.store import artifacts, locks, migrate, progress, queries, rights
 from byrote.store.connect import PLAN_GUARDS, Door
 from byrote.store.duties import DutyLine
+from byrote.store.link import Link, OnLink
+from byrote.store.locks import Detour, drive
 from byrote.store.query import Query
-from byrote.store.sync import Interrupted, Link, OnLink, unreachable
+from byrote.store.sync import Interrupted, refused, unreachable
+from byrote.store.writable import check_writable
 
 
 class Lines:
@@ -49,18 +53,24 @@ class Lines:
         """Somebody has asked to watch a run of ours."""
 
     def check(self) -> None:
-        """Raise unless the database answers and has our schema."""
+        """Raise unless the database answers, has our schema, and lets this login work."""
         try:
             with self._door.open("worker") as connection:
                 migrate.check(connection)
+                check_writable(connection, self._door)
+                rights.demand(connection, "byrote_worker", rights.TO_WORK)
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise refused(error, self._door) from error
         except psycopg.OperationalError as error:
             raise unreachable(self._door, error) from error
 
-    def leases(self, line: Line, *, on_cancel: Callable[[], None]) -> "LeaseLine":
+    def leases(
+        self, line: Line, *, on_cancel: Callable[[], None], on_return: Callable[[], None]
+    ) -> "LeaseLine":
         """A claimer's line."""
         link = self._link(line, *self._claims)
         heeds = {"byrote_cancel": on_cancel, "byrote_watch": self._watch.set}
-        return LeaseLine(link, listen=self._listen, heeds=heeds)
+        return LeaseLine(link, listen=self._listen, heeds=heeds, on_return=on_return)
 
     def verdicts(self, line: Line) -> "VerdictLine":
         """A recorder's line."""
@@ -81,14 +91,16 @@ class Lines:
     def duties(self, line: Line) -> DutyLine:
         """A sweeper's line."""
         # A crash of the server may undo the last duties, as a whole: they are simply done again.
-        link = self._link(line, "synchronous_commit=off")
+        # One that the role has no right to, or that meets a lock, must not hold up the others and
+        # the runs that wait for them, so it is not insisted on.
+        link = self._link(line, "synchronous_commit=off", "lock_timeout=1s", insists=False)
         return DutyLine(link, self._watch, keep_events=self._keep_events)
 
     def strangers(self, line: Line) -> "StrangerLine":
         """A finder's line."""
         return StrangerLine(self._link(line))
 
-    def _link(self, line: Line, *settings: str) -> Link:
+    def _link(self, line: Line, *settings: str, insists: bool = True) -> Link:
         return Link(
             self._door,
             line.purpose,
@@ -97,6 +109,8 @@ class Lines:
             chance=line.chance,
             stopped=line.stopped,
             notice=line.notice,
+            impatient=line.impatient,
+            insists=insists,
         )
 
 
@@ -104,10 +118,16 @@ class LeaseLine(OnLink):
     """Claims, and hears what the database notifies."""
 
     def __init__(
-        self, link: Link, *, listen: bool, heeds: Mapping[str, Callable[[], None]]
+        self,
+        link: Link,
+        *,
+        listen: bool,
+        heeds: Mapping[str, Callable[[], None]],
+        on_return: Callable[[], None],
     ) -> None:
         super().__init__(link)
         self._heeds = heeds
+        self._on_return = on_return
         self._worker = ""
         self._fresh = False
         """Work was notified while a claim was under way, which may have missed it."""
@@ -129,14 +149,14 @@ class LeaseLine(OnLink):
                 claimed_at=wanted.claimed_at,
             )
             # If nothing came of it, whatever was notified meanwhile was lost with the line.
-            return self._link.run(lost) or None
+            return self._link.certain(lost) or None
 
     def idle(self, *, worker: str, idle: bool) -> None:
         """Ask to be woken, or stop asking."""
         self._link.run(queries.idle(worker=worker, idle=idle))
 
-    def unfinished(self, *, queues: Sequence[str], tasks: Sequence[str]) -> bool:
-        """Whether anything in these queues is due."""
+    def unfinished(self, *, queues: Sequence[str], tasks: Sequence[str]) -> Remainder:
+        """What is left in these queues."""
         return self._link.run(queries.unfinished(queues=queues, tasks=tasks))[0]
 
     def rest(self, wake: int, seconds: float, *, for_room: bool = False) -> None:  # noqa: ARG002 -- a notification costs nothing to hear.
@@ -159,6 +179,7 @@ class LeaseLine(OnLink):
         connection.execute("listen byrote_ready")
         connection.execute("listen byrote_cancel")
         connection.execute("listen byrote_watch")
+        connection.execute("listen byrote_returned")
         self.listening = True
 
     def _hear(self, connection: psycopg.Connection[Any]) -> None:
@@ -174,6 +195,8 @@ class LeaseLine(OnLink):
     def _heard(self, channel: str, payload: str) -> None:
         if channel == "byrote_ready":
             self._fresh = True
+        elif channel == "byrote_returned":
+            self._on_return()
         elif channel in self._heeds and payload == self._worker:
             self._heeds[channel]()
 
@@ -189,8 +212,12 @@ class StrangerLine(OnLink):
 class VerdictLine(OnLink):
     """Settles attempts."""
 
+    def __init__(self, link: Link) -> None:
+        super().__init__(link)
+        self._detour = Detour()
+
     def finish(self, judged: Sequence[Judged]) -> dict[str, str]:
-        """The ids that were accepted, and as what."""
+        """The ids that were accepted and as what, or LOCKED; what is missing was lost."""
         self._number_environments(judged)
         bare, wordy = _apart(judged)
         return self._settle(bare, _succeed) | self._settle(wordy, _finish)
@@ -201,15 +228,29 @@ class VerdictLine(OnLink):
         statement: Callable[[Sequence[Judged]], Query[tuple[str, str]]],
     ) -> dict[str, str]:
         accepted: dict[str, str] = {}
-        while len(accepted) < len(judged):
-            left = [entry for entry in judged if entry[0].id not in accepted]
+        left, sent_before = judged, False
+        while left:
             try:
-                return accepted | dict(self._link.ask(statement(left)))
+                entries = {entry[0].id: entry for entry in left}
+                accepted |= drive(self._detour.around(entries, statement), self._link.ask)
             except Interrupted:
-                # Asked, not guessed: only what was not accepted is sent again.
-                known = set(self._link.run(queries.settled([run for run, _, _ in left])))
-                accepted |= {run.id: LETTERS[type(v)] for run, _, v in left if run.id in known}
-        return accepted
+                # Only what was not settled is sent again.
+                accepted |= self._settled(left)
+                sent_before = True
+            else:
+                break
+            left = [entry for entry in judged if entry[0].id not in accepted]
+        missing = [entry for entry in judged if entry[0].id not in accepted]
+        # The copy whose answer was lost may have settled what the second one then did not find.
+        return accepted | (self._settled(missing) if sent_before and missing else {})
+
+    def _settled(self, judged: Sequence[Judged]) -> dict[str, str]:
+        found = dict(self._link.certain(queries.settled([run for run, _, _ in judged])))
+        return {
+            run.id: found[run.id] or LETTERS[type(verdict)]
+            for run, _, verdict in judged
+            if run.id in found
+        }
 
     def _number_environments(self, judged: Sequence[Judged]) -> None:
         """Have numbers for the environments that are spoken of for the first time."""
@@ -257,6 +298,10 @@ def _finish(judged: Sequence[Judged]) -> Query[tuple[str, str]]:
 class RollLine(OnLink):
     """Keeps leases, and a worker's line in the list."""
 
+    def __init__(self, link: Link) -> None:
+        super().__init__(link)
+        self._detour = Detour()
+
     def register(self, description: Mapping[str, Any]) -> None:
         """Announce a worker."""
         self._link.run(queries.register(description))
@@ -269,10 +314,13 @@ class RollLine(OnLink):
         """Take a worker off the list."""
         self._link.run(queries.deregister(worker=worker))
 
-    def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> dict[str, bool]:
-        """Extend leases: ids still held, and whether their cancellation is wanted."""
-        renewed = self._link.run(queries.renew(leases, lease_for=lease_for))
-        return {row.id: row.cancel for row in renewed}
+    def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> Mapping[str, bool | str]:
+        """Extend leases: ids still held and whether their cancellation is wanted, or LOCKED."""
+        asking = self._detour.around(
+            {lease.id: lease for lease in leases},
+            lambda some: queries.renew(some, lease_for=lease_for),
+        )
+        return drive(asking, self._link.run)
 
 
 class LedgerLine(OnLink):
@@ -282,17 +330,31 @@ class LedgerLine(OnLink):
         """The ledgers of these runs, each in order."""
         rows = self._link.run(queries.steps([lease.id for lease in leases]))
         return [
-            Recorded(row.run_id, row.sequence, row.kind, row.name, row.open, row.result_json)
+            Recorded(
+                row.run_id,
+                row.sequence,
+                row.kind,
+                row.name,
+                row.open,
+                row.result_json,
+                row.place,
+                row.args_hash,
+            )
             for row in rows
+            if row.kind != "raised"
         ]
 
     def note(self, steps: Sequence[Mapping[str, Any]]) -> list[Noted]:
-        """Write steps under their leases; what is missing from the answer was lost."""
+        """Write steps under their leases; what is missing from the answer was lost or is locked."""
         return self._link.run(queries.step(steps))
 
     def progress(self, reports: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Write how far attempts have come; what is missing from the answer was lost."""
+        """Write how far attempts have come; what is missing was lost or is locked."""
         return self._link.run(progress.progress(reports))
+
+    def holding(self, leases: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Which of these leases, by id and token, hold now."""
+        return self._link.run(locks.holding(leases))
 
 
 class ShelfLine(OnLink):

@@ -10,7 +10,7 @@ import msgspec
 from byrote.core.run import Leased
 from byrote.core.state import Status
 from byrote.store import rows
-from byrote.store.query import Query
+from byrote.store.query import Query, Resend
 
 DEPTH_MAX = 10_000
 """Where counting stops."""
@@ -162,12 +162,18 @@ def dead(
 
 def delete_dead(ids: Sequence[str]) -> Query[str]:
     """Delete dead letters for good."""
-    return Query("delete_dead", {"ids": list(ids)}, lambda row: str(row[0]))
+    return Query("delete_dead", {"ids": list(ids)}, lambda row: str(row[0]), Resend.ONCE)
 
 
-def depths(*, queues: Sequence[str] | None = None, most: int = DEPTH_MAX) -> Query[rows.QueueRow]:
-    """Every queue with what lies in it, counted up to `most`."""
-    args = {"queues": None if queues is None else list(queues), "most": most}
+def depths(
+    *,
+    queues: Sequence[str] | None = None,
+    tasks: Sequence[str] | None = None,
+    most: int = DEPTH_MAX,
+) -> Query[rows.QueueRow]:
+    """Every queue with what lies in it, counted up to `most`; with tasks, what is theirs of it."""
+    args: dict[str, Any] = {"queues": None if queues is None else list(queues), "most": most}
+    args["tasks"] = None if tasks is None else list(tasks)
     return Query("depths", args, lambda row: rows.QueueRow(*row))
 
 

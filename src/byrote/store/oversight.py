@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from byrote.store.query import Query
+from byrote.store.query import Query, Resend
 
 CAP = 1_000
 """Beyond this, a list for people says "many"."""
@@ -47,7 +47,7 @@ def names(*, limit: int = NAMES_MAX) -> Query[tuple[str, str]]:
 
 def remove(ids: Sequence[str]) -> Query[str]:
     """Delete finished runs and what belongs to them; gives the ids of those that are gone."""
-    return Query("remove", {"ids": list(ids)}, lambda row: str(row[0]))
+    return Query("remove", {"ids": list(ids)}, lambda row: str(row[0]), Resend.ONCE)
 
 
 def patience(limit: timedelta) -> Query[str]:

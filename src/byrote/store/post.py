@@ -94,7 +94,11 @@ def _element(text: bytes | None) -> bytes:
 
 
 def _answer(wire: pq.abc.PGconn) -> pq.abc.PGresult:
-    """Send what is to be sent and read the answer to its end; signals get through."""
+    """Send the buffered request and read its answer to the end; signals get through.
+
+    A statement that commits by itself answers twice when its commit fails: with its rows, and then
+    with the error. So no rows are returned before the last result is read, and any error is raised.
+    """
     poll = select.poll()
     while wire.flush():
         poll.register(wire.socket, select.POLLIN | select.POLLOUT)
@@ -102,18 +106,43 @@ def _answer(wire: pq.abc.PGconn) -> pq.abc.PGresult:
         wire.consume_input()  # A server that waits for us to read would never read itself.
     poll.register(wire.socket, select.POLLIN)
     answer = None
-    while (part := _part(wire, poll)) is not None:
-        # The first says what went wrong; one that follows may only say that the line is cut.
-        answer = answer or part
+    refused: psycopg.Error | None = None
+    try:
+        while (part := _part(wire, poll)) is not None:
+            if part.status not in _DONE and refused is None:
+                # The first error is the reason; a later one may only report the lost connection.
+                refused = refusal(wire, part)
+            if answer is None:
+                answer = part
+    except psycopg.OperationalError as cut:
+        raise refused or cut from None
     while (heard := wire.notifies()) is not None:
         # What was notified meanwhile has been read with the answer; nobody else would see it.
         if wire.notify_handler is not None:
             wire.notify_handler(heard)
+    if refused is not None:
+        raise refused
     if answer is None:
         raise psycopg.OperationalError("The server gave no answer.")
-    if answer.status == pq.ExecStatus.FATAL_ERROR:
-        raise psycopg.errors.error_from_result(answer)
     return answer
+
+
+def refusal(wire: pq.abc.PGconn, part: pq.abc.PGresult) -> psycopg.Error | None:
+    """The error that one result of an answer reports, or None for rows and for "done"."""
+    if part.status in _DONE:
+        return None
+    if part.status in _STREAMS:
+        # The server would wait for data for ever, and libpq repeat this result.
+        wire.finish()
+    if part.error_field(pq.DiagnosticField.SQLSTATE) is None:
+        # libpq itself reports a lost or garbled connection: the effect is unknown.
+        status = pq.ExecStatus(part.status).name
+        return psycopg.OperationalError(part.get_error_message() or f"The answer is {status}.")
+    return psycopg.errors.error_from_result(part)
+
+
+_DONE = (int(pq.ExecStatus.TUPLES_OK), int(pq.ExecStatus.COMMAND_OK))
+_STREAMS = frozenset({pq.ExecStatus.COPY_IN, pq.ExecStatus.COPY_OUT, pq.ExecStatus.COPY_BOTH})
 
 
 def _part(wire: pq.abc.PGconn, poll: select.poll) -> pq.abc.PGresult | None:

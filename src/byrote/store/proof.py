@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from byrote.core.finding import Kept, Scene, Written
+from byrote.core.chain import Chained, Head
+from byrote.core.finding import Kept, Recorded, Scene, Written
 from byrote.core.told import Told
 from byrote.store import rows
 from byrote.store.query import Query
@@ -116,12 +117,18 @@ def verify_scene() -> Query[Asked]:
 
 
 def _scene_from(row: tuple[Any, ...]) -> Asked:
-    now, horizon, alive, quiet, done_since, dead_since, runs = row
+    now, horizon, alive, quiet, done_since, dead_since, runs, environments, late = row
     micros = msgspec.json.decode(quiet, type=dict[str, int])
     since = {queue: _EPOCH + timedelta(microseconds=us) for queue, us in micros.items()}
     limits = dict.fromkeys(("Succeeded", "Remembered", "Cancelled"), done_since)
     limits["Failed"] = dead_since
-    return Asked(Scene(now, horizon, alive, since, limits), runs)
+    tasks = msgspec.json.decode(late, type=list[tuple[str, str, int, int]])
+    overdue = {
+        (queue, task, version): _EPOCH + timedelta(microseconds=us)
+        for queue, task, version, us in tasks
+    }
+    scene = Scene(now, horizon, alive, since, limits, frozenset(environments), overdue)
+    return Asked(scene, runs)
 
 
 def verify_runs() -> Query[Kept]:
@@ -135,9 +142,19 @@ def verify_events() -> Query[tuple[str, Told]]:
     return Query("verify_events", {}, lambda row: (row[0], rows.told_from(row[1:])))
 
 
+def verify_malformed() -> Query[tuple[int, str]]:
+    """The number and the kind of events that no statement of ours has written."""
+    return Query("verify_malformed", {}, lambda row: (row[0], row[1]))
+
+
 def verify_written() -> Query[Written]:
-    """What attempts wrote besides their end, run by run."""
+    """What is stored of runs besides their rows, run by run."""
     return Query("verify_written", {}, lambda row: Written(*row))
+
+
+def verify_recorded() -> Query[Recorded]:
+    """What the log tells of steps and artifacts, run by run and in order."""
+    return Query("verify_recorded", {}, lambda row: Recorded(*row))
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -191,3 +208,14 @@ class Link(msgspec.Struct, frozen=True):
 def verify_chain(*, horizon: datetime) -> Query[Link]:
     """Every link of the chain whose events are still kept."""
     return Query("verify_chain", {"horizon": horizon}, lambda row: Link(*row))
+
+
+def verify_head(kept: Head | None) -> Query[Chained]:
+    """The end of the chain, beside the link that a kept head names."""
+    return Query("verify_head", {"kept": None if kept is None else kept.link}, _chained_from)
+
+
+def _chained_from(row: tuple[Any, ...]) -> Chained:
+    link, digest, linked_at, noted, first, there, unchained = row
+    head = None if link is None else Head(link=link, hash=digest, linked_at=linked_at)
+    return Chained(head=head, noted=noted, first=first, there=there, unchained=unchained)

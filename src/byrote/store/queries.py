@@ -14,7 +14,7 @@ from byrote.core.policy import LOSSES_MAX, ONCE
 from byrote.core.run import Leased, Run
 from byrote.core.spec import Delivery, Spec
 from byrote.store import rows
-from byrote.store.query import Query
+from byrote.store.query import Query, Resend
 
 RANK_MIN = -(2**62)
 """The floor below every rank: claim from the very front of the queue."""
@@ -24,7 +24,7 @@ _encode = msgspec.json.Encoder().encode
 
 def enqueue(specs: Sequence[tuple[str, Spec]]) -> Query[int]:
     """Accept specs under ids their sender chose: all of them or none."""
-    return Query("enqueue", batch(described(specs)), lambda row: int(row[0]))
+    return Query("enqueue", batch(described(specs)), lambda row: int(row[0]), Resend.BY_ID)
 
 
 def described(specs: Sequence[tuple[str, Spec]]) -> list[dict[str, Any]]:
@@ -52,11 +52,9 @@ def enqueue_one(run_id: str, spec: Spec) -> Query[datetime]:
     if args["labels"] is not None:
         args["labels"] = _encode(args["labels"]).decode()
     args |= {"hash": spec.digest, "first": run_id}
-    return Query("enqueue_one", args, lambda row: row[0])
+    return Query("enqueue_one", args, lambda row: row[0], Resend.BY_ID)
 
 
-ENQUEUES = frozenset({"enqueue", "enqueue_one"})
-"""Statements that accept all or nothing; those of `unique.py` can simply be sent again."""
 _NOTHING_SPECIAL: Mapping[str, Any] = {
     "priority": 0, "due": None, "delay_us": None, "timeout_ms": None, "retry": None, "labels": None,
     "trace": None,
@@ -140,7 +138,7 @@ def claimed(*, worker: str, token: str, deadline: float, claimed_at: float) -> Q
 def renew(leases: Sequence[Leased], *, lease_for: timedelta) -> Query[rows.Renewal]:
     """Extend leases that are still held; what is missing from the answer is lost."""
     args = {"leases": _leases(leases), "lease_for": lease_for}
-    return Query("renew", args, lambda row: rows.Renewal(*row))
+    return Query("renew", args, lambda row: rows.Renewal(*row), yields=True)
 
 
 def finish(
@@ -151,7 +149,7 @@ def finish(
     `provenance` is what executed those that do not say otherwise in their `more`.
     """
     args = {"verdicts": _encode(verdicts).decode(), "provenance": provenance}
-    return Query("finish", args, lambda row: (row[0], row[1]))
+    return Query("finish", args, lambda row: (row[0], row[1]), yields=True)
 
 
 def succeed(
@@ -164,12 +162,12 @@ def succeed(
     Each is its id, token, attempt, result, the result's hash, and what it used if that is known.
     """
     args = {"successes": _encode(successes).decode(), "provenance": provenance}
-    return Query("succeed", args, lambda row: (row[0], "S"))
+    return Query("succeed", args, lambda row: (row[0], "S"), yields=True)
 
 
-def settled(leases: Sequence[Leased]) -> Query[str]:
-    """Which of these leases were settled already; asked when the answer to a finish was lost."""
-    return Query("settled", {"leases": _leases(leases)}, lambda row: str(row[0]))
+def settled(leases: Sequence[Leased]) -> Query[tuple[str, str | None]]:
+    """Which of these leases were settled already, and as what, if that is known."""
+    return Query("settled", {"leases": _leases(leases)}, lambda row: (row[0], row[1]))
 
 
 def _leases(leases: Sequence[Leased]) -> str:
@@ -196,7 +194,7 @@ def signal(run_id: str, signal_id: str, event: str, payload: Packed) -> Query[st
         "payload": payload.text,
         "hash": payload.digest,
     }
-    return Query("signal", args, lambda row: str(row[0]))
+    return Query("signal", args, lambda row: str(row[0]), Resend.ONCE)
 
 
 def once(run_id: str, key: str) -> Query[int]:
@@ -218,17 +216,19 @@ def sweep(*, limit: int = 1_000) -> Query[answer.Swept]:
 
 def cancel(ids: Sequence[str]) -> Query[rows.Settlement]:
     """Cancel runs that have not finished: at once, or by asking their worker."""
-    return Query("cancel", {"ids": list(ids)}, lambda row: rows.Settlement(row[0], row[1]))
+    args = {"ids": list(ids)}
+    return Query("cancel", args, lambda row: rows.Settlement(row[0], row[1]), Resend.ONCE)
 
 
 def retry(ids: Sequence[str]) -> Query[str]:
     """Bring dead runs back, and let waiting ones go now."""
-    return Query("retry", {"ids": list(ids)}, lambda row: str(row[0]))
+    return Query("retry", {"ids": list(ids)}, lambda row: str(row[0]), Resend.ONCE)
 
 
 def replay(*, original: str, id: str) -> Query[str]:  # noqa: A002 -- the column's name.
     """Enqueue an earlier run's spec again as a new run."""
-    return Query("replay", {"original": original, "id": id}, lambda row: str(row[0]))
+    args = {"original": original, "id": id}
+    return Query("replay", args, lambda row: str(row[0]), Resend.ONCE)
 
 
 def latest_by_hash(spec_hash: str, *, ended: bool = False) -> Query[str]:
@@ -236,14 +236,14 @@ def latest_by_hash(spec_hash: str, *, ended: bool = False) -> Query[str]:
     return Query("latest_by_hash", {"hash": spec_hash, "ended": ended}, lambda row: str(row[0]))
 
 
-def pause(queue: str) -> Query[str]:
-    """Stop claims from a queue."""
-    return Query("pause", {"queue": queue}, lambda row: str(row[0]))
+def pause(queue: str) -> Query[bool]:
+    """Stop claims from a queue; the row says whether it was not paused before."""
+    return Query("pause", {"queue": queue}, lambda row: bool(row[2]))
 
 
-def resume(queue: str) -> Query[str]:
-    """Allow claims from a queue again."""
-    return Query("resume", {"queue": queue}, lambda row: str(row[0]))
+def resume(queue: str) -> Query[bool]:
+    """Allow claims from a queue again; the row says whether it was paused."""
+    return Query("resume", {"queue": queue}, lambda row: bool(row[2]))
 
 
 def archive(*, after: str, limit: int = 5_000) -> Query[answer.Archived]:
@@ -287,21 +287,22 @@ def bookmark(*, duty: str, cursor: str | None) -> Query[str]:
 
 
 def register(description: Mapping[str, Any]) -> Query[str]:
-    """Announce a worker."""
-    return Query("register", description, lambda row: str(row[0]))
+    """Announce a worker; no row when its name is another holder's."""
+    return Query("register", {"holder": None, **description}, lambda row: str(row[0]))
 
 
 def heartbeat(
-    *, worker: str, idle: bool, stopping: bool, running: int, finished: int
+    *,
+    worker: str,
+    idle: bool,
+    stopping: bool,
+    running: int,
+    finished: int,
+    holder: str | None = None,
 ) -> Query[str]:
     """Say that a worker lives."""
-    args = {
-        "worker": worker,
-        "idle": idle,
-        "stopping": stopping,
-        "running": running,
-        "finished": finished,
-    }
+    args: dict[str, Any] = {"worker": worker, "holder": holder, "idle": idle}
+    args |= {"stopping": stopping, "running": running, "finished": finished}
     return Query("heartbeat", args, lambda row: str(row[0]))
 
 
@@ -310,16 +311,21 @@ def idle(*, worker: str, idle: bool) -> Query[str]:
     return Query("idle", {"worker": worker, "idle": idle}, lambda row: str(row[0]))
 
 
-def deregister(*, worker: str) -> Query[str]:
+def deregister(*, worker: str, holder: str | None = None) -> Query[str]:
     """Take a worker off the list."""
-    return Query("deregister", {"worker": worker}, lambda row: str(row[0]))
+    args = {"worker": worker, "holder": holder}
+    return Query("deregister", args, lambda row: str(row[0]))
 
 
-def unfinished(*, queues: Sequence[str], tasks: Sequence[str]) -> Query[bool]:
-    """Whether anything in these queues is due."""
-    return Query(
-        "unfinished", {"queues": list(queues), "tasks": list(tasks)}, lambda row: bool(row[0])
-    )
+def writable() -> Query[bool]:
+    """Whether the session may write."""
+    return Query("writable", {}, lambda row: bool(row[0]))
+
+
+def unfinished(*, queues: Sequence[str], tasks: Sequence[str]) -> Query[answer.Remainder]:
+    """What is left in these queues for a worker that knows these tasks."""
+    asked = {"queues": list(queues), "tasks": list(tasks)}
+    return Query("unfinished", asked, lambda row: answer.Remainder(*row))
 
 
 def strangers(*, queues: Sequence[str], tasks: Sequence[str]) -> Query[answer.Stranger]:

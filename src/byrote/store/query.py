@@ -3,11 +3,31 @@
 
 import re
 from collections.abc import Callable, Mapping
+from enum import Enum
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import msgspec
+
+from byrote.core.errors import WithheldInReplay
+from byrote.core.withholding import withholding
+
+_COMMENT = re.compile(rb"--[^\n]*")
+_WRITING = re.compile(rb"\b(insert into|update|delete from|pg_notify|truncate)\b")
+
+
+class Resend(Enum):
+    """How to find out what became of a query whose answer was lost, before it is sent again."""
+
+    FREELY = "freely"
+    """No need: it reads, or its effect and its answer are the same however often it is sent."""
+    BY_ID = "by_id"
+    """It adds runs under ids that its sender chose: the first of them, `first`, shows whether."""
+    AGAIN = "again"
+    """Its parameter `again` makes it report what an earlier copy of it did."""
+    ONCE = "once"
+    """It is sent in a transaction together with a mark, which shows whether that was committed."""
 
 
 class Query[Row](msgspec.Struct, frozen=True):
@@ -16,6 +36,16 @@ class Query[Row](msgspec.Struct, frozen=True):
     name: str
     args: Mapping[str, Any]
     read: Callable[[tuple[Any, ...]], Row]
+    resend: Resend = Resend.FREELY
+    yields: bool = False
+    """Whether it gives up with RowLocked where a row stays locked, instead of waiting for it."""
+
+    def __post_init__(self) -> None:
+        if withholding() is not None and _writes(self.name):
+            raise WithheldInReplay(
+                f"This is a replay: it must not change what others see, so the statement "
+                f"{self.name!r} was not sent. Do it inside a step, whose result is recorded."
+            )
 
     @property
     def sql(self) -> bytes:
@@ -24,9 +54,20 @@ class Query[Row](msgspec.Struct, frozen=True):
 
 
 @cache
+def _writes(name: str) -> bool:
+    """Whether a statement changes anything."""
+    return _WRITING.search(_COMMENT.sub(b"", statement(name))) is not None
+
+
+@cache
 def statement(name: str) -> bytes:
     """The text of `sql/<name>.sql`, read once."""
     return files("byrote.store").joinpath("sql", f"{name}.sql").read_bytes()
+
+
+def explanation(name: str) -> bytes:
+    """The statement of `sql/<name>.sql`, to be planned and not executed."""
+    return b"explain (costs off) " + statement(name)
 
 
 @cache

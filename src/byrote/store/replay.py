@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The verbs of verified replay, as `queries.py` has those of runs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 from byrote.core.spec import Spec
 from byrote.store import rows
-from byrote.store.query import Query
+from byrote.store.query import Query, Resend
 
 _MILLIS_MAX = 250_000_000_000_000
 """Beyond this lies the year 9999, and no datetime."""
@@ -16,7 +18,7 @@ def shadow(pairs: Sequence[tuple[str, str]], *, queue: str) -> Query[str]:
     """Enqueue runs again as shadow runs: pairs of a new id and the id of the original."""
     ids, originals = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     args = {"ids": ids, "originals": originals, "queue": queue}
-    return Query("shadow", args, lambda row: str(row[0]))
+    return Query("shadow", args, lambda row: str(row[0]), Resend.ONCE)
 
 
 def replays(run_id: str, *, limit: int = 100) -> Query[rows.ReplayRow]:
@@ -30,9 +32,13 @@ def originals(
     limit: int,
     since: datetime | timedelta | None = None,
     failed: bool = False,
+    version: int | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> Query[str]:
     """The newest runs of a task that ended by themselves, since a moment or for so long."""
     args = {
+        "version": version,
+        "labels": None if not labels else msgspec.json.encode(labels).decode(),
         "task": task,
         "limit": limit,
         "failed": failed,

@@ -8,28 +8,41 @@ declare
 begin
   foreach name in array array['byrote_enqueue', 'byrote_worker', 'byrote_read', 'byrote_service', 'byrote_owner'] loop
     if not exists (select 1 from pg_roles where rolname = name) then
-      execute format('create role %I nologin', name);
+      begin
+        execute format('create role %I nologin', name);
+      exception when duplicate_object or unique_violation then
+        null;  -- Another session, perhaps of another database, created it at the same moment.
+      end;
     end if;
   end loop;
   execute format(
     'grant usage on schema %I to byrote_enqueue, byrote_worker, byrote_read, byrote_service, byrote_owner', current_schema()
   );
   execute format('grant create on schema %I to byrote_owner', current_schema());
+  -- PostgreSQL 14 lets every user create functions in the schema public, which others would then call unawares.
+  execute format('revoke create on schema %I from public', current_schema());
 end
 $$;
 
--- Partitions belong to the owner: workers make and drop them through these functions alone.
-alter function byrote_make_partitions(integer) security definer set search_path from current;
-alter function byrote_drop_partitions(text, text, timestamptz) security definer set search_path from current;
+-- Partitions belong to the owner: workers make and drop them through functions alone, which run with the owner's rights,
+-- find nothing of their caller's, and drop nothing that byrote_retention wants kept (0016_rights.sql).
 revoke all on function byrote_make_partitions(integer) from public;
 revoke all on function byrote_drop_partitions(text, text, timestamptz) from public;
 revoke all on function byrote_prune_audit(interval) from public;
 
 -- byrote_enqueue: may add runs and see neither arguments nor results of any, so not of tasks with a memo. It sees unique
--- keys, to find out who holds one.
-grant insert, select (result_id, queue_name, status, enqueued_at, run_after, task_path, unique_key)
+-- keys, to find out which run holds one. It may set only the columns that an enqueue sets, of which byrote_run_is_sound
+-- allows READY and WAITING runs alone: no results, no leases. It may write events of any kind; `byrote verify` finds
+-- those that do not agree with their runs.
+revoke insert on byrote_task_runs, byrote_events from byrote_enqueue;
+grant
+  insert (
+    result_id, queue_name, task_path, task_version, spec_json, spec_hash, priority, run_after, rank, status, wait_reason,
+    enqueued_at, max_attempts, timeout_ms, retry_json, labels, traceparent, replay_of, unique_key
+  ),
+  select (result_id, queue_name, status, enqueued_at, run_after, task_path, unique_key)
   on byrote_task_runs to byrote_enqueue;
-grant insert on byrote_events to byrote_enqueue;
+grant insert (schema, at, kind, runs, attempts, moves, digests, data) on byrote_events to byrote_enqueue;
 grant usage on sequence byrote_events_seq to byrote_enqueue;
 grant select on byrote_queues, byrote_schema to byrote_enqueue;
 grant select (worker_id, idle, queues, seen_at) on byrote_workers to byrote_enqueue;
@@ -38,33 +51,39 @@ grant select (result_id) on byrote_runs to byrote_enqueue;
 -- byrote_worker: claims, finishes, and does the housekeeping.
 grant select, insert, update, delete
   on byrote_task_runs, byrote_dead, byrote_workers, byrote_steps, byrote_once, byrote_artifacts, byrote_artifact_blobs,
-    byrote_memo, byrote_watched, byrote_chain, byrote_progress, byrote_periodic_tasks
+    byrote_memo, byrote_watched, byrote_chain, byrote_progress, byrote_periodic_tasks, byrote_unserved
   to byrote_worker;
 grant select, insert on byrote_archive, byrote_events, byrote_outputs, byrote_provenance, byrote_queues to byrote_worker;
-grant select, update, delete on byrote_signals to byrote_worker;
+grant select, insert, update, delete on byrote_signals to byrote_worker;
 grant select, update on byrote_duties to byrote_worker;
-grant select on byrote_runs, byrote_event_log, byrote_artifact_home, byrote_schema to byrote_worker;
+grant select on byrote_runs, byrote_event_log, byrote_artifact_home, byrote_retention, byrote_schema to byrote_worker;
 grant usage, select on sequence byrote_events_seq, byrote_signals_seq, byrote_provenance_provenance_id_seq to byrote_worker;
 grant execute on function byrote_make_partitions(integer), byrote_drop_partitions(text, text, timestamptz) to byrote_worker;
 
 -- byrote_service: what a worker may, and what people and producers ask of it; adds to the audit and cannot take from it.
 grant byrote_worker to byrote_service;
-grant insert on byrote_audit, byrote_signals to byrote_service;
+grant insert on byrote_audit to byrote_service;
 grant update on byrote_queues to byrote_service;
 grant select, update (used_at) on byrote_tokens to byrote_service;
 grant select, insert, delete on byrote_keys to byrote_service;
 grant select, insert, update, delete on byrote_stats, byrote_depths to byrote_service;
 grant execute on function byrote_prune_audit(interval) to byrote_service;
 
--- byrote_read: everything but arguments, results and what attempts printed.
+-- byrote_read: everything but arguments, results, the texts of errors and of progress, what attempts printed, and tokens.
 grant select (
   result_id, workflow_id, replay_of, rank, run_after, enqueued_at, started_at, last_attempted_at, finished_at, leased_until,
   cancel_requested_at, timeout_ms, task_version, attempts, charged, losses, max_attempts, moves, priority, status,
   wait_reason, queue_name, task_path, leased_by, spec_hash, result_hash, worker_ids, labels, traceparent, as_of, provenance, shadow,
-  memo_of, unique_key
-) on byrote_runs to byrote_read;
-grant select on byrote_workers, byrote_queues, byrote_stats, byrote_depths, byrote_duties, byrote_provenance, byrote_schema to byrote_read;
-grant select (seq, place, xid, at, kind, result_id, attempt, move, worker, leased_until) on byrote_event_log to byrote_read;
+  memo_of, unique_key, usage
+) on byrote_runs, byrote_task_runs, byrote_archive, byrote_dead to byrote_read;
+grant select on byrote_workers, byrote_queues, byrote_stats, byrote_depths, byrote_duties, byrote_provenance, byrote_retention,
+  byrote_schema, byrote_unserved to byrote_read;
+grant select (seq, place, xid, at, kind, result_id, attempt, move, worker, leased_until, data, schema)
+  on byrote_event_log to byrote_read;
+grant select (seq, xid, at, kind, runs, attempts, moves, worker, leased_until, data, schema) on byrote_events to byrote_read;
+grant select (result_id, at, wake_at, sequence, attempt, open, kind, name, result_hash) on byrote_steps to byrote_read;
+grant select on byrote_artifacts to byrote_read;
+grant select on sequence byrote_events_seq to byrote_read;
 grant select (
   name, timing, zone, catch_up, jitter_us, next_at, last_at, last_run, runs, skipped, paused_at, fault, created_at, changed_at,
   queue_name, task_path, task_version, priority, max_attempts, timeout_ms, spec_hash, labels, unique_key, code_hash
@@ -74,3 +93,4 @@ grant select (result_id, attempt, percent, done, total, at, began_at, began_perc
 -- byrote_owner: migrates. Hand the tables to it, or make it the role of whoever runs `byrote migrate`.
 grant byrote_service to byrote_owner;
 grant select, insert, update, delete on byrote_tokens, byrote_audit to byrote_owner;
+grant delete on byrote_archive, byrote_outputs to byrote_owner;

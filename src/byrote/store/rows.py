@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -64,8 +64,8 @@ def _json(text: str | None, absent: Any) -> Any:
 
 
 def told_from(row: tuple[Any, ...]) -> Told:
-    """Read a move of a run: seq, at, kind, schema, attempt, move, worker, token, until, data."""
-    seq, at, kind, schema, attempt, move, worker, token, until, data = row
+    """Read a row of history.sql, or of verify_events.sql without its run."""
+    seq, at, kind, schema, attempt, move, worker, token, until, data, digest = row
     return Told(
         kind=kind,
         at=at,
@@ -76,7 +76,8 @@ def told_from(row: tuple[Any, ...]) -> Told:
         worker=worker,
         token=token,
         leased_until=until,
-        data=_json(data, None),
+        data=found if isinstance(found := _json(data, None), dict) else None,
+        digest=digest,
     )
 
 
@@ -100,7 +101,7 @@ def ended_from(row: tuple[Any, ...]) -> Ended:
     return Ended(Status(row[0]), row[1], _json(row[2], []))
 
 
-class Renewal(msgspec.Struct, frozen=True, gc=False):
+class Renewal(NamedTuple):
     """A lease that was extended."""
 
     id: str
@@ -207,7 +208,8 @@ class WorkerRow(msgspec.Struct, frozen=True):
             return "gone"
         if self.stopping:
             return "stopping"
-        return "idle" if self.idle else "busy"
+        # It asks to be woken while its last task still runs: there is room for more.
+        return "idle" if self.idle and not self.running else "busy"
 
 
 class Applied(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from byrote.core.schedule import Planned, Schedule, Ticked, Turn, next_tick, row_of
-from byrote.store.query import Query
+from byrote.store.query import Query, Resend
 
 LIST_MAX = 10_000
 _FIELDS = (
@@ -47,7 +47,7 @@ def schedule(
     that is there only if it is to `replace` it.
     """
     args = {**row_of(wanted), "next_at": next_at, "code": code, "replace": replace}
-    return Query("schedule", args, lambda row: str(row[0]))
+    return Query("schedule", args, lambda row: str(row[0]), Resend.ONCE)
 
 
 def announce(wanted: Schedule, now: datetime) -> Query[str]:
@@ -82,9 +82,10 @@ def pause_schedule(name: str, *, fault: str | None = None) -> Query[str]:
 
 def resume_schedule(name: str, *, next_at: datetime | None) -> Query[str]:
     """Let a periodic task have runs again."""
-    return Query("resume_schedule", {"name": name, "next_at": next_at}, lambda row: str(row[0]))
+    args = {"name": name, "next_at": next_at}
+    return Query("resume_schedule", args, lambda row: str(row[0]), Resend.ONCE)
 
 
 def unschedule(name: str) -> Query[bool]:
     """Forget a periodic task; gives whether an app had defined it."""
-    return Query("unschedule", {"name": name}, lambda row: bool(row[1]))
+    return Query("unschedule", {"name": name}, lambda row: bool(row[1]), Resend.ONCE)

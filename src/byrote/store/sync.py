@@ -5,19 +5,23 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg.rows import tuple_row
 
-from byrote.core.errors import DatabaseUnreachable, StoreRefused
-from byrote.store import queries
+from byrote.core.errors import DatabaseUnreachable, RowLocked, StoreRefused
 from byrote.store.connect import Door
 from byrote.store.post import Poster
-from byrote.store.query import Query
-from byrote.store.trouble import Remedy, pause_before, remedy
-from byrote.store.unique import NOTHING_SPECIAL, RESENT, Settled, again, perform, settle
+from byrote.store.query import Query, Resend
+from byrote.store.resend import Once, Resent, ended, mark_of
+from byrote.store.trouble import UNWILLING, Remedy, advice, is_open, pause_before, remedy
+from byrote.store.unique import NOTHING_SPECIAL, Script, Settled, perform, settle
+
+_ONCE = Resend.ONCE
 
 
 def fetch[Row](connection: psycopg.Connection[Any], query: Query[Row]) -> list[Row]:
@@ -31,125 +35,12 @@ class Interrupted(Exception):
     """The connection broke under a statement: whether it took effect is unknown."""
 
 
-class Link:
-    """One connection of a worker, reconnected for as long as the worker lives.
-
-    A link belongs to one thread. `ask` tells its caller when an answer was lost, so that a claim or
-    a finish can find out what became of it; `run` simply asks again, for statements where that is
-    harmless.
-    """
-
-    def __init__(
-        self,
-        door: Door,
-        purpose: str,
-        *settings: str,
-        chance: Callable[[], float],
-        stopped: Callable[[float], bool],
-        notice: Callable[[str, str | None], None] = lambda _what, _error: None,
-    ) -> None:
-        self._door = door
-        self._purpose = purpose
-        self._settings = settings
-        self._chance = chance
-        self._stopped = stopped
-        self._notice = notice
-        self._connection: psycopg.Connection[Any] | None = None
-        self._fetch = fetch if door.pooled else Poster().fetch
-        self._troubled = False
-        self.on_open: Callable[[psycopg.Connection[Any]], None] = lambda _connection: None
-
-    @property
-    def connection(self) -> psycopg.Connection[Any]:
-        """The live connection, opened now if need be; raises once the worker has stopped."""
-        tries = 1
-        while self._connection is None or self._connection.closed:
-            try:
-                self._connection = self._open()
-            except psycopg.Error as error:
-                tries += 1
-                self._wait_for_better(error, tries)
-        return self._connection
-
-    def _open(self) -> psycopg.Connection[Any]:
-        connection = self._door.open(self._purpose, *self._settings)
-        try:
-            self.on_open(connection)
-        except psycopg.Error:
-            connection.close()
-            raise
-        return connection
-
-    def ask[Row](self, query: Query[Row]) -> list[Row]:
-        """Run a query; Interrupted when its answer was lost."""
-        tries = 1
-        while True:
-            connection = self.connection
-            try:
-                rows = self._fetch(connection, query)
-            except psycopg.Error as error:
-                match remedy(error):
-                    case Remedy.RAISE:
-                        raise refused(error) from error
-                    case Remedy.RECONNECT:
-                        self.drop()
-                        self._trouble(error)
-                        raise Interrupted from error
-                    case Remedy.RETRY:
-                        tries += 1
-                        self._wait_for_better(error, tries)
-            else:
-                if self._troubled:
-                    self._troubled = False
-                    self._notice(self._purpose, None)
-                return rows
-
-    def once[Row](self, query: Query[Row]) -> list[Row]:
-        """Run a query and let whoever asked deal with what goes wrong."""
-        connection = self.connection
-        try:
-            return self._fetch(connection, query)
-        except psycopg.Error as error:
-            raise refused(error) from error
-
-    def run[Row](self, query: Query[Row]) -> list[Row]:
-        """Run a query that may safely run twice, until it is answered."""
-        while True:
-            try:
-                return self.ask(query)
-            except Interrupted:
-                continue
-
-    def _trouble(self, error: psycopg.Error) -> None:
-        self._troubled = True
-        self._notice(self._purpose, _said(error))
-
-    def _wait_for_better(self, error: psycopg.Error, tries: int) -> None:
-        self._trouble(error)
-        if self._stopped(pause_before(tries, self._chance)):
-            raise unreachable(self._door, error) from error
-
-    def drop(self) -> None:
-        """Forget the connection; the next query opens another."""
-        if self._connection is not None:
-            with contextlib.suppress(psycopg.Error):
-                self._connection.close()
-        self._connection = None
-
-
-class OnLink:
-    """Something that has a connection of its own."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-
-    def close(self) -> None:
-        """Close the connection; the next verb opens another."""
-        self._link.drop()
-
-
-def _said(error: psycopg.Error) -> str:
+def summary(error: psycopg.Error) -> str:
+    """What a server or driver reported, in one line."""
     return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+LACKS_A_RIGHT = "`byrote doctor`, with the same URL, shows which role this login needs for it."
 
 
 class Patience:
@@ -161,9 +52,11 @@ class Patience:
         self._chance = chance
         self._tries = 1
 
-    def pause_after(self, error: psycopg.Error) -> float:
+    def pause_after(self, error: psycopg.Error, *, passing: bool = False) -> float:
         """Seconds until the next try; raises the error if it is no use, or that time is up."""
-        if remedy(error) is Remedy.RAISE:
+        if remedy(error) is Remedy.RAISE and not passing:
+            if isinstance(error, psycopg.errors.InsufficientPrivilege):
+                error.add_note(LACKS_A_RIGHT)
             raise error
         self._tries += 1
         pause = pause_before(self._tries, self._chance)
@@ -191,6 +84,8 @@ class Store:
         for _ in range(size):
             self._room.put(None)
         self._shelf: list[psycopg.Connection[Any]] = []
+        self._pids: WeakKeyDictionary[psycopg.Connection[Any], int] = WeakKeyDictionary()
+        """The server's process of each connection; libpq forgets it when a connection breaks."""
         self._poster = Poster()
         self._pid = os.getpid()
 
@@ -200,39 +95,72 @@ class Store:
         """Every row of the answer. A connection of the caller's lends its transaction."""
         if connection is not None:
             return fetch(connection, query)
-        patience: Patience | None = None
+        if query.resend is _ONCE:
+            return self._once(Once(query, mark_of(self._chance)))
+        lost: list[int] = []
+        try:
+            return self._try(query, lost)
+        except psycopg.Error as error:
+            again = Resent(query)
+            return self.within(again, lost, after=error, passes=again.passes)
+
+    def _once(self, once: Once) -> list[Any]:
+        rows = self.within(once)
+        with contextlib.suppress(psycopg.Error):
+            self._try(once.unmark(), [])
+        return rows
+
+    def within[Done](
+        self,
+        script: Callable[[bool], Script[Done]],
+        lost: list[int] | None = None,
+        *,
+        after: psycopg.Error | None = None,
+        passes: Callable[[psycopg.Error], bool] = lambda _error: False,
+    ) -> Done:
+        """Run a script of queries in one transaction; from its start if the database is in trouble.
+
+        The script is given whether it may have been committed before, and its answer lost. `lost`
+        are sessions that may still do it, `after` is the error of an earlier try. An error that
+        `passes` is no reason to give up.
+        """
+        lost = [] if lost is None else lost
+        patience = Patience(self.door, self._patience_s, self._chance)
+        pause = None if after is None else patience.pause_after(after)
+        again = after is not None
         while True:
+            if pause is not None:
+                threading.Event().wait(pause)
             try:
-                return self._try(query)
+                if lost:
+                    self._end(lost)
+                with self.borrow(lost) as borrowed, borrowed.transaction():
+                    return perform(script(again), partial(fetch, borrowed))
             except psycopg.Error as error:
-                patience = patience or Patience(self.door, self._patience_s, self._chance)
-                threading.Event().wait(patience.pause_after(error))
-                if query.name in queries.ENQUEUES and self.knows(query):
-                    return []
-                if query.name in RESENT:
-                    query = again(query)
+                pause, again = patience.pause_after(error, passing=passes(error)), True
+
+    def _end(self, lost: list[int]) -> None:
+        with self.borrow() as borrowed:
+            perform(ended(lost), partial(fetch, borrowed))
+        lost.clear()
 
     def accept(
         self, query: Query[Any], *, connection: psycopg.Connection[Any] | None = None
     ) -> Settled:
         """Enqueue by any statement that does; says who holds the unique keys that were taken."""
-        if query.name not in RESENT:
+        if query.resend is not Resend.AGAIN:
             self.all(query, connection=connection)
             return NOTHING_SPECIAL
         return perform(settle(query), lambda asked: self.all(asked, connection=connection))
 
-    def _try[Row](self, query: Query[Row]) -> list[Row]:
-        with self.borrow() as borrowed:
+    def _try[Row](self, query: Query[Row], lost: list[int]) -> list[Row]:
+        with self.borrow(lost) as borrowed:
             if self.door.pooled:
                 return fetch(borrowed, query)
             if query.name != "enqueue_one":
                 return self._poster.fetch(borrowed, query)
             self._poster.post(borrowed, query)
             return []
-
-    def knows(self, enqueue: Query[Any]) -> bool:
-        """Whether an enqueue whose answer was lost had been accepted: it was all of it or none."""
-        return self.all(queries.known(enqueue.args["first"]))[0]
 
     def first[Row](
         self, query: Query[Row], *, connection: psycopg.Connection[Any] | None = None
@@ -241,9 +169,9 @@ class Store:
         rows = self.all(query, connection=connection)
         return rows[0] if rows else None
 
-    def borrow(self) -> "Loan":
-        """A connection for a while; one that breaks is not put back."""
-        return Loan(self)
+    def borrow(self, lost: list[int] | None = None) -> "Loan":
+        """A connection for a while. One that breaks is not put back; `lost` gets its session."""
+        return Loan(self, lost)
 
     def lend(self) -> psycopg.Connection[Any]:
         """A connection, which must be taken back, whatever becomes of it."""
@@ -272,7 +200,14 @@ class Store:
             connection = self._shelf.pop()
             if not connection.closed:
                 return connection
-        return self.door.open("client")
+        connection = self.door.open("client")
+        if not self.door.pooled:
+            self._pids[connection] = connection.info.backend_pid
+        return connection
+
+    def session_of(self, connection: psycopg.Connection[Any]) -> int | None:
+        """The server's process that serves a connection, if that is known."""
+        return self._pids.get(connection)
 
     def close(self) -> None:
         """Close every idle connection."""
@@ -286,26 +221,43 @@ class Loan:
     Once for each enqueue: a class takes a third of the time that a generator does.
     """
 
-    __slots__ = ("_connection", "_store")
+    __slots__ = ("_connection", "_lost", "_store")
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, lost: list[int] | None = None) -> None:
         self._store = store
+        self._lost = lost
 
     def __enter__(self) -> psycopg.Connection[Any]:
         self._connection = self._store.lend()
         return self._connection
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
+        if kind is not None and self._lost is not None and is_open(error):
+            session = self._store.session_of(self._connection)
+            self._lost += [] if session is None else [session]
         self._store.take_back(self._connection, broken=kind is not None)
 
 
 def unreachable(door: Door, error: psycopg.Error) -> DatabaseUnreachable:
     """The error that says where we knocked and what came back."""
-    return DatabaseUnreachable(f"PostgreSQL at {door.place} did not answer: {_said(error)}")
+    if error.sqlstate in UNWILLING:
+        said = f"PostgreSQL at {door.place} refused: {summary(error)}. {advice(error.sqlstate)}"
+        return DatabaseUnreachable(said)
+    return DatabaseUnreachable(f"PostgreSQL at {door.place} did not answer: {summary(error)}")
 
 
-def refused(error: psycopg.Error) -> StoreRefused:
+def refused(error: psycopg.Error, door: Door) -> StoreRefused:
     """The error for what PostgreSQL will not take."""
     # The primary message only: what follows it may quote the row.
     brief = f"PostgreSQL refused: {error.diag.message_primary or type(error).__name__}"
-    return StoreRefused(_said(error), brief)
+    if error.sqlstate in UNWILLING:
+        said = f"PostgreSQL at {door.place} refused: {summary(error)}. {advice(error.sqlstate)}"
+        return StoreRefused(said, f"{brief}. {advice(error.sqlstate)}")
+    return StoreRefused(summary(error), brief)
+
+
+def row_locked(error: psycopg.Error) -> RowLocked:
+    """The error for a row that another transaction has locked for too long."""
+    return RowLocked(summary(error), f"PostgreSQL refused: {error.diag.message_primary}")

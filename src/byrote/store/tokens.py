@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from byrote.store.query import Query
+from byrote.store.query import Query, Resend
 
 KEEP_KEYS = timedelta(days=1)
 KEEP_STATS = timedelta(days=2)
@@ -92,7 +92,7 @@ def create_token(
     """Keep a new token by its hash."""
     args: dict[str, Any] = {"id": id, "hash": digest, "name": name, "role": role}
     args |= {"queues": list(queues), "tasks": list(tasks), "expires": expires, "rate": rate}
-    return Query("create_token", args, lambda row: str(row[0]))
+    return Query("create_token", args, lambda row: str(row[0]), Resend.ONCE)
 
 
 def rotate_token(
@@ -105,7 +105,13 @@ def rotate_token(
 ) -> Query[str]:
     """Put a new token beside an old one, which ends after the overlap; no row: no such token."""
     args = {"old": old, "id": id, "hash": digest, "overlap": overlap, "expires": expires}
-    return Query("rotate_token", args, lambda row: str(row[0]))
+    return Query("rotate_token", args, lambda row: str(row[0]), Resend.ONCE)
+
+
+def extend_token(token_id: str, *, expires: timedelta) -> Query[str]:
+    """Let a token hold for this long from now on."""
+    args = {"id": token_id, "expires": expires}
+    return Query("extend_token", args, lambda row: str(row[0]))
 
 
 def revoke_token(token_id: str) -> Query[str]:
@@ -139,6 +145,19 @@ def audit(
         "runs": list(runs[:AUDITED_MAX]),
     }
     return Query("audit", args, lambda _row: None)
+
+
+class Owned(msgspec.Struct, frozen=True):
+    """Whose a worker is, and what it serves."""
+
+    holder: str | None
+    queues: list[str]
+    tasks: list[str]
+
+
+def worker(name: str) -> Query[Owned]:
+    """Whose the worker of this name is; no row when nobody has registered it."""
+    return Query("worker", {"worker": name}, lambda row: Owned(*row))
 
 
 def audits(*, limit: int = 100) -> Query[Audited]:

@@ -6,6 +6,8 @@ from enum import Enum
 
 import psycopg
 
+LOCK_NOT_AVAILABLE = "55P03"
+
 
 class Remedy(Enum):
     """What to do about a database error."""
@@ -22,7 +24,7 @@ RETRIED = frozenset(
     {
         "40001",  # serialisation failure
         "40P01",  # deadlock
-        "55P03",  # lock not available
+        LOCK_NOT_AVAILABLE,
         "57014",  # statement timeout
         "53100",  # disk full: heals when somebody makes room
         "53200",  # out of memory
@@ -43,6 +45,12 @@ RECONNECTED = frozenset(
 )
 
 
+DENIED = "42501"
+"""The role lacks a right. A worker that has worked asks again: somebody may grant it."""
+UNWILLING = frozenset({DENIED, "25006"})
+"""What is wrong with the set-up when a worker that starts meets it."""
+
+
 def remedy(error: psycopg.Error) -> Remedy:
     """Classify a database error by its SQLSTATE, or by its class where the server could not say."""
     code = error.sqlstate
@@ -54,6 +62,32 @@ def remedy(error: psycopg.Error) -> Remedy:
         # No SQLSTATE: the connection itself broke, or was closed under us.
         return Remedy.RECONNECT
     return Remedy.RAISE
+
+
+LACKS_RIGHTS = (
+    "`byrote doctor` shows which role this login needs for it; `byrote roles --sql` prints them."
+)
+READ_ONLY = (
+    "The server is a standby, or default_transaction_read_only is on. Connect to the primary; "
+    "`target_session_attrs=read-write` in the URL chooses it among several hosts."
+)
+
+
+def advice(code: str | None) -> str:
+    """What a person can do about a refusal by its SQLSTATE; empty where we do not know."""
+    match code:
+        case "42501":
+            return LACKS_RIGHTS
+        case "25006":
+            return READ_ONLY
+        case _:
+            return ""
+
+
+def is_open(error: BaseException | None) -> bool:
+    """Whether it is unknown after this error if the statement took effect: the connection broke."""
+    code = getattr(error, "sqlstate", None)
+    return code is None or code.startswith(("08", "57P"))
 
 
 BACKOFF_FIRST = 0.05

@@ -3,7 +3,8 @@
 
 Insert and look-up are one statement on one snapshot. A run that took the key after the snapshot
 stops the insert and is not in the answer; then the same statement is sent again. It knows what it
-has made before by its id, so the same is done when an answer was lost.
+has made before by its id, so the same is done when an answer was lost. A statement that had to wait
+may name a holder that has ended meanwhile, so holders are looked at once more.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -13,12 +14,11 @@ from typing import Any, Final
 import msgspec
 
 from byrote.core.errors import KeyContended
+from byrote.core.memo import memo_key
 from byrote.core.spec import Spec
 from byrote.store import queries
-from byrote.store.query import Query
+from byrote.store.query import Query, Resend
 
-RESENT: Final = frozenset({"enqueue_unique", "enqueue_memo"})
-"""Statements that can be sent again, and whose answer says what became of each run."""
 TRIES_MAX: Final = 50
 
 type Script[Done] = Generator[Query[Any], list[Any], Done]
@@ -54,7 +54,8 @@ NOTHING_SPECIAL: Final = Settled()
 
 def enqueue_unique(specs: Sequence[tuple[str, Spec]]) -> Query[Given]:
     """Accept specs under ids their sender chose, but none whose unique key is taken."""
-    return Query("enqueue_unique", _resendable(queries.described(specs)), _given_from)
+    args = _resendable(queries.described(specs))
+    return Query("enqueue_unique", args, _given_from, Resend.AGAIN)
 
 
 def enqueue_memo(
@@ -63,8 +64,9 @@ def enqueue_memo(
     """Accept specs like `enqueue_unique`; those of tasks with a code may be answered by memory."""
     sent = queries.described(specs)
     for row, (_, spec) in zip(sent, specs, strict=True):
-        row["code"] = codes.get((spec.task, spec.version))
-    return Query("enqueue_memo", _resendable(sent), _given_from)
+        code = codes.get((spec.task, spec.version))
+        row["code"] = None if code is None else memo_key(code, spec.text)
+    return Query("enqueue_memo", _resendable(sent), _given_from, Resend.AGAIN)
 
 
 def _resendable(sent: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -89,16 +91,27 @@ def again(query: Query[Any]) -> Query[Any]:
 def settle(query: Query[Any]) -> Script[Settled]:
     """Enqueue, until every run was made or has another that holds its key."""
     rows = yield query
-    if query.name not in RESENT:
+    if query.resend is not Resend.AGAIN:
         return NOTHING_SPECIAL
     landed = any(row.what == "landed" for row in rows)
     for _ in range(TRIES_MAX):
         instead = _instead(query.args["asked"], rows)
-        if instead is not None:
+        if instead is not None and (yield from _holding(instead, rows)):
             return Settled(rows[0].at if rows else None, instead, landed)
         query = again(query)
         rows = yield query
     raise KeyContended(next(key for _, _, key in query.args["asked"] if key is not None))
+
+
+def _holding(instead: Mapping[str, str], rows: Sequence[Given]) -> Script[bool]:
+    """Whether all that held a key when the statement began still do: it may have waited since."""
+    made = {row.id for row in rows if row.what != "held"}
+    holders = sorted(set(instead.values()) - made)
+    if not holders:
+        return True
+    args = {"ids": holders}
+    found = yield Query("key_holders", args, lambda row: str(row[0]))
+    return set(found) == set(holders)
 
 
 def _instead(

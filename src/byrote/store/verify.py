@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Reads a whole database in one snapshot and judges every run in it, in bounded memory.
 
-Three cursors give the rows, the log and what attempts wrote, all by run id; they are walked side
-by side, so that at any moment one run is in memory. The server sorts the log on its disk. Nothing
-is written and nothing is locked: workers go on meanwhile.
+Four cursors read the rows, the log, what is stored of runs besides their rows, and what the log
+tells of that, all by run id; they are walked side by side, so that one run is in memory at a time.
+The server sorts the log on its disk. Nothing is written or locked: workers go on meanwhile.
 """
 
 import re
@@ -16,9 +16,11 @@ from typing import Any
 import msgspec
 import psycopg
 
+from byrote.core.chain import Head, judge_chain
 from byrote.core.errors import SchemaMismatch
 from byrote.core.examine import Examiner, matches
 from byrote.core.finding import CHECKS, Finding, Kept, Scene
+from byrote.core.records import Records
 from byrote.core.told import Told
 from byrote.store import migrate, proof
 from byrote.store.connect import Door
@@ -41,6 +43,12 @@ class Report(msgspec.Struct, frozen=True):
     counts: dict[str, int]
     """Findings by check, all checks included."""
     findings: list[Finding]
+    head: Head | None = None
+    """The last link of the chain, None if the log is not chained."""
+    unchained: int = 0
+    """Events after the last link."""
+    uncovered: int = 0
+    """Runs of whose spec or result the log has no hash: it is older than those, or was dropped."""
 
     @property
     def sound(self) -> bool:
@@ -54,6 +62,9 @@ class _Notes:
         self.events = 0
         self.counts: Counter[str] = Counter()
         self.findings: list[Finding] = []
+        self.head: Head | None = None
+        self.unchained = 0
+        self.uncovered = 0
 
     def add(self, found: Iterable[Finding]) -> None:
         for finding in found:
@@ -64,18 +75,28 @@ class _Notes:
     @property
     def report(self) -> Report:
         counts = {check: self.counts[check] for check in CHECKS}
-        return Report(self.runs, self.events, counts, self.findings)
+        return Report(
+            self.runs, self.events, counts, self.findings, self.head, self.unchained, self.uncovered
+        )
 
 
-def verify(door: Door, *, tell: Tell = lambda _done, _whole: None) -> Report:
-    """Prove or refute every check on one snapshot; `tell` hears how many runs are done."""
+def verify(
+    door: Door, *, tell: Tell = lambda _done, _whole: None, kept: Head | None = None
+) -> Report:
+    """Prove or refute every check on one snapshot; `tell` receives how many runs are done.
+
+    `kept` is a head of the chain from an earlier verification, which must still be in it.
+    """
     with door.open("verify", "jit=off") as connection, connection.transaction():
         connection.execute("set transaction isolation level repeatable read, read only")
-        return verify_on(connection, tell=tell)
+        return verify_on(connection, tell=tell, kept=kept)
 
 
 def verify_on(
-    connection: psycopg.Connection[Any], *, tell: Tell = lambda _done, _whole: None
+    connection: psycopg.Connection[Any],
+    *,
+    tell: Tell = lambda _done, _whole: None,
+    kept: Head | None = None,
 ) -> Report:
     """The same as this transaction sees the database."""
     notes = _Notes()
@@ -87,7 +108,14 @@ def verify_on(
     [asked] = fetch(connection, proof.verify_scene())
     notes.add(_catalog(fetch(connection, proof.verify_catalog()), asked.scene))
     notes.add(_chain(connection, asked.scene))
+    [chained] = fetch(connection, proof.verify_head(kept))
+    notes.head, notes.unchained = chained.head, chained.unchained
+    notes.add(judge_chain(chained, kept))
     notes.add(_stored(connection))
+    notes.add(
+        Finding("moves", f"event {seq} ({kind}) is malformed")
+        for seq, kind in _stream(connection, proof.verify_malformed())
+    )
     _judge_all(connection, asked, notes, tell)
     return notes.report
 
@@ -97,14 +125,16 @@ def _judge_all(
 ) -> None:
     kept = _stream(connection, proof.verify_runs())
     told = _stream(connection, proof.verify_events())
-    written = _stream(connection, proof.verify_written())
     beside = _side_by_side(
         groupby(kept, key=lambda row: row.id),
         groupby(told, key=lambda pair: pair[0]),
-        groupby(written, key=lambda write: write.run),
+        groupby(_stream(connection, proof.verify_written()), key=lambda write: write.run),
+        groupby(_stream(connection, proof.verify_recorded()), key=lambda record: record.run),
     )
     for run_id, groups in beside:
-        notes.add(_judge(Examiner(run_id, asked.scene, groups[2]), notes, groups[0], groups[1]))
+        examiner = Examiner(run_id, asked.scene, Records(groups[2], groups[3]))
+        notes.add(_judge(examiner, notes, groups[0], groups[1]))
+        notes.uncovered += not examiner.covered
         notes.runs += 1
         tell(notes.runs, asked.runs)
 

@@ -2,6 +2,8 @@
 """Database time that a test moves by hand: nothing sleeps, everything is exact."""
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import psycopg
@@ -9,8 +11,21 @@ import psycopg
 START = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 
 
+@cache
+def settable() -> bytes:
+    """The statement that lets sessions of a test database set `byrote_now()`.
+
+    Only the owner of the functions may run it. It changes nothing where it was run before.
+    """
+    return files("byrote.testing").joinpath("clock.sql").read_bytes()
+
+
 class FakeClock:
-    """Sets `byrote_now()` on the connections it knows; they see one moment until it is moved."""
+    """Sets `byrote_now()` on the connections it knows; they see one moment until it is moved.
+
+    The first use makes the database's clock settable, which takes the owner of its functions: a
+    database for tests alone.
+    """
 
     def __init__(self, *connections: psycopg.Connection[Any], now: datetime = START) -> None:
         self.now = now
@@ -20,6 +35,7 @@ class FakeClock:
 
     def on(self, connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
         """Let this connection live by this clock too."""
+        connection.execute(settable())
         self._connections.append(connection)
         self._set(connection)
         return connection

@@ -3,7 +3,8 @@
 
 The verifier believes nothing but the database; this believes nothing but the diaries. Together
 they see what either alone could not: an acknowledged run that is not there, a result that another
-attempt wrote, an attempt that was executed twice, a report that was accepted and is gone.
+attempt wrote, an attempt that was executed twice, a report that was accepted and is gone or was
+never committed, two successes of one run, a lease reported as lost whose attempt was settled.
 """
 
 from collections import Counter
@@ -24,6 +25,18 @@ SHADOW_S = 20.0
 ENDED = frozenset({"SUCCESSFUL", "FAILED", "CANCELLED"})
 
 
+SETTLED = {
+    "Succeeded": "Succeeded",
+    "Retried": "Retried",
+    "Failed": "Failed",
+    "Cancelled": "Cancelled",
+    "Snoozed": "Snoozed",
+    "Released": "Released",
+    "Salvaged": "Crashed",
+}
+"""What a worker logs when an attempt was settled, and what the database's log has for it."""
+
+
 class Violation(msgspec.Struct, frozen=True):
     """Something that must not happen, seen from outside the database."""
 
@@ -42,8 +55,10 @@ class Seen(msgspec.Struct):
     starts: Counter[tuple[str, int]] = msgspec.field(default_factory=Counter)
     started: dict[str, list[float]] = {}
     """When attempts of each began."""
-    reported: dict[str, int] = {}
-    """Runs that a worker was told had succeeded, and with which attempt."""
+    settled: Counter[tuple[str, int, str]] = msgspec.field(default_factory=Counter)
+    """How often workers logged that a run's attempt was settled, and as what."""
+    given_up: set[tuple[str, int, str]] = set()
+    """Runs, attempts and workers of leases that were logged as lost."""
     keyed_twice: list[str] = []
     """Runs beyond the first of an Idempotency-Key."""
     lost: int = 0
@@ -60,10 +75,11 @@ def gather(folder: Path, logs: Iterable[Path]) -> Seen:
     for log in logs:
         for line in lines(log):
             match line.get("event"):
-                case "Succeeded":
-                    seen.reported[line["run"]] = line["attempt"]
+                case kind if kind in SETTLED:
+                    seen.settled[line["run"], line["attempt"], SETTLED[kind]] += 1
                 case "LeaseLost":
                     seen.lost += 1
+                    seen.given_up.add((line["run"], line["attempt"], line["worker"]))
     return seen
 
 
@@ -103,7 +119,8 @@ def judge(connection: psycopg.Connection[Any], seen: Seen) -> Judged:
     """Compare the diaries with the database."""
     rows = {row[0]: row[1:] for row in connection.execute(_ROWS)}
     lost_in_tail = [i for i in seen.ok if i not in rows and _in_tail(seen, seen.ok[i])]
-    found = list(_compare(rows, seen))
+    written = {(row[0], row[1], row[2]): row[3] for row in connection.execute(_WRITTEN)}
+    found = [*_compare(rows, seen), *_believed(written, seen)]
     starts: Counter[str] = Counter()
     for (run_id, _), count in seen.starts.items():
         starts[run_id] += count
@@ -121,6 +138,15 @@ select
 from byrote_runs
 where task_path like 'torture.%'
 """
+
+
+_WRITTEN = """
+select result_id::text, attempt, kind, worker
+from byrote_event_log
+where kind in ('Succeeded', 'Released')
+  or (kind in ('Retried', 'Failed', 'Cancelled', 'Snoozed', 'Crashed') and data ? 'said')
+"""
+"""What holders of leases had written; sweeps write some of the same kinds, and are left out."""
 
 
 def _in_tail(seen: Seen, t: float) -> bool:
@@ -156,11 +182,32 @@ def _strict(rows: Mapping[str, tuple[Any, ...]], seen: Seen) -> Iterator[Violati
     for (run_id, attempt), count in seen.starts.items():
         if count > 1 and not _undone(seen, run_id):
             yield Violation("twice", run_id, f"attempt {attempt} was executed {count} times")
-    for run_id, attempt in seen.reported.items():
+    for run_id, attempt, kind in seen.settled:
         kept = rows.get(run_id)
-        if _undone(seen, run_id):
+        if kind != "Succeeded" or _undone(seen, run_id):
             continue
         if kept is None or kept[0] != "SUCCESSFUL" or kept[1] != attempt:
             is_now = "gone" if kept is None else f"{kept[0]} with attempt {kept[1]}"
             said = f"its success with attempt {attempt} was accepted; it is {is_now}"
             yield Violation("forgotten", run_id, said)
+
+
+def _believed(written: Mapping[tuple[str, int, str], str], seen: Seen) -> Iterator[Violation]:
+    """What workers believe of their attempts, against what the database's log has of them."""
+    for (run_id, attempt, kind), times in seen.settled.items():
+        if _undone(seen, run_id):
+            continue
+        if (run_id, attempt, kind) not in written:
+            said = f"attempt {attempt} was logged as {kind}, which was never committed"
+            yield Violation("unwritten", run_id, said)
+        if times > 1:
+            said = f"attempt {attempt} was logged as {kind} by {times} workers"
+            yield Violation("believed_twice", run_id, said)
+    successes = Counter(run_id for run_id, _, kind in seen.settled if kind == "Succeeded")
+    for run_id, times in successes.items():
+        if times > 1 and not _undone(seen, run_id):
+            yield Violation("believed_twice", run_id, f"{times} attempts were logged as successes")
+    ended = {(run_id, attempt, worker) for (run_id, attempt, _), worker in written.items()}
+    for run_id, attempt, worker in seen.given_up & ended:
+        said = f"{worker} logged attempt {attempt} as lost, which it had settled"
+        yield Violation("misreported", run_id, said)

@@ -85,6 +85,25 @@ def lost_requests(stage: Stage, dice: Random) -> Shown:
     return _during(stage, dice, spoil, 3.0)
 
 
+def torn_ends(stage: Stage, dice: Random) -> Shown:
+    """Break connections between the rows of an answer and its end."""
+
+    def spoil(proxy: Proxy) -> None:
+        proxy.mood.tear_ends = dice.randint(3, 15)
+
+    return _during(stage, dice, spoil, 3.0)
+
+
+def late_requests(stage: Stage, dice: Random) -> Shown:
+    """Break connections, and hand their statements to the server seconds later."""
+
+    def spoil(proxy: Proxy) -> None:
+        proxy.mood.late_requests = dice.randint(3, 15)
+        proxy.mood.late_s = dice.uniform(0.2, 2 * LEASE_S)
+
+    return _during(stage, dice, spoil, 3.0)
+
+
 def torn_answers(stage: Stage, dice: Random) -> Shown:
     """Break connections in the middle of an answer."""
 

@@ -38,6 +38,7 @@ KINDS = {
     "table_lock": "ACCESS EXCLUSIVE on the runs for longer than a lease",
     "row_locks": "rows under way are locked by a stranger",
     "held_snapshot": "an old snapshot keeps vacuum from cleaning up",
+    "failed_commits": "commits fail after the statements' rows were sent: refused, or cut off",
     "disk_full": "a partition lies on a full tablespace",
     "failover_sync": "the primary is killed, its synchronous replica promoted",
     "failover_async": "the primary is killed, its asynchronous replica promoted",
@@ -48,12 +49,14 @@ KINDS = {
     "lost_answers": "answers to claims, finishes and enqueues are lost after the commit",
     "lost_requests": "the connection breaks before the statement arrives",
     "torn_answers": "connections break in the middle of an answer",
+    "torn_ends": "connections break after the rows of an answer and before its end",
+    "late_requests": "connections break and the statement arrives seconds later, or not at all",
 }
 """Every kind of fault, and what it does."""
 
 SHORT = (
     "kill_worker", "kill_hand", "freeze_worker", "term_then_kill", "pg_kill", "terminate_backends",
-    "lost_answers", "failover_sync",
+    "lost_answers", "failover_sync", "failed_commits", "late_requests",
 )  # fmt: skip
 """The kinds that the suite does."""
 

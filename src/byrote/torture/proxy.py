@@ -12,6 +12,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from byrote.torture.relay import Cut, Ends, Relay, Wire
 
+END = 6
+"""Bytes of the message that ends an answer of PostgreSQL."""
+
 
 class Mood:
     """How the proxy treats what passes through it now."""
@@ -23,6 +26,11 @@ class Mood:
         self.lose_answers = 0
         """How many answers to writing statements are still to be lost after they took effect."""
         self.lose_requests = 0
+        self.tear_ends = 0
+        """How many answers to writing statements are still to be cut off after their rows."""
+        self.late_requests = 0
+        """How many writing statements are still to arrive after their client was cut off."""
+        self.late_s = 0.0
         self.tear_after: int | None = None
         """Bytes of an answer after which its connection is to break."""
 
@@ -78,6 +86,7 @@ class _Wire:
         self._near = near
         self._far = far
         self._lose_next = False
+        self._tear_next = False
 
     async def ask(self, piece: bytes) -> None:
         mood = self._proxy.mood
@@ -91,6 +100,14 @@ class _Wire:
         if writes and mood.lose_answers > 0:
             mood.lose_answers -= 1
             self._lose_next = True
+        if writes and mood.tear_ends > 0:
+            mood.tear_ends -= 1
+            self._tear_next = True
+        if writes and mood.late_requests > 0:
+            mood.late_requests -= 1
+            self._proxy.struck += 1
+            self._near.transport.abort()
+            await asyncio.sleep(mood.late_s)
         if mood.swallow:
             self._proxy.struck += 1
             return
@@ -101,6 +118,11 @@ class _Wire:
         mood = self._proxy.mood
         await self._dawdle(mood)
         if self._lose_next:
+            self._proxy.struck += 1
+            raise Cut
+        if self._tear_next:
+            self._near.write(piece[:-END])
+            await self._near.drain()
             self._proxy.struck += 1
             raise Cut
         if mood.swallow:

@@ -84,8 +84,10 @@ class Relay(ABC):
         self.port: int = server.sockets[0].getsockname()[1]
         started.set()
         self._loop.run_forever()
-        server.close()
+        for listening in server.sockets:
+            self._loop.remove_reader(listening.fileno())
         self._loop.run_until_complete(_wind_up())
+        server.close()
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -114,8 +116,11 @@ class Relay(ABC):
 
 
 async def _wind_up() -> None:
-    # Whoever was accepted just now is served a turn later; transports close a turn after an abort.
-    await asyncio.sleep(0)
+    # A client accepted just now gets its task after three turns of the loop. Its socket would stay
+    # open if that task were cancelled before its first step, or if the server were closed already.
+    # Transports close a turn after an abort.
+    for _ in range(5):
+        await asyncio.sleep(0)
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

@@ -151,6 +151,56 @@ def held_snapshot(stage: Stage, dice: Random) -> Shown:
     return {"seconds": round(seconds, 1)} if began.wait(10.0) else None
 
 
+_CALM = """
+create or replace function torture_at_commit() returns trigger language plpgsql as $$
+begin
+  return null;
+end
+$$
+"""
+_REFUSING = """
+create or replace function torture_at_commit() returns trigger language plpgsql as $$
+begin
+  if random() < 0.4 then
+    raise exception 'no commit now' using errcode = '40001';
+  elsif random() < 0.2 then
+    perform pg_terminate_backend(pg_backend_pid()), pg_sleep(1);
+  end if;
+  return null;
+end
+$$
+"""
+_TRIGGER = """
+create constraint trigger torture_at_commit
+  after insert or update or delete on byrote_task_runs
+  deferrable initially deferred
+  for each row execute function torture_at_commit()
+"""
+
+
+def failed_commits(stage: Stage, dice: Random) -> Shown:
+    """Let commits fail for a while, after their statements have sent their rows."""
+    failed = "select xact_rollback from pg_stat_database where datname = current_database()"
+    with stage.connect() as connection:
+        connection.execute("set lock_timeout = '5s'")
+        before = connection.execute(failed).fetchone()
+        there = "select 1 from pg_trigger where tgname = 'torture_at_commit'"
+        if connection.execute(there).fetchone() is None:
+            connection.execute(_CALM)
+            connection.execute(_TRIGGER)
+        connection.execute(_REFUSING)
+    try:
+        _pause(dice.uniform(2.0, 4.0))
+    finally:
+        with stage.connect() as connection:
+            # The trigger stays, and does nothing: taking it away would need a lock.
+            connection.execute(_CALM)
+            connection.execute("select pg_stat_force_next_flush()")
+            after = connection.execute(failed).fetchone()
+    count = after[0] - before[0] if after and before else 0
+    return {"failed": count} if count else None
+
+
 @contextlib.contextmanager
 def _small_disk(place: Path, *, size: str) -> Iterator[bool]:
     """A file system with hardly any room; needs root, and says so when it cannot be had."""

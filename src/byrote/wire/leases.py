@@ -20,8 +20,10 @@ from byrote.wire.terms import (
     LEASE_S,
     WAIT_MAX_S,
     Count,
+    Digest,
     Duration,
     Id,
+    Identified,
     Micros,
     Name,
     Reply,
@@ -33,10 +35,11 @@ from byrote.wire.terms import (
 )
 
 type LeaseFor = Annotated[float, msgspec.Meta(ge=1, le=LEASE_MAX_S)]
+type Measure = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 type Quota = Annotated[int, msgspec.Meta(ge=1, le=BATCH_MAX)]
 
 
-class Claim(Request, frozen=True, kw_only=True):
+class Claim(Identified, frozen=True, kw_only=True):
     """Runs a worker wants to attempt."""
 
     worker: Name
@@ -55,7 +58,7 @@ class Claim(Request, frozen=True, kw_only=True):
     token: Id | None = None
     """What proves the leases: 122 random bits; absent: the service draws it.
     With one of its own, a worker whose answer was lost can ask `GET /v1/leases/{token}`."""
-    floors: dict[Name, int] | None = None
+    floors: Annotated[dict[Name, Measure], msgspec.Meta(max_length=100)] | None = None
     """Ranks to start from, by queue; see the worker's watermark."""
 
 
@@ -93,7 +96,7 @@ class Leases(Reply, frozen=True, kw_only=True):
     lease_for_s: float
 
 
-class Held(Request, frozen=True, kw_only=True):
+class Held(Identified, frozen=True, kw_only=True):
     """What proves a lease."""
 
     run: Id
@@ -123,6 +126,8 @@ class RenewReply(Reply, frozen=True, kw_only=True):
 
     renewed: list[Renewed]
     lost: list[str]
+    locked: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Neither renewed nor lost: another transaction has locked the row. Renew them again soon."""
 
 
 class Error(Request, frozen=True, kw_only=True):
@@ -134,7 +139,7 @@ class Error(Request, frozen=True, kw_only=True):
     kind: Word = "raised"
     traceback: Text | None = None
     signal: Word | None = None
-    exit_code: int | None = None
+    exit_code: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**32)] | None = None
     stderr: Text | None = None
     retry_after: Duration | Seconds | None = None
     """When to try again, instead of what the run's policy says."""
@@ -176,7 +181,7 @@ class Verdict(Request, frozen=True, kw_only=True):
     delay_us: Micros = 0
 
 
-class Finish(Request, frozen=True, kw_only=True):
+class Finish(Identified, frozen=True, kw_only=True):
     """How one attempt ended: exactly one of result, error, snooze, cancelled, released."""
 
     run: Id
@@ -188,7 +193,8 @@ class Finish(Request, frozen=True, kw_only=True):
     cancelled: bool = False
     released: bool = False
     output: Output | None = None
-    usage: dict[str, int] | None = None
+    usage: Annotated[dict[Word, Measure], msgspec.Meta(max_length=100)] | None = None
+    """Numbers by name, each of 64 bits."""
     provenance: Count | None = None
     """What executed it, by the number that `POST /v1/provenance` gave."""
     verdict: Verdict | None = None
@@ -214,6 +220,8 @@ class FinishReply(Reply, frozen=True, kw_only=True):
 
     accepted: list[Heard]
     lost: list[str]
+    locked: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Neither accepted nor lost: another transaction has locked the row. Send them again soon."""
 
 
 class Release(Request, frozen=True, kw_only=True):
@@ -222,16 +230,20 @@ class Release(Request, frozen=True, kw_only=True):
     leases: HeldList
 
 
-class Step(Request, frozen=True, kw_only=True):
+class Step(Identified, frozen=True, kw_only=True):
     """A line for the ledger of a run under way."""
 
     run: Id
     token: Id
     sequence: Count
-    kind: Literal["step", "sleep", "event"]
+    kind: Literal["step", "sleep", "event", "raised"]
     name: Word
     result: Raw | UnsetType = UNSET
     delay_us: Micros | None = None
+    place: Word | None = None
+    """Which call of the task it is, by a rule of the worker's own."""
+    args_hash: Digest | None = None
+    """SHA-256 of the arguments, in hexadecimal digits."""
 
 
 class Steps(Request, frozen=True, kw_only=True):
@@ -252,9 +264,11 @@ class NotedStep(Reply, frozen=True, kw_only=True):
 
 
 class StepsReply(Reply, frozen=True, kw_only=True):
-    """What the ledgers have now; a line that is missing lost its lease."""
+    """What the ledgers have now; a missing line lost its lease, unless its run is locked."""
 
     steps: list[NotedStep]
+    locked: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Runs whose lines were not written: another transaction has locked the row. Try again."""
 
 
 class Ledgers(Request, frozen=True, kw_only=True):
@@ -273,6 +287,8 @@ class LedgerLine(Reply, frozen=True, kw_only=True):
     open: bool
     result: Raw | UnsetType = UNSET
     """Absent while there is none; null is one."""
+    place: str | None = None
+    args_hash: str | None = None
 
 
 class LedgersReply(Reply, frozen=True, kw_only=True):
@@ -281,7 +297,7 @@ class LedgersReply(Reply, frozen=True, kw_only=True):
     lines: list[LedgerLine]
 
 
-class Keep(Request, frozen=True, kw_only=True):
+class Keep(Identified, frozen=True, kw_only=True):
     """A small file to be kept with a run under way; its SHA-256 is what it is stored by."""
 
     run: Id
@@ -350,9 +366,14 @@ class Unfinished(Request, frozen=True, kw_only=True):
 
 
 class UnfinishedReply(Reply, frozen=True, kw_only=True):
-    """Whether something is."""
+    """Whether something is, and what is left besides when nothing is."""
 
     unfinished: bool
+    """A run that this worker could claim is due, or a lease in these queues has expired."""
+    elsewhere: int = 0
+    """Runs in these queues under a lease that has not expired."""
+    unknown: int = 0
+    """Ready runs in these queues of other tasks."""
 
 
 class Called(Reply, frozen=True, kw_only=True):

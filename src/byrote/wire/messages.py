@@ -18,6 +18,7 @@ from byrote.wire.terms import (
     JSON_OBJECT,
     Duration,
     Id,
+    Identified,
     Name,
     Reply,
     Request,
@@ -145,7 +146,7 @@ class RunPage(Reply, frozen=True, kw_only=True):
     """The cursor of the next page; null on the last one."""
 
 
-class Ids(Request, frozen=True, kw_only=True):
+class Ids(Identified, frozen=True, kw_only=True):
     """Which runs."""
 
     runs: Annotated[list[Id], msgspec.Meta(min_length=1, max_length=BATCH_MAX)]
@@ -185,6 +186,8 @@ class QueueView(Reply, frozen=True, kw_only=True):
     """How long the run that is next in line has been due."""
     depth: int | None = None
     """Runs accepted and not begun, ready or waiting, however many; null before the first count."""
+    unserved: list[str] = msgspec.field(default_factory=list)
+    """Tasks with ready runs that no live worker of the queue knows, as `name@version`."""
 
 
 class QueuesReply(Reply, frozen=True, kw_only=True):
@@ -200,6 +203,21 @@ class QueueState(Reply, frozen=True, kw_only=True):
 
     queue: str
     paused: bool
+
+
+class SetUnserved(Request, frozen=True, kw_only=True):
+    """How long ready runs of a queue wait for a worker that knows their task."""
+
+    after: Annotated[str, msgspec.Meta(max_length=40)]
+    """A duration from one minute on, as in `2h`, or `never`: they wait for ever."""
+
+
+class QueuePatience(Reply, frozen=True, kw_only=True):
+    """How long ready runs of a queue wait for a worker that knows their task."""
+
+    queue: str
+    unserved_for_s: float | None
+    """After so many seconds without one they end FAILED; null: they wait for ever."""
 
 
 class Percentiles(Reply, frozen=True, kw_only=True):

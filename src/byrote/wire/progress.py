@@ -9,14 +9,14 @@ from msgspec import UNSET, Raw, UnsetType
 
 from byrote.core.progress import COUNT_MAX, MESSAGE_MAX, Progress
 from byrote.core.state import Status
-from byrote.wire.terms import JSON_OBJECT, Id, Reply, Request
+from byrote.wire.terms import JSON_OBJECT, Id, Identified, Reply, Request
 
 REPORTS_MAX = 500
 
 type Number = Annotated[float, msgspec.Meta(ge=0, le=COUNT_MAX)]
 
 
-class Report(Request, frozen=True, kw_only=True):
+class Report(Identified, frozen=True, kw_only=True):
     """How far one attempt has come: `done` of `total`, or per cent where there is no total."""
 
     run: Id
@@ -44,6 +44,8 @@ class ReportReply(Reply, frozen=True, kw_only=True):
 
     accepted: list[str]
     lost: list[str]
+    locked: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Neither written nor lost: another transaction has locked the row."""
 
 
 class ProgressView(Reply, frozen=True, kw_only=True):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Types and limits that every message of the wire is written in."""
 
-from typing import Annotated, Any, Final
+from functools import cache
+from typing import Annotated, Any, Final, get_args, get_type_hints
 
 import msgspec
 
@@ -69,8 +70,16 @@ type UniqueKey = Annotated[
 ]
 type Word = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 
-PATH_TYPES: Final[dict[str, Any]] = {"id": Id, "token": Id, "hash": Digest}
-"""What the parts of an address are; any other is a name."""
+PATH_TYPES: Final[dict[str, Any]] = {
+    "id": Id,
+    "token": Id,
+    "hash": Digest,
+    "name": Name,
+    "worker": Name,
+}
+"""What the parts of an address are."""
+CASELESS: Final = frozenset({"id", "token", "hash"})
+"""Those that are the same in capital letters."""
 
 JSON_LIST: Final[dict[str, Any]] = {"type": "array", "items": {}}
 JSON_OBJECT: Final[dict[str, Any]] = {"type": "object"}
@@ -78,6 +87,29 @@ JSON_OBJECT: Final[dict[str, Any]] = {"type": "object"}
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What somebody asks for; a field nobody knows is refused, not passed over."""
+
+
+class Identified(Request, frozen=True, kw_only=True):
+    """A request that names runs or leases: ids are the same in capital letters, as UUIDs are."""
+
+    def __post_init__(self) -> None:
+        for name in id_fields(type(self)):
+            given = getattr(self, name)
+            if isinstance(given, str):
+                msgspec.structs.force_setattr(self, name, given.lower())
+            elif isinstance(given, list):
+                msgspec.structs.force_setattr(self, name, [one.lower() for one in given])
+
+
+@cache
+def id_fields(kind: type) -> tuple[str, ...]:
+    """The fields of a message that hold ids."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(name for name, hint in hints.items() if _holds_ids(hint))
+
+
+def _holds_ids(hint: Any) -> bool:
+    return hint is Id or any(_holds_ids(part) for part in get_args(hint))
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from byrote.core import event
 from byrote.core.errors import BadOption
 from byrote.core.ports import Duties
-from byrote.core.schedule import Planned, Schedule, Turn, turn_of
+from byrote.core.schedule import Planned, Schedule, Ticked, Turn, turn_of
 from byrote.worker.means import Means
 
 TURN_MAX = 100
@@ -29,11 +29,13 @@ class Beat:
 
     def turn(self) -> None:
         """Let everything tick that is due."""
-        while True:
+        told: list[Ticked] | None = None
+        # Not for ever: schedules whose rows are locked stay due.
+        while told is None or told:
             due = self._duties.due_schedules(limit=TURN_MAX)
             turns = [turn for turn in map(self._turn_of, due) if turn is not None]
-            if turns:
-                told = self._duties.tick(turns)
+            told = list(self._duties.tick(turns)) if turns else []
+            if told:
                 self._means.emit(
                     [
                         event.Ticked(one.name, one.at.isoformat(), one.id)

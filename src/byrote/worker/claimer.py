@@ -12,12 +12,13 @@ ours, and nobody else would look at them until their lease ran out.
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 import msgspec
 
 from byrote.core import event
+from byrote.core.answer import Remainder
 from byrote.core.outcome import Released
 from byrote.core.ports import Executor, Leases, Room, Wanted
 from byrote.core.run import Leased
@@ -33,6 +34,7 @@ UNWRITTEN_MAX = 5_000
 """Ended attempts that may wait to be written before no more runs are claimed."""
 ASIDE_S, ASIDE_FACTOR = 0.05, 20
 """How long not to look again for tasks of one kind while the other is full, and found none."""
+LOOK_AROUND_S = 1.0
 DEADLINE_MARGIN = 0.9
 """The share of a lease that is believed; the rest is for drifting clocks."""
 
@@ -58,6 +60,7 @@ class Claimer:
         held: Held,
         options: ClaimOptions,
         means: Means,
+        watermark: Watermark,
     ) -> None:
         self._leases = leases
         self._executor = executor
@@ -66,12 +69,17 @@ class Claimer:
         self._options = options
         self._means = means
         self._shares = Shares(options.weights)
-        self._watermark = Watermark()
+        self._watermark = watermark
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._asleep = False
         self._stopping = False
         self._aside_until = 0.0
         self.idle = False
+        self._look_around_at = 0.0
+        self.left: Remainder | None = None
+        """What was left in the queues when they were dry."""
+        self.look_around: Callable[[], bool] = lambda: False
+        """Looks for tasks to serve before the queues are called dry; whether it found any."""
         recorder.on_report = self.nudge
 
     @property
@@ -107,6 +115,9 @@ class Claimer:
                 self._claim_aside(room)
                 continue
             if self._claim(room):
+                looks = 0
+                continue
+            if self._options.drain and self._look_further():
                 looks = 0
                 continue
             if self._options.drain and self._dry():
@@ -167,14 +178,11 @@ class Claimer:
         return left == 0 or (left < room.limit and self._watermark.raised)
 
     def _lease(self, quotas: Mapping[str, int], tasks: Sequence[str]) -> list[Leased]:
-        token, before = self._means.token(), self._means.clock()
-        deadline = before + self._options.lease_for.total_seconds() * DEADLINE_MARGIN
-        floors = self._watermark.floors(before)
-        lease_for, worker = self._options.lease_for, self._means.worker
-        wanted = Wanted(quotas, tasks, worker, token, lease_for, deadline, before, floors)
-        found = self._leases.claim(wanted)
-        if found is None:
-            return self._lease(quotas, tasks)
+        found = None
+        while found is None:
+            wanted = self._wanted(quotas, tasks)
+            found = [] if self._stopping else self._leases.claim(wanted)
+        floors, before = dict(wanted.floors), wanted.claimed_at
         if len(found) > sum(quotas.values()):
             raise RuntimeError(
                 f"The claim gave {len(found)} runs where {sum(quotas.values())} were asked for."
@@ -188,6 +196,13 @@ class Claimer:
         )
         self._take(found)
         return found
+
+    def _wanted(self, quotas: Mapping[str, int], tasks: Sequence[str]) -> Wanted:
+        token, before = self._means.token(), self._means.clock()
+        deadline = before + self._options.lease_for.total_seconds() * DEADLINE_MARGIN
+        floors = self._watermark.floors(before)
+        lease_for, worker = self._options.lease_for, self._means.worker
+        return Wanted(quotas, tasks, worker, token, lease_for, deadline, before, floors)
 
     def _take(self, found: Sequence[Leased]) -> None:
         if not found:
@@ -211,10 +226,19 @@ class Claimer:
             self._leases.idle(worker=self._means.worker, idle=idle)
             self.idle = idle
 
+    def _look_further(self) -> bool:
+        """Look around for more tasks to serve while others are executed, once a second."""
+        now = self._means.clock()
+        if now < self._look_around_at:
+            return False
+        self._look_around_at = now + LOOK_AROUND_S
+        return self.look_around()
+
     def _dry(self) -> bool:
         if self._held or self._recorder.backlog:
             return False
-        return not self._leases.unfinished(queues=self._shares.queues, tasks=self._executor.tasks)
+        self.left = self._leases.unfinished(queues=self._shares.queues, tasks=self._executor.tasks)
+        return not self.left.due and not self.look_around()
 
     def _wait(self, seconds: float, *, for_room: bool = False) -> None:
         """Sleep until nudged, for so long, or until the line hears of work."""

@@ -36,7 +36,11 @@ class Held:
         """Which of these are held here."""
         return [run for run_id in ids if (run := self._leases.get(run_id)) is not None]
 
-    def ageing(self, before: float) -> list[Leased]:
-        """Leases that must not be believed after `before` unless they are renewed."""
+    def ageing(self, before: float, *, unwritten: float) -> list[Leased]:
+        """Leases that must not be believed after `before` unless they are renewed.
+
+        Of attempts whose end is being written, those that must not be after `unwritten`: most are
+        written before their leases have to be renewed.
+        """
         held = list(self._leases.values())
-        return [run for run in held if run.deadline < before and not run.settling]
+        return [run for run in held if run.deadline < (unwritten if run.settling else before)]

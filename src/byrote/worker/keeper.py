@@ -6,7 +6,9 @@ believes a lease until `deadline`, a monotonic time taken *before* the claim or 
 with a margin. How long: a lease is renewed when a third of it has passed, all that need it in one
 statement. When it breaks: a renewal that is not answered in time changes nothing here; the executor
 ends the attempt at its deadline, before the database would let anybody else have the run. A renewal
-that is answered without naming a run means it is lost: its attempt ends now.
+that is answered without naming a run means it is lost: its attempt ends now. One whose row is
+locked by another transaction is not renewed, nor is it lost: it is asked for again at the next
+tick, until its deadline. An attempt that has ended is renewed as well until its end is written.
 
 Nothing of a task runs in this process, so no task can keep this thread from its work.
 """
@@ -17,6 +19,7 @@ from datetime import timedelta
 from typing import Any
 
 from byrote.core import event
+from byrote.core.answer import LOCKED
 from byrote.core.ports import Executor, Roll
 from byrote.core.run import Leased
 from byrote.worker.claimer import DEADLINE_MARGIN
@@ -54,11 +57,18 @@ class Keeper:
         self._look_at_all = False
         self._stopped = False
         self._heartbeat_at = 0.0
+        self._announced: tuple[Sequence[str], Sequence[str]] = ((), ())
 
     def register(self) -> None:
         """Announce the worker; before anything is claimed."""
-        self._roll.register(self._description())
+        description = self._description()
+        self._roll.register(description)
+        self._announced = _served(description)
         self._heartbeat_at = self._means.clock() + HEARTBEAT_S
+
+    def leave(self) -> None:
+        """Take the worker off the list."""
+        self._roll.deregister(self._means.worker)
 
     def look(self) -> None:
         """Somebody wants one of our runs cancelled: ask about all of them now."""
@@ -79,13 +89,14 @@ class Keeper:
             self._renew()
             if self._means.clock() >= self._heartbeat_at:
                 self._beat()
-        self._roll.deregister(self._means.worker)
+        self.leave()
 
     def _renew(self) -> None:
         everything, self._look_at_all = self._look_at_all, False
         horizon = self._lease_s * DEADLINE_MARGIN
+        now = self._means.clock()
         due = self._held.ageing(
-            self._means.clock() + (horizon + 1.0 if everything else horizon * 2 / 3)
+            now + (horizon + 1.0 if everything else horizon * 2 / 3), unwritten=now + horizon / 2
         )
         for start in range(0, len(due), BATCH_MAX):
             self._renew_some(due[start : start + BATCH_MAX])
@@ -94,7 +105,7 @@ class Keeper:
         before = self._means.clock()
         answer = self._roll.renew(due, lease_for=self._lease_for)
         for run in due:
-            if run.id in answer:
+            if answer.get(run.id, LOCKED) != LOCKED:
                 run.deadline = before + self._lease_s * DEADLINE_MARGIN
         # What was settled while we asked is not lost: it is simply no longer held.
         lost = [
@@ -102,7 +113,7 @@ class Keeper:
         ]
         if lost:
             self._lose(lost)
-        unwanted = [run for run in due if answer.get(run.id)]
+        unwanted = [run for run in due if answer.get(run.id) is True]
         if unwanted:
             self._executor.cancel(unwanted)
 
@@ -118,6 +129,11 @@ class Keeper:
 
     def _beat(self) -> None:
         self._heartbeat_at = self._means.clock() + HEARTBEAT_S
-        if not self._roll.heartbeat(self._means.worker, self._load()):
-            # Forgotten while we were cut off: introduce ourselves again.
+        known = self._roll.heartbeat(self._means.worker, self._load())
+        if not known or _served(self._description()) != self._announced:
+            # It serves more by now, or was forgotten while it was cut off.
             self.register()
+
+
+def _served(description: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[str]]:
+    return description["queues"], description["tasks"]

@@ -2,7 +2,9 @@
 """Judges outcomes and writes the verdicts, in whatever batch has formed since the last write.
 
 One at idle, hundreds under load: nothing waits for a timer, and no finished run waits for more than
-one write. A verdict that is not accepted lost its lease: it is dropped, and said so.
+one write. A verdict that is not accepted lost its lease: it is dropped, and said so. A verdict
+whose row another transaction has locked is put aside and sent again until the row is free; no
+other verdict waits for it.
 """
 
 import threading
@@ -10,12 +12,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from byrote.core import event
-from byrote.core.errors import StoreRefused
+from byrote.core.answer import LOCKED
+from byrote.core.errors import StoreRefused, ValueRefused
 from byrote.core.judged import Judged
-from byrote.core.outcome import Disrupted, Failed, Outcome
+from byrote.core.outcome import Disrupted, Failed, Fault, Outcome, Succeeded
 from byrote.core.policy import (
     Cancel,
-    Fail,
     Release,
     RetryIn,
     Salvage,
@@ -28,6 +30,8 @@ from byrote.worker.held import Held
 from byrote.worker.means import Means
 
 BATCH_MAX = 500
+ASIDE_S = 0.25
+"""How long to wait before a verdict is written again whose row was locked."""
 CHARS_MAX = 8 * 1024 * 1024
 """Characters of output after which a batch is full."""
 
@@ -43,6 +47,8 @@ class Recorder:
         self._held = held
         self._means = means
         self._ended: deque[tuple[Leased, Outcome]] = deque()
+        self._aside: list[tuple[Leased, Outcome]] = []
+        self._again_at = 0.0
         self._news = threading.Event()
         self._closing = False
         self.finished = 0
@@ -66,12 +72,27 @@ class Recorder:
     def run(self) -> None:
         """Write until closed and nothing is left."""
         while True:
-            self._news.wait()
+            self._news.wait(ASIDE_S if self._aside else None)
             self._news.clear()
             while self._ended:
                 self._write(self._batch())
-            if self._closing and not self._ended:
+            if self._aside and self._means.clock() >= self._again_at:
+                self._write_aside()
+            if self._closing and not (self._ended or self._aside):
                 return
+
+    def _write_aside(self) -> None:
+        aside, self._aside = self._aside, []
+        if self._closing:
+            # Not to be waited for: by now it would not be accepted any more.
+            now, worker = self._means.clock(), self._means.worker
+            late = [run for run, _ in aside if run.deadline < now]
+            self._held.drop(late)
+            self._means.emit(
+                [event.LeaseLost(run.id, run.task, run.queue, run.attempt, worker) for run in late]
+            )
+        for start in range(0, len(aside), BATCH_MAX):
+            self._write(aside[start : start + BATCH_MAX])
 
     def _batch(self) -> list[tuple[Leased, Outcome]]:
         """What is written in one go: many small ones, or a few that have much to say."""
@@ -105,6 +126,8 @@ class Recorder:
         except StoreRefused as error:
             self._write_apart(ended, error)
             return
+        if LOCKED in accepted.values():
+            judged = self._set_aside(judged, accepted)
         if self.on_settled is not None:
             # Before they are dropped: a worker that holds nothing more lets its hands go.
             self.on_settled([(run, accepted.get(run.id)) for run, _, _ in judged])
@@ -113,19 +136,36 @@ class Recorder:
         if not self._held:
             self.on_report()  # A worker that drains waits for the last of them.
 
+    def _set_aside(self, judged: Sequence[Judged], accepted: Mapping[str, str]) -> list[Judged]:
+        """Keep those whose rows are locked for later; the others."""
+        locked = [accepted.get(run.id) == LOCKED for run, _, _ in judged]
+        pairs = list(zip(judged, locked, strict=True))
+        self._aside += [(run, outcome) for (run, outcome, _), later in pairs if later]
+        self._again_at = self._means.clock() + ASIDE_S
+        return [entry for entry, later in pairs if not later]
+
     def _write_apart(self, ended: Sequence[tuple[Leased, Outcome]], error: StoreRefused) -> None:
         """One verdict the store will not take must not hold back the others."""
         if len(ended) > 1:
             for entry in ended:
                 self._write([entry])
             return
-        run = ended[0][0]
+        [(run, outcome)] = ended
+        if isinstance(error, ValueRefused) and isinstance(outcome, Succeeded):
+            # Dropped, it would be executed again when its lease has run out, and refused again.
+            fault = Fault(
+                "bad_result", "byrote.ValueRefused", str(error),
+                attempt=run.attempt, worker=self._means.worker,
+            )  # fmt: skip
+            self._write([(run, Failed(fault, final=True, output=outcome.output))])
+            return
         self._held.drop([run])
-        self._means.emit([event.Troubled(self._means.worker, f"finish of {run.id}", str(error))])
+        what = f"finish of {run.id}"
+        self._means.emit([event.Troubled(self._means.worker, what, str(error), run.id)])
 
     def _tell(self, judged: Sequence[Judged], accepted: Mapping[str, str]) -> None:
         now, worker = self._means.clock(), self._means.worker
-        self.finished += len(accepted)
+        self.finished += sum(run.id in accepted for run, _, _ in judged)
         self._means.emit([told(entry, accepted.get(entry[0].id), worker, now) for entry in judged])
         back = [(run.id, kind) for run, _, v in judged if (kind := type(v)) in COMES_BACK]
         self.released += sum(kind is Release for _, kind in back)
@@ -146,11 +186,11 @@ def told(  # noqa: PLR0911 -- one fact per verdict.
         return event.LeaseLost(*who)
     if heard == "C":
         return event.Cancelled(*who)
+    if heard == "F":
+        return event.Failed(*who, error=_error_of(outcome))
     match verdict:
         case RetryIn(delay=delay):
             return event.Retried(*who, after_s=delay.total_seconds(), error=_error_of(outcome))
-        case Fail():
-            return event.Failed(*who, error=_error_of(outcome))
         case Cancel():
             return event.Cancelled(*who)
         case SnoozeFor(delay=delay):

@@ -3,7 +3,8 @@
 
 Hands have no database; their asks come through a queue and are answered from one thread with one
 line, in batches: one at idle, hundreds under load. A step whose lease does not hold is refused by
-the store itself, and its attempt is told so.
+the store itself, and its attempt is told so. One whose row another transaction has locked is put
+aside and asked again until the row is free; no other waits for it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from byrote.core.answer import Noted, Recorded
+from byrote.core.answer import Noted, Recorded, line_of
 from byrote.core.errors import StoreRefused
 from byrote.core.ports import Ask, Asks, Ledgers
 from byrote.core.progress import Report
@@ -22,6 +23,8 @@ LEDGER = frozenset({"load", "note", "progress"})
 NOTES_MAX = 500
 CHARS_MAX = 8 * 1024 * 1024
 """Characters of results after which a batch is full."""
+ASIDE_S = 0.1
+"""How long to wait before what was put aside is asked again."""
 LOADS_MAX = 16
 """Ledgers read in one go; each may be large."""
 
@@ -34,6 +37,7 @@ class Scribe:
         self._asks = asks
         self._others = others
         self._closing = False
+        self._aside: list[Ask] = []
         self._verbs: Mapping[str, Callable[[Sequence[Ask]], Sequence[Any]]] = {
             "load": self._load,
             "note": self._note,
@@ -43,19 +47,27 @@ class Scribe:
     def run(self) -> None:
         """Answer until the queue says that it was all."""
         while not self._closing:
-            batch = self._batch()
+            batch = self._batch() + self._from_aside()
             loads = [ask for ask in batch if ask.verb == "load"]
             for start in range(0, len(loads), LOADS_MAX):
                 self._serve(loads[start : start + LOADS_MAX])
             self._serve([ask for ask in batch if ask.verb == "note"])
             self._serve([ask for ask in batch if ask.verb == "progress"])
+        for ask in self._aside:
+            ask.answer(
+                False, "The run's row is locked by another transaction, and the worker ends."
+            )
         self._others.put(None)
+
+    def _from_aside(self) -> list[Ask]:
+        aside, self._aside = self._aside, []
+        return aside
 
     def _batch(self) -> list[Ask]:
         batch: list[Ask] = []
         size = 0
-        ask = self._asks.get()
         try:
+            ask = self._asks.get(timeout=ASIDE_S if self._aside else None)
             while ask is not None:
                 if ask.verb in LEDGER:
                     batch.append(ask)
@@ -80,8 +92,18 @@ class Scribe:
             # A hand runs others' code: what it sends may be anything, and must not end the worker.
             self._serve_apart(asks, error)
             return
+        missing = [ask for ask, answer in zip(asks, answers, strict=True) if answer is None]
+        locked = self._locked(missing) if missing else set()
         for ask, answer in zip(asks, answers, strict=True):
-            ask.answer(answer is not None, answer)
+            if answer is None and ask.run.id in locked:
+                self._aside.append(ask)
+            else:
+                ask.answer(answer is not None, answer)
+
+    def _locked(self, missing: Sequence[Ask]) -> set[str]:
+        """Runs among these whose leases hold: then it was a lock that kept them from the answer."""
+        leases = {ask.run.id: {"id": ask.run.id, "token": ask.run.token} for ask in missing}
+        return set(self._ledgers.holding(list(leases.values())))
 
     def _serve_apart(self, asks: Sequence[Ask], error: Exception) -> None:
         """One ask the store will not take must not hold back the others."""
@@ -96,10 +118,7 @@ class Scribe:
         ledgers: dict[str, list[Recorded]] = {ask.run.id: [] for ask in asks}
         for row in self._ledgers.load([ask.run for ask in asks]):
             ledgers[row.run_id].append(row)
-        return [
-            [[s.sequence, s.kind, s.name, s.open, s.result_json] for s in ledgers[ask.run.id]]
-            for ask in asks
-        ]
+        return [[line_of(row) for row in ledgers[ask.run.id]] for ask in asks]
 
     def _note(self, asks: Sequence[Ask]) -> list[list[Any] | None]:
         """What the ledger has now; None where the lease did not hold."""

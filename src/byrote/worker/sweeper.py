@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Housekeeping: whichever worker finds a duty due does it. All are idempotent, set-based."""
+"""Housekeeping: whichever worker finds a duty due does it. All are idempotent, set-based.
+
+Promoting, ticking and sweeping are urgent: runs wait for them. They come first in each turn, and
+between the steps of every other duty, so that a long prune or archive does not delay them.
+"""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
-from byrote.core import event
+from byrote.core import event, unserved
+from byrote.core.answer import Archived
 from byrote.core.errors import StoreRefused
 from byrote.core.ports import Duties
 from byrote.core.schedule import Schedule
@@ -18,19 +23,26 @@ from byrote.worker.watch import Watch
 EVERY = {
     "promote": timedelta(milliseconds=200),
     "beat": timedelta(milliseconds=500),
-    "sweep": timedelta(seconds=1),
+    "sweep": timedelta(milliseconds=500),
     "archive": timedelta(seconds=1),
+    "unserved": timedelta(seconds=10),
     "partition": timedelta(hours=1),
     "prune": timedelta(minutes=10),
     "artifacts": timedelta(minutes=10),
 }
+URGENT = frozenset({"promote", "beat", "sweep"})
+"""Duties that runs wait for."""
 LEAST = {"sweep": EVERY["sweep"]}
 """What even a worker that must leave everything as it is has to do: its own lost leases return."""
 CHAINED = {"chain": timedelta(seconds=1)}
 """What a worker does besides, if the log is to be chained."""
 TICK_S = 0.25
+REFUSED_S = 3.0
+"""The pause while the store refuses even to say which duties are due."""
 PROMOTE_MAX = 1_000
+SWEEP_MAX = 1_000
 FORGET_STEP = 5_000
+FAIL_STEP = 500
 CHAIN_STEP = 1_000
 ARCHIVE_BUSY_S = 0.05
 ARCHIVE_IDLE_S = 0.5
@@ -55,11 +67,13 @@ class Sweeper:
         self._means = means
         self._idle = idle
         self._watch = watch
-        self._archivist = Archivist(
-            lambda after, limit: duties.archive(after=after, limit=limit), means.clock
-        )
+        self._urgent = {duty: pause for duty, pause in every.items() if duty in URGENT}
+        self._urgent_at = 0.0
+        self._archivist = Archivist(self._archive_step, means.clock)
         self._beat = Beat(duties, means, schedules=schedules)
         self._stopped = threading.Event()
+        self._refused: set[str] = set()
+        """What the store refused the last time: one line in the log when it begins and ends."""
         self._next_due_s: float | None = None
 
     def stop(self) -> None:
@@ -73,20 +87,42 @@ class Sweeper:
     def run(self) -> None:
         """Do what is due until stopped."""
         while not self._stopped.wait(self._pause()):
-            self._next_due_s = None
-            if self._watch is not None:
-                self._try("watch", self._watch.serve)
-            for duty in self._duties.due(worker=self._means.worker, every=self._every):
-                self._try(f"duty {duty.name}", self._do, duty.name, duty.cursor)
+            self._try("duties", self.turn)
+
+    def turn(self) -> None:
+        """Do what is due now."""
+        self._next_due_s = None
+        if self._watch is not None:
+            self._try("watch", self._watch.serve)
+        due = self._duties.due(worker=self._means.worker, every=self._every)
+        self._urgent_at = self._means.clock() + TICK_S
+        for duty in sorted(due, key=lambda duty: duty.name not in URGENT):
+            self._try(f"duty {duty.name}", self._do, duty.name, duty.cursor)
+
+    def _keep_up(self) -> None:
+        """Do the urgent duties that have become due during a long one."""
+        if self._means.clock() < self._urgent_at:
+            return
+        self._urgent_at = self._means.clock() + TICK_S
+        for duty in self._duties.due(worker=self._means.worker, every=self._urgent):
+            self._try(f"duty {duty.name}", self._do, duty.name, duty.cursor)
 
     def _try(self, about: str, act: Callable[..., None], *args: str | None) -> None:
         try:
             act(*args)
         except StoreRefused as error:
-            # A duty that fails is somebody's again in a moment; the others must not wait for it.
-            self._means.emit([event.Troubled(self._means.worker, about, str(error))])
+            # A duty that fails is due again in a moment; the others must not wait for it.
+            if about not in self._refused:
+                self._refused.add(about)
+                self._means.emit([event.Troubled(self._means.worker, about, str(error))])
+        else:
+            if about in self._refused:
+                self._refused.discard(about)
+                self._means.emit([event.Recovered(self._means.worker, about)])
 
     def _pause(self) -> float:
+        if "duties" in self._refused:
+            return REFUSED_S
         tick = TICK_S * (0.75 + 0.5 * self._means.chance())
         # A run that becomes due before the next tick is promoted on time, not at the tick.
         return tick if self._next_due_s is None else max(min(tick, self._next_due_s), 0.001)
@@ -99,6 +135,8 @@ class Sweeper:
                 self._beat.turn()
             case "sweep":
                 self._sweep()
+            case "unserved":
+                self._unserved()
             case "archive":
                 self._archive(cursor or START)
             case "partition":
@@ -115,11 +153,13 @@ class Sweeper:
         while not self._stopped.is_set():
             if self._duties.chain(limit=CHAIN_STEP) < CHAIN_STEP:
                 return
+            self._keep_up()
 
     def _forget(self) -> None:
         while not self._stopped.is_set():
             if self._duties.forget(limit=FORGET_STEP) < FORGET_STEP:
                 return
+            self._keep_up()
 
     def _prune_artifacts(self, cursor: str | None) -> None:
         deadline = self._means.clock() + ARCHIVE_BUSY_S
@@ -138,11 +178,33 @@ class Sweeper:
                 return
 
     def _sweep(self) -> None:
-        swept = self._duties.sweep()
-        if swept:
+        while not self._stopped.is_set():
+            swept = self._duties.sweep(limit=SWEEP_MAX)
+            if swept:
+                self._means.emit(
+                    [event.Swept(row.id, row.status, row.attempt, row.worker) for row in swept]
+                )
+            if len(swept) < SWEEP_MAX:
+                return
+
+    def _archive_step(self, after: str, limit: int) -> Archived:
+        self._keep_up()
+        return self._duties.archive(after=after, limit=limit)
+
+    def _unserved(self) -> None:
+        fresh = self._duties.note_unserved()
+        if fresh:
+            self._means.emit([event.Unserved(one.queue, one.key, one.nearest) for one in fresh])
+        while not self._stopped.is_set():
+            ended = self._duties.fail_unserved(limit=FAIL_STEP)
             self._means.emit(
-                [event.Swept(row.id, row.status, row.attempt, row.worker) for row in swept]
+                [
+                    event.Failed(run.id, run.task, run.queue, run.attempt, error=unserved.KIND)
+                    for run in ended
+                ]
             )
+            if len(ended) < FAIL_STEP:
+                return
 
     def _archive(self, cursor: str) -> None:
         patience_s = ARCHIVE_IDLE_S if self._idle() else ARCHIVE_BUSY_S

@@ -4,9 +4,10 @@
 Dead entries pile up at the front of the index and every claim walks over them: 7 ms became 31 ms in
 half a minute. So when claims from the very front turn out slow, the next ones start where the last
 one found something, and the mark moves on with them: behind it lies what they have claimed. That
-could pass by a run of higher priority that came later, so it lasts only a while, twenty times what
-the slow claim took, two seconds at least once it is sure, and a claim from the mark that comes back
-short is followed by one from the front.
+could pass by a run of higher priority that came later, or one that was taken back from a dead
+worker, so it lasts only a while: twenty times what the slow claim took, but two seconds at most,
+and at least once it is sure. A claim from the mark that comes back short is followed by one from
+the front, and so is the notification that a sweep has put runs back.
 
 What is slow, claims from the mark tell: on a machine where they take as long, it was not the walk.
 """
@@ -23,8 +24,9 @@ USUAL_MIN = 0.5
 """Of what is expected: below it, one claim may well take twice as long as another."""
 LEARN = 0.1
 LASTS = 20
-LASTS_MIN_S = 2.0
-"""Claims from the front are slow then; they must not be one in a hundred."""
+LASTS_S = 2.0
+"""The longest that a mark lasts: a claim that the network held up for long says nothing about the
+index. Once it is sure, also the shortest: slow claims must not be one in a hundred."""
 TWICE = 2
 """In a row: a single slow claim is a busy disk, not an old snapshot."""
 
@@ -50,6 +52,10 @@ class Watermark:
             self._marks = {}
         return dict(self._marks)
 
+    def lower(self) -> None:
+        """Start from the very front again: runs have come back to where they were."""
+        self._marks = {}
+
     def note(
         self,
         found: Sequence[Leased],
@@ -66,14 +72,15 @@ class Watermark:
             self._marks = {}
         elif floors:
             self._usual = max(self._usual + (cost - self._usual) * LEARN, USUAL_MIN)
-            self._marks |= _firsts(found)
+            # Unless it was lowered while the claim was under way.
+            self._marks = self._marks and self._marks | _firsts(found)
         elif short or cost <= SLOW * self._usual:
             self._slow, self._enough = 0, TWICE
         else:
             self._slow += 1
             if self._slow >= self._enough:
                 sure = self._enough == 1
-                self._until = ended + max(LASTS * took, LASTS_MIN_S if sure else 0.0)
+                self._until = ended + (LASTS_S if sure else min(LASTS * took, LASTS_S))
                 self._marks = _firsts(found)
                 # While it lasts, the next claim from the front is enough to tell so.
                 self._slow, self._enough = 0, 1

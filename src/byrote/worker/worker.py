@@ -5,7 +5,6 @@ import os
 import platform
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
@@ -20,38 +19,27 @@ from byrote.core.schedule import Schedule
 from byrote.worker.artifacts import Tidier
 from byrote.worker.claimer import Claimer, ClaimOptions
 from byrote.worker.clerk import Answer, Clerk
-from byrote.worker.finder import Finder, Strangers
+from byrote.worker.finder import Finder, Front, Strangers
 from byrote.worker.held import Held
 from byrote.worker.keeper import Keeper
 from byrote.worker.means import Means
+from byrote.worker.notices import Notices
+from byrote.worker.options import WorkerOptions
 from byrote.worker.recorder import Recorder
 from byrote.worker.scribe import Scribe
 from byrote.worker.sweeper import CHAINED, EVERY, LEAST, Sweeper
 from byrote.worker.watch import Watch
+from byrote.worker.watermark import Watermark
 
+SIGNALS_S = 0.5
+"""How long the main thread waits at a time. A signal that arrives just before the wait begins is
+handled when it ends: Python runs handlers in the main thread, and only between two waits."""
 LAST_WORDS_S = 1.0
 """The end of the grace is for writing down what happened, not for finishing more."""
 
 
-class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a worker works."""
-
-    worker: str
-    queues: Mapping[str, int]
-    """Queues and their weights; empty: those that the app names."""
-    hands: int
-    concurrency: int
-    lease_for: timedelta = timedelta(seconds=30)
-    grace: timedelta = timedelta(seconds=25)
-    poll: timedelta = timedelta(seconds=1)
-    drain: bool = False
-    version: str = ""
-    artifacts: str | None = None
-    """Where large artifacts lie; absent: there are none to tidy up."""
-    housekeeping: bool = True
-    """Whether it archives and prunes; not where it only looks at what is there."""
-    chain_events: bool = False
-    """Whether it adds to the chain of the log."""
+def _nothing() -> None:
+    """The end of a thread that has no line to close."""
 
 
 class _Parts(NamedTuple):
@@ -87,6 +75,8 @@ class Worker:
         self._schedules = schedules
         self._queues = queues
         self._finder: Finder | None = None
+        self._looking: Front | None = None
+        """The line by which a claimer that drains looks for more tasks to serve."""
         self._answers = answers or {}
         self._tidier: Tidier | None = None
         self._find_store = store
@@ -94,10 +84,13 @@ class Worker:
         self._executor = executor
         self._options = options
         self._means = means
+        self._beginning = threading.Lock()
+        self._begun = False
+        """Whether the worker was announced and its parts were started."""
         self._given_up = threading.Event()
         self._wanted = threading.Event()
         self._hurried = threading.Event()
-        self._troubled: set[str] = set()
+        self._notice = Notices(options.worker, means.emit)
         self._reason = ""
         self._failure: BaseException | None = None
         self._held = Held()
@@ -118,7 +111,7 @@ class Worker:
     @property
     def ready(self) -> bool:
         """Whether the worker is claiming."""
-        return bool(self._threads) and not self._wanted.is_set()
+        return self._begun and not self._wanted.is_set()
 
     def run(self) -> None:
         """Work until stopped or, when draining, until nothing is left; raises what broke it."""
@@ -129,23 +122,44 @@ class Worker:
             self._options = msgspec.structs.replace(self._options, queues=named)
         try:
             self._store = self._find_store()
-            self._store.check()
-            self._parts = parts = self._build()
-            parts.keeper.register()
-            self._tell_start()
-            self._start("recorder", parts.recorder.run)
-            self._start("keeper", parts.keeper.run)
-            if parts.sweeper is not None:
-                parts.sweeper.announce()
-                self._start("sweeper", parts.sweeper.run)
-            self._start_helpers()
-            self._find(parts.claimer)
-            self._start("claimer", self._claim_until_dry)
-            self._wanted.wait()
+            self._parts = self._build()
+            # On a thread: whatever a database does to the first statements, a stop is heard.
+            self._start("starter", self._begin)
+            while not self._wanted.wait(SIGNALS_S):
+                pass
         finally:
             self._leave()
         if self._failure is not None:
             raise self._failure
+
+    def _begin(self) -> None:
+        """Announce the worker and start its parts, unless it was stopped meanwhile."""
+        assert self._parts is not None  # noqa: S101 -- threads start after the parts are built.
+        recorder, claimer, keeper, sweeper = self._parts
+        self._store.check()
+        keeper.register()
+        if sweeper is not None:
+            sweeper.announce()
+            if self._options.drain:
+                # It may be the only kind of worker there is: what is overdue for a sweep, a tick
+                # or a promotion must not wait for a worker that stays.
+                sweeper.turn()
+        finder = self._find(claimer)
+        with self._beginning:
+            self._begun = not self._wanted.is_set()
+        if not self._begun:
+            keeper.leave()
+            return
+        self._tell_start()
+        self._start("recorder", recorder.run)
+        self._start("keeper", keeper.run)
+        if sweeper is not None:
+            self._start("sweeper", sweeper.run)
+        self._start_helpers()
+        if finder is not None:
+            self._finder = finder
+            self._start("finder", finder.run)
+        self._start("claimer", self._claim_until_dry)
 
     def _start_helpers(self) -> None:
         others: Asks = SimpleQueue()
@@ -158,13 +172,20 @@ class Worker:
             self._tidier = Tidier(shelf, self._means, self._options.artifacts)
             self._start("tidier", self._tidier.run)
 
-    def _find(self, claimer: Claimer) -> None:
-        if self._strangers is not None:
-            line = self._with_end("finder", self._strangers.open(self._line("find")))
-            self._finder = Finder(line, self._executor, claimer, self._strangers)
-            # Once before the first claim: a worker that drains may not live to look again.
-            self._finder.look()
-            self._start("finder", self._finder.run)
+    def _find(self, claimer: Claimer) -> Finder | None:
+        """Look for tasks to serve; who goes on looking, beside the claimer."""
+        if self._strangers is None:
+            return None
+        line = self._strangers.open(self._line("find"))
+        finder = Finder(line, self._executor, claimer, self._strangers)
+        finder.look()
+        if self._options.drain:
+            # The claimer looks itself before it calls the queues dry, on its own thread.
+            claimer.look_around = finder.look
+            self._looking = line
+            return None
+        self._with_end("finder", line)
+        return finder
 
     def _report(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
         if self._parts is not None:
@@ -190,7 +211,10 @@ class Worker:
             poll_s=options.poll.total_seconds(),
             drain=options.drain,
         )
-        leases = self._store.leases(self._line("claim"), on_cancel=keeper.look)
+        watermark = Watermark()
+        leases = self._store.leases(
+            self._line("claim"), on_cancel=keeper.look, on_return=watermark.lower
+        )
         claimer = Claimer(
             self._with_end("claimer", leases),
             self._executor,
@@ -198,6 +222,7 @@ class Worker:
             held=held,
             options=wanted,
             means=means,
+            watermark=watermark,
         )
         return _Parts(recorder, claimer, keeper, self._sweeper(claimer))
 
@@ -222,8 +247,15 @@ class Worker:
     def _line(self, purpose: str) -> Line:
         # Claims and duties are given up at the first word of stopping; verdicts and leases not.
         needed = purpose in {"finish", "renew", "steps", "ask"}
-        stopped = self._given_up if needed else self._wanted
-        return Line(purpose, stopped.wait, self._notice, self._means.chance)
+        stopped = self._given_up_within if needed else self._wanted.wait
+        return Line(purpose, stopped, self._notice, self._means.chance, self._is_impatient)
+
+    def _given_up_within(self, seconds: float) -> bool:
+        # Before the worker has begun it holds nothing that would have to be written.
+        return (self._given_up if self._begun else self._wanted).wait(seconds)
+
+    def _is_impatient(self) -> bool:
+        return not (self._begun and self._options.insists)
 
     def _with_end[Part: _Closes](self, thread: str, part: Part) -> Part:
         """A line that is closed when its thread ends."""
@@ -240,7 +272,7 @@ class Worker:
             "host": platform.node(),
             "version": options.version,
             "python": platform.python_version(),
-            "queues": list(options.queues),
+            "queues": list(options.queues if self._parts is None else self._parts.claimer.queues),
             "tasks": list(self._executor.tasks),
         }
 
@@ -251,16 +283,6 @@ class Worker:
             "running": len(self._held),
             "finished": 0 if self._parts is None else self._parts.recorder.finished,
         }
-
-    def _notice(self, what: str, error: str | None) -> None:
-        # One line when trouble begins and one when it ends, however often it was tried in between.
-        if error is None:
-            if what in self._troubled:
-                self._troubled.discard(what)
-                self._means.emit([event.Recovered(self._options.worker, what)])
-        elif what not in self._troubled:
-            self._troubled.add(what)
-            self._means.emit([event.Troubled(self._options.worker, what, error)])
 
     def _tell_start(self) -> None:
         options = self._options
@@ -290,25 +312,34 @@ class Worker:
             self._failure = self._failure or error
             self._end(f"{name} failed: {type(error).__name__}: {error}")
         finally:
-            self._ends[name]()
+            self._ends.get(name, _nothing)()
 
     def _claim_until_dry(self) -> None:
         assert self._parts is not None  # noqa: S101 -- threads start after the parts are built.
-        self._parts.claimer.run()
-        self._end("nothing left to do")
+        try:
+            self._parts.claimer.run()
+        finally:
+            if self._looking is not None:
+                self._looking.close()
+        self._end(str(self._parts.claimer.left or "stopped"))
 
     # -- Leaving ---------------------------------------------------------------------------------
 
     def _leave(self) -> None:
-        if self._parts is None:
+        with self._beginning:
+            begun = self._begun
+            self._wanted.set()
+        if self._parts is None or not begun:
             self._executor.kill()
             self._executor.stop()
+            self._leave_early()
             return
         recorder, claimer, keeper, sweeper = self._parts
         grace = self._options.grace.total_seconds()
         last = self._means.clock() + max(grace, 0.5)
         deadline = last - min(LAST_WORDS_S, grace / 4)
         self._emit_stopping()
+        self._join("starter", deadline)
         # Stop claiming before draining: a run claimed now would only be handed back at the end.
         claimer.stop()
         if sweeper is not None:
@@ -335,6 +366,14 @@ class Worker:
         self._means.emit(
             [event.WorkerStopped(self._options.worker, recorder.finished, recorder.released)]
         )
+
+    def _leave_early(self) -> None:
+        """Close what a start that was not finished has opened, unless it is stuck in there."""
+        self._join("starter", self._means.clock() + LAST_WORDS_S)
+        starter = self._threads.get("starter")
+        if starter is not None and not starter.is_alive():
+            for close in self._ends.values():
+                close()
 
     def _emit_stopping(self) -> None:
         reason = self._reason or "failed to start"

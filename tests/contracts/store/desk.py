@@ -54,7 +54,9 @@ class Desk:
         self.proxy = proxy
         self.store = store
         self.heard: list[tuple[str, str | None]] = []
-        self.leases: Leases = store.leases(self._line("claim"), on_cancel=lambda: None)
+        self.leases: Leases = store.leases(
+            self._line("claim"), on_cancel=lambda: None, on_return=lambda: None
+        )
         self.verdicts: Verdicts = store.verdicts(self._line("finish"))
         self.roll: Roll = store.roll(self._line("renew"))
         self.ledgers: Ledgers = store.ledgers(self._line("steps"))

@@ -115,11 +115,14 @@ def test_a_rest_ends_when_somebody_makes_room(desk: Desk) -> None:
 
 def test_something_due_is_unfinished(desk: Desk, db: Db) -> None:
     def unfinished() -> bool:
-        return desk.leases.unfinished(queues=["default"], tasks=["t@1"])
+        return desk.leases.unfinished(queues=["default"], tasks=["t@1"]).due
 
     assert not unfinished()
     enqueue(db)
     assert unfinished()
     [lease] = desk.claim()
+    enqueue(db, task="stranger")
+    left = desk.leases.unfinished(queues=["default"], tasks=["t@1"])
+    assert (left.due, left.elsewhere, left.unknown) == (False, 1, 1)
     desk.finish(lease, returned(None))
     assert not unfinished()

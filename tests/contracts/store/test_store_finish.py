@@ -2,6 +2,7 @@
 """What every store promises a recorder."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -25,7 +26,15 @@ from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.sync import fetch
 from tests.contracts.store.desk import NO, Db, Desk, expire, judged, returned
-from tests.support import count, enqueue, history, run_of
+from tests.support import (
+    commits_held,
+    count,
+    enqueue,
+    held_commits,
+    history,
+    run_of,
+    until,
+)
 
 ENDS: dict[str, tuple[Callable[[], Outcome], Status, int, int]] = {
     "S": (lambda: returned({"a": 1.0}), Status.SUCCESSFUL, 1, 0),
@@ -130,6 +139,22 @@ def test_a_finish_whose_answer_is_lost_settles_once(desk: Desk, db: Db, moment: 
     assert history(db, run_id) == ["Enqueued", "Claimed", "Succeeded"]
     assert {what for what, _ in desk.heard} == {"finish"}
     assert desk.heard[-1] == ("finish", None)
+
+
+def test_a_finish_that_is_still_being_written_settles_once(desk: Desk, db: Db) -> None:
+    """The connection breaks while the server is at it: the worker is not told of a lost lease."""
+    enqueue(db, 2)
+    first, second = desk.claim(2)
+    desk.finish(first, returned(0))
+    with commits_held(db) as let_go, ThreadPoolExecutor(1) as pool:
+        fault = desk.break_next("finish", "during")
+        told = pool.submit(desk.finish, second, returned(1))
+        until(fault.happened.is_set)
+        until(lambda: held_commits(db))
+        let_go()
+
+        assert told.result() == "S"
+    assert history(db, second.id) == ["Enqueued", "Claimed", "Succeeded"]
 
 
 def test_what_will_never_be_taken_is_refused(desk: Desk, db: Db) -> None:

@@ -4,12 +4,12 @@
 import pytest
 from django.test import Client
 
-from byrote.store import looking, oversight, queries
+from byrote.store import looking, oversight, queries, unserved
 from byrote.store.sync import fetch
 from tests.django.admin import stage
 from tests.django.admin.conftest import person
 from tests.django.shop import tasks
-from tests.support import Db
+from tests.support import Db, register
 
 QUEUES = "/admin/byrote/queue/"
 WORKERS = "/admin/byrote/worker/"
@@ -103,3 +103,14 @@ def test_nothing_can_be_added_or_edited(root: Client) -> None:
     assert "/admin/byrote/run/" in index
     for model in ("run", "queue", "worker"):
         assert f"/admin/byrote/{model}/add/" not in index
+
+
+def test_a_task_that_no_live_worker_knows_is_named_on_both_pages(root: Client, db: Db) -> None:
+    run_id = stage.ready()
+    register(db, "w", "default")
+    fetch(db, unserved.note_unserved())
+    queues = root.get(QUEUES).content.decode()
+    run = root.get(f"/admin/byrote/run/{run_id}/change/").content.decode()
+
+    assert "default: no live worker knows " in queues
+    assert "No live worker of the queue default knows " in run

@@ -12,4 +12,4 @@ class ShopConfig(AppConfig):
         if os.environ.get("SHOP_RECEIVERS"):
             from tests.django.shop.receivers import connect  # noqa: PLC0415 -- models are ready.
 
-            connect()
+            connect(os.environ["SHOP_RECEIVERS"])

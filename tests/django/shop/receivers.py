@@ -8,7 +8,13 @@ from byrote.django import Backend, compat
 from tests.django.shop.models import Note
 
 
-def connect() -> None:
+def connect(how: str) -> None:
+    """Connect receivers; with `alone`, one for the end, and none of Django's own."""
+    if how == "alone":
+        compat.task_started.disconnect(compat.log_task_started)
+        compat.task_finished.disconnect(compat.log_task_finished)
+        compat.task_finished.connect(on_finished)
+        return
     compat.task_started.connect(on_started)
     compat.task_finished.connect(on_finished)
     compat.task_finished.connect(on_finished_badly)
@@ -35,6 +41,9 @@ def write(what: str, sender: Any, result: Any) -> None:
         "status": str(result.status),
         "stored": str(stored.status),
         "attempts": result.attempts,
+        "priority": result.task.priority,
+        "value": result.return_value if result.status == "SUCCESSFUL" else None,
+        "errors": [error.exception_class_path for error in result.errors],
         "same": stored == result,
     }
     Note.objects.create(text=json.dumps(told))

@@ -14,11 +14,12 @@ from byrote.core.diff import Change, diff
 from byrote.core.provenance import brief
 from byrote.core.run import Run
 from byrote.django import moments
-from byrote.django.admin import show, verdicts
+from byrote.django.admin import show, timeline, verdicts
 from byrote.django.admin.listing import CANCELED, PATIENCE
 from byrote.django.database import fetch
 from byrote.store import artifacts, oversight, queries, replay
 from byrote.store.rows import Environment, Printed, ReplayRow
+from byrote.store.unserved import standing
 
 ATTEMPTS_SHOWN = 50
 REPLAYS_SHOWN = 20
@@ -34,7 +35,7 @@ class Attempt(msgspec.Struct, frozen=True):
     fault: Mapping[str, Any] | None
     output: Printed | None
     environment: str | None
-    usage: Mapping[str, Any] | None
+    usage: str
     verdict: str
 
 
@@ -56,7 +57,7 @@ def read(database: str, run: Run) -> dict[str, Any]:
         "spec": show.document(run.spec_json),
         "arguments": show.document(_arguments(run)),
         "result": show.document(run.result_json),
-        "retry": show.document(run.retry_json),
+        "retry": None if run.retry_json in {None, "{}"} else show.document(run.retry_json),
         "attempts": _attempts(run, fetch(database, queries.outputs(run.id)), environments),
         "attempts_hidden": max(run.attempts - ATTEMPTS_SHOWN, 0),
         "environments": _documents(environments.values()),
@@ -67,6 +68,7 @@ def read(database: str, run: Run) -> dict[str, Any]:
         "verdicts": found,
         "replays": _replays(database, run, {verdict.run_id for verdict in found}),
         "took": _took(run),
+        "why": "".join(one.why for one in fetch(database, standing(run.id))),
     }
 
 
@@ -87,6 +89,7 @@ def _attempts(
 ) -> list[Attempt]:
     faults = {fault.get("attempt"): fault for fault in run.faults}
     outputs = {output.attempt: output for output in printed}
+    usages = {usage.get("attempt"): usage for usage in run.usage if usage}
     first = max(run.attempts - ATTEMPTS_SHOWN, 0) + 1
     found = []
     for number in range(first, run.attempts + 1):
@@ -98,7 +101,7 @@ def _attempts(
                 faults.get(number),
                 outputs.get(number),
                 None if there is None else brief(there.doc, f"{run.task}@{run.version}"),
-                _at(run.usage, number),
+                timeline.usage_of(usages.get(number)),
                 _verdict(run, number, faults),
             )
         )
@@ -125,7 +128,7 @@ def _steps(steps: Sequence[StepRow]) -> list[tuple[StepRow, show.Document | None
     return [(step, show.document(step.result_json)) for step in steps[:STEPS_SHOWN]]
 
 
-def _history(database: str, run: Run) -> list[oversight.Moment] | None:
+def _history(database: str, run: Run) -> list[timeline.Line] | None:
     """What happened, in order; None when reading it would take too long."""
     # The row's moments are of this run's own clock readings; a deletion or cancel comes after.
     last = None if run.finished_at is None else run.finished_at + timedelta(seconds=1)
@@ -133,7 +136,7 @@ def _history(database: str, run: Run) -> list[oversight.Moment] | None:
     try:
         with transaction.atomic(using=database):
             fetch(database, oversight.patience(PATIENCE))
-            return fetch(database, asked)
+            return timeline.lines_of(fetch(database, asked))
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", None) != CANCELED:
             raise
@@ -180,7 +183,9 @@ def _took(run: Run) -> dict[str, str]:
     """How long it waited at first, and how long its last attempt took."""
     told = {}
     if run.started_at is not None:
-        told["waited"] = moments.rough(run.started_at - max(run.enqueued_at, run.run_after))
+        # A retry moves `run_after` past the first start; then it tells nothing of the beginning.
+        due = run.run_after if run.run_after <= run.started_at else run.enqueued_at
+        told["waited"] = moments.rough(run.started_at - max(run.enqueued_at, due))
     if run.finished_at is not None and run.last_attempted_at is not None:
         told["took"] = moments.rough(run.finished_at - run.last_attempted_at)
     return told

@@ -6,8 +6,9 @@ from typing import Any
 import django
 from django.contrib import admin
 from django.db import router
+from django.http import HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import path, reverse
 
 from byrote.django import compat
 from byrote.django.backend import Backend
@@ -39,6 +40,21 @@ class ByroteAdmin(admin.ModelAdmin):
         """Nobody changes rows by hand."""
         del request, obj
         return False
+
+    def list_only_urls(self) -> list[Any]:
+        """The other addresses that code for any admin reverses; all lead to the list."""
+        name = f"{self.opts.app_label}_{self.opts.model_name}"
+        to_list = self.admin_site.admin_view(self.to_list)
+        return [
+            path("<path:object_id>/history/", to_list, name=f"{name}_history"),
+            path("<path:object_id>/change/", to_list, name=f"{name}_change"),
+        ]
+
+    def to_list(self, request: Any, object_id: str | None = None) -> HttpResponseRedirect:
+        """Send the browser to the list of all rows, which is the only page there is."""
+        del request, object_id
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
+        return HttpResponseRedirect(reverse(name, current_app=self.admin_site.name))
 
     def may(self, request: Any, permission: str) -> bool:
         """Whether this person has one of our permissions."""

@@ -12,12 +12,14 @@ from django.urls import path, reverse
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_POST
 
+from byrote.core.unserved import end_of, like
 from byrote.django import moments
 from byrote.django.admin import show
 from byrote.django.admin.home import ByroteAdmin
 from byrote.django.models import Queue
 from byrote.store import looking, oversight, queries
 from byrote.store.rows import QueueRow
+from byrote.store.unserved import unserved_tasks
 
 VERBS = {"pause": (queries.pause, "paused"), "resume": (queries.resume, "open")}
 
@@ -33,6 +35,7 @@ class QueueAdmin(ByroteAdmin):
         return [
             path("", wrap(self.changelist_view), name="byrote_queue_changelist"),
             path("do/<slug:name>/", wrap(act), name="byrote_queue_do"),
+            *self.list_only_urls(),
         ]
 
     def changelist_view(self, request: Any, extra_context: Any = None) -> HttpResponse:
@@ -45,7 +48,13 @@ class QueueAdmin(ByroteAdmin):
         capped = {part: sum(getattr(row, part) for row in rows) for part in ("waiting", "running")}
         found = [_shown(row, capped) for row in rows]
         may = self.may(request, "pause_queue")
-        return self.page(request, "queues.html", title="Queues", queues=found, may_pause=may)
+        strange = [
+            f"{one.queue}: no live worker knows {one.key}{like(one.key, one.known)}. "
+            f"{end_of(one.unserved_for)}"
+            for one in self.ask(unserved_tasks())
+        ]
+        shown = {"queues": found, "unserved": strange, "may_pause": may}
+        return self.page(request, "queues.html", title="Queues", **shown)
 
     def act_view(self, request: Any, name: str) -> HttpResponse:
         """Pause or resume a queue; doing it twice is doing it once."""

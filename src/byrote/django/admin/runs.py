@@ -28,7 +28,16 @@ from byrote.store import artifacts, queries
 HEAD = 400
 """Characters of a spec that the list reads."""
 COLUMNS = (
-    *("result_id", "task_path", "status", "wait_reason", "queue_name", "priority", "attempts"),
+    *(
+        "result_id",
+        "task_path",
+        "status",
+        "wait_reason",
+        "queue_name",
+        "priority",
+        "attempts",
+        "charged",
+    ),
     *("max_attempts", "run_after", "enqueued_at", "started_at", "last_attempted_at"),
     *("finished_at", "cancel_requested_at", "leased_by", "replay_of"),
 )
@@ -118,8 +127,10 @@ class RunAdmin(ByroteAdmin):
 
     @admin.display(description="Attempts")
     def tries(self, run: Any) -> str:
-        """How many attempts there were, of how many."""
-        return f"{run.attempts} of {run.max_attempts}"
+        """How many attempts count against the limit; those that were given back do not."""
+        tried = f"{run.charged} of {run.max_attempts}"
+        more = run.attempts - run.charged - (run.status == "RUNNING")
+        return f"{tried}, and {more} given back" if more > 0 else tried
 
     @admin.display(description="Enqueued")
     def enqueued(self, run: Any) -> Any:

@@ -22,7 +22,7 @@ class WorkerAdmin(ByroteAdmin):
     def get_urls(self) -> list[Any]:
         """One page."""
         page = self.admin_site.admin_view(self.changelist_view)
-        return [path("", page, name="byrote_worker_changelist")]
+        return [path("", page, name="byrote_worker_changelist"), *self.list_only_urls()]
 
     def changelist_view(self, request: Any, extra_context: Any = None) -> HttpResponse:
         """Every worker that has not been forgotten, with its load and its last heartbeat."""

@@ -47,6 +47,7 @@ MODELS = [
             ("leased_until", models.DateTimeField(null=True)),
             ("data", models.JSONField(null=True)),
             ("schema", models.SmallIntegerField()),
+            ("digest", models.BinaryField(null=True)),
         ],
         options={
             "db_table": "byrote_event_log",
@@ -126,6 +127,7 @@ MODELS = [
             ("attempts", ArrayOf("integer")),
             ("moves", ArrayOf("integer")),
             ("data", models.JSONField(null=True)),
+            ("digests", ArrayOf("bytea", null=True)),
         ],
         options={
             "db_table": "byrote_events",
@@ -206,6 +208,7 @@ MODELS = [
             ("keep_dead", models.DurationField()),
             ("events", models.TextField(default="all")),
             ("quiet_since", models.DateTimeField(null=True)),
+            ("unserved_for", models.DurationField(null=True)),
         ],
         options={
             "db_table": "byrote_queues",
@@ -265,6 +268,8 @@ MODELS = [
             ("name", models.TextField()),
             ("result_hash", models.BinaryField(null=True)),
             ("result_json", models.TextField(null=True)),
+            ("place", models.TextField(null=True)),
+            ("args_hash", models.BinaryField(null=True)),
         ],
         options={
             "db_table": "byrote_steps",
@@ -297,6 +302,7 @@ MODELS = [
             ("python", models.TextField()),
             ("queues", ArrayOf("text")),
             ("tasks", ArrayOf("text")),
+            ("holder", models.UUIDField(null=True)),
         ],
         options={
             "db_table": "byrote_workers",
@@ -359,6 +365,6 @@ class Migration(migrations.Migration):
     dependencies: ClassVar[list[Any]] = []
     operations: ClassVar[list[Any]] = [
         migrations.SeparateDatabaseAndState(
-            database_operations=[Schema(1, 15)], state_operations=[*MODELS, *SERVICE_MODELS]
+            database_operations=[Schema(1, 21)], state_operations=[*MODELS, *SERVICE_MODELS]
         )
     ]

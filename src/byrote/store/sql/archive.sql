@@ -2,7 +2,7 @@
 -- Shadow runs stay until they are pruned.
 -- Walks the primary key, which is time ordered: no index on finished rows has to be paid by every run.
 with clock as materialized (
-  select byrote_now() as now
+  select byrote_now() as now, set_config('lock_timeout', '250ms', true)  -- Then archive_around.sql is sent.
 ),
 page as materialized (
   select run.result_id, run.status, run.finished_at, run.queue_name, run.shadow

@@ -37,7 +37,17 @@ stored as (
   select
     result_id, (select now from clock), %(size)s, attempt, %(name)s, %(hash)s::bytea, %(media_type)s, %(place)s
   from wanted
-  returning media_type, place, at
+  returning result_id, attempt, name, hash, size, media_type, place, at
+),
+-- The log has the facts of each artifact, by run, attempt and name: the hash of its content and its size.
+told as (
+  insert into byrote_events (at, kind, runs, attempts, moves, data)
+  select
+    at, 'ArtifactStored', '{}', '{}', '{}',
+    jsonb_build_object(
+      result_id, jsonb_build_object(attempt || ' ' || name, jsonb_build_array(encode(hash, 'hex'), size))
+    )
+  from stored
 )
 select 'stored' as verdict, media_type, place, at
 from stored

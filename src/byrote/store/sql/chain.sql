@@ -1,5 +1,6 @@
 -- Add one link to the chain: the events that no late commit can come before any more, up to `limit` of them.
--- The lock on the last link keeps two workers from adding the same one.
+-- The lock on the last link keeps two workers from adding the same one. The duty's row notes the link's number, so that
+-- links that are taken out at the end are missed (verify_head.sql).
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -17,17 +18,27 @@ fresh as materialized (
     and event.xid < (select byrote_settled())
   order by event.xid, event.seq
   limit %(limit)s
+),
+linked as (
+  insert into byrote_chain (link, xid, seq, events, first_at, linked_at, hash)
+  select
+    coalesce((select link from tip), 0) + 1,
+    (select xid from fresh order by xid desc, seq desc limit 1),
+    (select seq from fresh order by xid desc, seq desc limit 1),
+    count(*),
+    min(fresh.at),
+    (select now from clock),
+    sha256(coalesce((select hash from tip), '') || string_agg(fresh.hash, ''::bytea order by fresh.xid, fresh.seq))
+  from fresh
+  having count(*) > 0
+  on conflict (link) do nothing
+  returning link, events
+),
+noted as (
+  update byrote_duties
+  set cursor = greatest(byrote_duties.cursor::bigint, linked.link)::text
+  from linked
+  where byrote_duties.duty = 'chain'
 )
-insert into byrote_chain (link, xid, seq, events, first_at, linked_at, hash)
-select
-  coalesce((select link from tip), 0) + 1,
-  (select xid from fresh order by xid desc, seq desc limit 1),
-  (select seq from fresh order by xid desc, seq desc limit 1),
-  count(*),
-  min(fresh.at),
-  (select now from clock),
-  sha256(coalesce((select hash from tip), '') || string_agg(fresh.hash, ''::bytea order by fresh.xid, fresh.seq))
-from fresh
-having count(*) > 0
-on conflict (link) do nothing
-returning events;
+select events
+from linked;

@@ -45,9 +45,9 @@ leased as (
     run.rank, run.moves, run.leased_until, run.enqueued_at, run.as_of
 ),
 told as (
-  insert into byrote_events (at, kind, worker, lease_token, leased_until, runs, attempts, moves)
+  insert into byrote_events (schema, at, kind, worker, lease_token, leased_until, runs, attempts, moves)
   select
-    (select now from clock), 'Claimed', %(worker)s, %(token)s::uuid, min(leased_until),
+    2, (select now from clock), 'Claimed', %(worker)s, %(token)s::uuid, min(leased_until),
     array_agg(result_id), array_agg(attempts), array_agg(moves)
   from leased
   having count(*) > 0
@@ -55,7 +55,7 @@ told as (
 select
   result_id::text, queue_name, task_path, task_version, spec_json, attempts, charged, losses, max_attempts,
   timeout_ms, retry_json, labels::text, traceparent, spec_hash, rank,
-  byrote_micros((select now from clock)) - byrote_micros(enqueued_at) as age_us,
+  greatest(byrote_micros((select now from clock)) - byrote_micros(enqueued_at), 0) as age_us,
   byrote_micros(coalesce(as_of, enqueued_at)) as as_of_us
 from leased
 order by rank;  -- RETURNING promises no order; we do.

@@ -3,7 +3,7 @@
 select
   result_id::text, queue_name, task_path, task_version, spec_json, attempts, charged, losses, max_attempts,
   timeout_ms, retry_json, labels::text, traceparent, spec_hash, rank,
-  byrote_micros((select byrote_now())) - byrote_micros(enqueued_at) as age_us,
+  greatest(byrote_micros((select byrote_now())) - byrote_micros(enqueued_at), 0) as age_us,
   byrote_micros(coalesce(as_of, enqueued_at)) as as_of_us
 from byrote_task_runs
 where status = 'RUNNING'

@@ -1,7 +1,22 @@
--- The cursor after which only the last few events lie.
-select event.xid::text, event.seq
-from byrote_events as event
-where event.xid < (select byrote_settled())
-order by event.xid desc, event.seq desc
-offset %(back)s
-limit 1;
+-- The cursor after which only the last few events lie. On disk before the answer is believed: see stream.sql.
+with found as materialized (
+  select event.xid, event.seq
+  from byrote_events as event
+  where event.xid < (select byrote_settled())
+  order by event.xid desc, event.seq desc
+  offset %(back)s
+  limit 1
+),
+durable as materialized (
+  select case
+    when pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' then null
+    when pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn() then null
+    else pg_logical_emit_message(
+      current_setting('synchronous_commit') <> 'off' or set_config('synchronous_commit', 'on', true) = 'on', 'byrote', ''
+    )
+  end as position
+  from found
+)
+select found.xid::text, found.seq
+from found
+cross join durable;

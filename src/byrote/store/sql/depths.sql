@@ -2,10 +2,12 @@
 -- How many runs are accepted and not begun is kept (byrote_depths); null before the first count.
 -- Waiting and running runs have no index by queue, so the first so many of all are looked at.
 -- The oldest ready run is looked for among those next in line: no index knows it of a longer line.
+-- With tasks, only their runs are counted, among the same first ones, and only queues with any are told.
 with kept as materialized (
   select queue_name, sum(live - running)::bigint as depth
   from byrote_depths
   where exists (select 1 from byrote_duties where duty = 'depths' and cursor is not null)
+    and (%(tasks)s::text[] is null or task_path = any (%(tasks)s))
   group by queue_name
 ),
 names as materialized (
@@ -52,12 +54,18 @@ names as materialized (
 ),
 waiting as materialized (
   select queue_name, count(*) as runs
-  from (select queue_name from byrote_task_runs where status = 'WAITING' and shadow is not true limit %(most)s) as seen
+  from (
+    select queue_name, task_path from byrote_task_runs where status = 'WAITING' and shadow is not true limit %(most)s
+  ) as seen
+  where %(tasks)s::text[] is null or task_path = any (%(tasks)s)
   group by queue_name
 ),
 running as materialized (
   select queue_name, count(*) as runs
-  from (select queue_name from byrote_task_runs where status = 'RUNNING' and shadow is not true limit %(most)s) as seen
+  from (
+    select queue_name, task_path from byrote_task_runs where status = 'RUNNING' and shadow is not true limit %(most)s
+  ) as seen
+  where %(tasks)s::text[] is null or task_path = any (%(tasks)s)
   group by queue_name
 ),
 every as (
@@ -84,19 +92,25 @@ left join kept using (queue_name)
 cross join lateral (
   select count(*) as runs, min(line.run_after) as oldest
   from (
-    select run.run_after from byrote_task_runs as run
+    select run.run_after, run.task_path from byrote_task_runs as run
     where run.status = 'READY' and run.queue_name = every.queue_name and run.shadow is not true
     order by run.rank
     limit %(most)s
   ) as line
+  where %(tasks)s::text[] is null or line.task_path = any (%(tasks)s)
 ) as ready
 cross join lateral (
   select count(*) as runs
   from (
-    select 1 from byrote_dead as run
+    select run.task_path from byrote_dead as run
     where run.queue_name = every.queue_name and run.shadow is not true
     limit %(most)s
   ) as seen
+  where %(tasks)s::text[] is null or seen.task_path = any (%(tasks)s)
 ) as dead
-where %(queues)s::text[] is null or every.queue_name = any (%(queues)s)
+where (%(queues)s::text[] is null or every.queue_name = any (%(queues)s))
+  and (
+    %(tasks)s::text[] is null
+    or ready.runs + coalesce(waiting.runs, 0) + coalesce(running.runs, 0) + dead.runs + coalesce(kept.depth, 0) > 0
+  )
 order by every.queue_name;

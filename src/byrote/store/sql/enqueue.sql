@@ -8,7 +8,8 @@ asked as materialized (
   select
     sent.*,
     clock.now,
-    coalesce(sent.due, clock.now + sent.delay_us * interval '1 microsecond', clock.now) as run_after,
+    -- Never in the past: a moment long ago would outweigh every priority.
+    greatest(sent.due, clock.now + coalesce(sent.delay_us, 0) * interval '1 microsecond') as run_after,
     coalesce(byrote_micros(clock.now + queue.ageing) - byrote_micros(clock.now), 10000000000000) as ageing_us
   from clock
   cross join rows from (
@@ -36,15 +37,16 @@ accepted as (
     case when run_after > now then 'due' end,
     now, coalesce(max_attempts, 1), timeout_ms, retry, labels, trace, replay_of
   from asked
-  returning result_id, queue_name, status, run_after
+  returning result_id, queue_name, status
 ),
+-- Of what was sent, all of which was accepted: who may only enqueue may not read a spec's hash back.
 told as (
-  insert into byrote_events (schema, at, kind, runs, attempts, moves, data)
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, digests, data)
   select
-    2, (select now from clock), 'Enqueued', array_agg(result_id),
-    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]),
-    jsonb_object_agg(result_id, jsonb_build_object('run_after', run_after)) filter (where status = 'WAITING')
-  from accepted
+    3, (select now from clock), 'Enqueued', array_agg(id),
+    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]), array_agg(decode(hash, 'hex')),
+    jsonb_object_agg(id, jsonb_build_object('run_after', run_after)) filter (where run_after > now)
+  from asked
   having count(*) > 0
 ),
 woken as (

@@ -8,7 +8,8 @@ asked as materialized (
   select
     sent.*,
     clock.now,
-    coalesce(sent.due, clock.now + sent.delay_us * interval '1 microsecond', clock.now) as run_after,
+    -- Never in the past: a moment long ago would outweigh every priority.
+    greatest(sent.due, clock.now + coalesce(sent.delay_us, 0) * interval '1 microsecond') as run_after,
     coalesce(byrote_micros(clock.now + queue.ageing) - byrote_micros(clock.now), 10000000000000) as ageing_us
   from clock
   cross join rows from (
@@ -63,22 +64,23 @@ accepted as (
   on conflict (task_path, unique_key)
     where unique_key is not null and status in ('WAITING', 'READY', 'RUNNING')
     do nothing
-  returning result_id, task_path, unique_key, queue_name, status, memo_of, run_after
+  returning result_id, task_path, unique_key, queue_name, status, memo_of, run_after, result_hash
 ),
 told as (
-  insert into byrote_events (schema, at, kind, runs, attempts, moves, data)
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, digests, data)
   select
-    2, (select now from clock), 'Enqueued', array_agg(result_id),
-    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]),
-    jsonb_object_agg(result_id, jsonb_build_object('run_after', run_after)) filter (where status = 'WAITING')
+    3, (select now from clock), 'Enqueued', array_agg(result_id),
+    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]), array_agg(decode(asked.hash, 'hex')),
+    jsonb_object_agg(result_id, jsonb_build_object('run_after', accepted.run_after)) filter (where status = 'WAITING')
   from accepted
+  join asked on asked.id = accepted.result_id  -- Who may only enqueue may not read a spec's hash back.
   having count(*) > 0
 ),
 answered as (
-  insert into byrote_events (at, kind, runs, attempts, moves, data)
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, digests, data)
   select
-    (select now from clock), 'Remembered', array_agg(result_id),
-    array_fill(0, array[count(*)::integer]), array_fill(2, array[count(*)::integer]),
+    3, (select now from clock), 'Remembered', array_agg(result_id),
+    array_fill(0, array[count(*)::integer]), array_fill(2, array[count(*)::integer]), array_agg(result_hash),
     jsonb_object_agg(result_id, jsonb_build_object('memo_of', memo_of))
   from accepted
   where memo_of is not null

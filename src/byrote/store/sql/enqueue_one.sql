@@ -25,15 +25,16 @@ with accepted as (
   from (
     select
       clock.now,
-      coalesce(%(due)s::timestamptz, clock.now + %(delay_us)s::bigint * interval '1 microsecond', clock.now) as run_after
+      -- Never in the past: a moment long ago would outweigh every priority.
+      greatest(%(due)s::timestamptz, clock.now + coalesce(%(delay_us)s::bigint, 0) * interval '1 microsecond') as run_after
     from (select byrote_now() as now offset 0) as clock
   ) as moment
   returning result_id, queue_name, status, enqueued_at, run_after
 ),
 told as (
-  insert into byrote_events (schema, at, kind, runs, attempts, moves, data)
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, digests, data)
   select
-    2, enqueued_at, 'Enqueued', array[result_id], array[0], array[1],
+    3, enqueued_at, 'Enqueued', array[result_id], array[0], array[1], array[%(hash)s::bytea],
     case when status = 'WAITING' then jsonb_build_object(result_id, jsonb_build_object('run_after', run_after)) end
   from accepted
 )

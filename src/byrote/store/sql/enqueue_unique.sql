@@ -11,7 +11,8 @@ asked as materialized (
   select
     sent.*,
     clock.now,
-    coalesce(sent.due, clock.now + sent.delay_us * interval '1 microsecond', clock.now) as run_after,
+    -- Never in the past: a moment long ago would outweigh every priority.
+    greatest(sent.due, clock.now + coalesce(sent.delay_us, 0) * interval '1 microsecond') as run_after,
     coalesce(byrote_micros(clock.now + queue.ageing) - byrote_micros(clock.now), 10000000000000) as ageing_us
   from clock
   cross join rows from (
@@ -57,12 +58,13 @@ accepted as (
   returning result_id, task_path, unique_key, queue_name, status, run_after
 ),
 told as (
-  insert into byrote_events (schema, at, kind, runs, attempts, moves, data)
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, digests, data)
   select
-    2, (select now from clock), 'Enqueued', array_agg(result_id),
-    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]),
-    jsonb_object_agg(result_id, jsonb_build_object('run_after', run_after)) filter (where status = 'WAITING')
+    3, (select now from clock), 'Enqueued', array_agg(result_id),
+    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]), array_agg(decode(asked.hash, 'hex')),
+    jsonb_object_agg(result_id, jsonb_build_object('run_after', accepted.run_after)) filter (where status = 'WAITING')
   from accepted
+  join asked on asked.id = accepted.result_id  -- Who may only enqueue may not read a spec's hash back.
   having count(*) > 0
 ),
 woken as (

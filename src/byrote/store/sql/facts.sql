@@ -1,4 +1,5 @@
--- What happened to one run, oldest first; found by the time between its first and its last moment.
+-- What happened to one run, oldest first; found by the time between its first and its last moment, with an hour on
+-- either side for a clock that was set.
 select
   event.xid::text, event.seq, told.place, event.at, event.kind, told.result_id::text, told.attempt, told.move, event.worker,
   (event.data -> (told.result_id::text))::text as data, run.queue_name, run.task_path
@@ -8,8 +9,8 @@ from (
   where result_id = %(id)s::uuid
 ) as run
 join byrote_events as event
-  on event.at >= run.enqueued_at
-  and event.at <= coalesce(run.finished_at, 'infinity')
+  on event.at >= run.enqueued_at - interval '1 hour'
+  and event.at <= coalesce(run.finished_at + interval '1 hour', 'infinity')
   and event.runs @> array[run.result_id]
 cross join lateral unnest(event.runs, event.attempts, event.moves) with ordinality as told (result_id, attempt, move, place)
 where told.result_id = run.result_id

@@ -15,7 +15,7 @@
 -- `any (array[…])` leaves it but one way to find a run, by its id: taking an empty table for small, it would walk all of
 -- the primary key for each batch, and go on doing so while the table grows (34 ms instead of 7 for two hundred rows).
 with clock as materialized (
-  select byrote_now() as now
+  select byrote_now() as now, set_config('lock_timeout', '250ms', true)  -- Waits no longer: see store/locks.py.
 ),
 sent as materialized (
   select
@@ -88,7 +88,8 @@ settled as (
   returning
     run.result_id, coalesce(sent.attempt, run.attempts) as attempts, run.moves, run.leased_by, run.queue_name, run.status,
     case when run.status = 'CANCELLED' then 'C' else sent.verdict end as verdict, sent.verdict as said, run.wait_reason,
-    sent.delay_us, sent.error, sent.output
+    sent.delay_us, sent.error, sent.output,
+    case when sent.error is null then run.result_hash else byrote_error_hash(sent.error) end as digest
 ),
 parked as (
   update byrote_task_runs as run
@@ -163,11 +164,16 @@ died as (
   from gone
 ),
 heard as (
-  select result_id, attempts, moves, leased_by, status, wait_reason, verdict, said, delay_us, error, output from settled
+  select
+    result_id, attempts, moves, leased_by, status, wait_reason, verdict, said, delay_us, error, output, digest
+  from settled
   union all
-  select result_id, attempts, moves, leased_by, status, wait_reason, verdict, said, delay_us, error, output from parked
+  select result_id, attempts, moves, leased_by, status, wait_reason, verdict, said, delay_us, error, output, null
+  from parked
   union all
-  select result_id, attempt, moves + 1, leased_by, 'FAILED', null, 'F', 'F', null, error, output from gone
+  select
+    result_id, attempt, moves + 1, leased_by, 'FAILED', null, 'F', 'F', null, error, output, byrote_error_hash(error)
+  from gone
 ),
 printed as (
   insert into byrote_outputs (at, result_id, attempt, stdout, stderr, stdout_dropped, stderr_dropped)
@@ -178,9 +184,9 @@ printed as (
   where output is not null
 ),
 told as (
-  insert into byrote_events (schema, at, kind, worker, runs, attempts, moves, data)
+  insert into byrote_events (schema, at, kind, worker, runs, attempts, moves, digests, data)
   select
-    2,
+    3,
     (select now from clock),
     case verdict
       when 'S' then 'Succeeded'
@@ -192,6 +198,7 @@ told as (
       else 'Crashed'
     end,
     min(leased_by), array_agg(result_id), array_agg(attempts), array_agg(moves),
+    case when count(digest) > 0 then array_agg(digest) end,
     jsonb_object_agg(
       result_id,
       jsonb_build_object(
@@ -215,7 +222,7 @@ remembered as (
       and sent.memo is not null
       and settled.verdict = 'S'
     -- In one order everywhere: two workers that remember the same specs do not wait for each other in a circle.
-    order by sent.memo ->> 'spec'
+    order by sent.memo ->> 'spec', sent.memo ->> 'code'
   ) as kept
 ),
 woken as (

@@ -3,9 +3,10 @@
 -- read, with an hour on either side for a clock that was set.
 select
   event.seq, event.at, event.kind, event.schema, told.attempt, told.move, event.worker, event.lease_token::text,
-  event.leased_until, (event.data -> (told.result_id::text))::text as data
+  event.leased_until, (event.data -> (told.result_id::text))::text as data, told.digest
 from byrote_events as event
-cross join lateral unnest(event.runs, event.attempts, event.moves) as told (result_id, attempt, move)
+cross join lateral unnest(event.runs, event.attempts, event.moves, event.digests)
+  as told (result_id, attempt, move, digest)
 where event.at >= coalesce(
     (select run.enqueued_at - interval '1 hour' from byrote_runs as run where run.result_id = %(id)s::uuid limit 1),
     '-infinity'

@@ -1,5 +1,5 @@
--- Ask to be woken, or stop asking.
+-- Ask to be woken, or stop asking. Never waits; returns nothing while another transaction has locked the worker's row.
 update byrote_workers
 set idle = %(idle)s
-where worker_id = %(worker)s
+where worker_id = (select worker_id from byrote_workers where worker_id = %(worker)s for no key update skip locked)
 returning worker_id;

@@ -57,5 +57,6 @@ names as (
 )
 select kind, name
 from names
+where kind = 'task' or not starts_with(name, 'byrote.shadow.')
 order by kind, name
 limit %(limit)s;

@@ -1,5 +1,5 @@
 -- Write how far attempts have come; only the holder of an unexpired lease is heard, by the database's clock.
--- Gives the runs that were heard. The lease's row is locked for key share: see step.sql.
+-- Returns the runs it was written for. The lease's row is locked for key share, and passed by if it is locked: see step.sql.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -15,7 +15,7 @@ held as materialized (
   join byrote_task_runs as run on run.result_id = any (array[sent.id]) and run.lease_token = sent.token
   where run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
-  for key share of run
+  for key share of run skip locked
 )
 insert into byrote_progress as known (
   result_id, at, began_at, began_percent, percent, done, total, attempt, message, data_json

@@ -3,15 +3,22 @@
 with clock as materialized (
   select byrote_now() as now
 ),
-longest as materialized (
-  select coalesce(%(keep_done)s::interval, max(keep_done), interval '30 days') as keep_done
+kept as materialized (
+  -- Days go as a whole, so the queue that keeps longest decides unless the caller does; byrote_retention has the least.
+  select
+    greatest(
+      coalesce(%(keep_done)s::interval, max(keep_done), interval '30 days'),
+      (select keep_min from byrote_retention where part = 'byrote_archive')
+    ) as done,
+    greatest(%(keep_events)s::interval, (select keep_min from byrote_retention where part = 'byrote_events')) as events,
+    greatest(%(keep_events)s::interval, (select keep_min from byrote_retention where part = 'byrote_outputs')) as outputs
   from byrote_queues
 ),
 horizons (part, parent, before) as (
   values
-    ('done', 'byrote_archive', (select now from clock) - (select keep_done from longest)),
-    ('events', 'byrote_events', (select now from clock) - %(keep_events)s::interval),
-    ('outputs', 'byrote_outputs', (select now from clock) - %(keep_events)s::interval)
+    ('done', 'byrote_archive', (select now from clock) - (select done from kept)),
+    ('events', 'byrote_events', (select now from clock) - (select events from kept)),
+    ('outputs', 'byrote_outputs', (select now from clock) - (select outputs from kept))
 ),
 days as (
   select

@@ -1,4 +1,4 @@
--- Give an environment its number: the one it has already, else a new one.
+-- Return the number of an environment: the one it has already, else a new one.
 with known as (
   select provenance_id from byrote_provenance where hash = decode(%(hash)s, 'hex')
 ),
@@ -6,10 +6,13 @@ made as (
   insert into byrote_provenance (hash, doc)
   select decode(%(hash)s, 'hex'), %(doc)s::jsonb
   where not exists (select 1 from known)
-  -- Somebody else may be doing the same this very moment; this waits for them and answers all the same.
-  on conflict (hash) do update set hash = excluded.hash
+  -- Waits for a session that inserts the same row just now. `do update` would return that row, and would need a
+  -- privilege that workers have no other use for: environments are never changed.
+  on conflict (hash) do nothing
   returning provenance_id
 )
-select provenance_id from known
-union all
-select provenance_id from made;
+select coalesce(
+  (select provenance_id from known),
+  (select provenance_id from made),
+  byrote_provenance_of(decode(%(hash)s, 'hex'))
+) as provenance_id, exists (select from made) as made;

@@ -1,4 +1,5 @@
 -- Enqueue the spec of an earlier run again, byte for byte, as a new run that remembers where it came from.
+-- The label byrote.seed makes it draw the random numbers of the first run in a chain of replays.
 -- Without its unique key: whoever replays wants it computed again, whatever else is under way.
 with clock as materialized (
   select byrote_now() as now
@@ -12,16 +13,17 @@ copied as (
     %(id)s::uuid, run.result_id, run.queue_name, run.task_path, run.task_version, run.spec_json, run.spec_hash,
     run.priority, (select now from clock),
     run.rank + byrote_micros((select now from clock)) - byrote_micros(run.run_after),
-    'READY', (select now from clock), run.max_attempts, run.timeout_ms, run.retry_json, run.labels,
+    'READY', (select now from clock), run.max_attempts, run.timeout_ms, run.retry_json,
+    jsonb_build_object('byrote.seed', run.result_id) || coalesce(run.labels, '{}'),
     coalesce(run.as_of, run.enqueued_at)
   from byrote_runs as run
   where run.result_id = %(original)s::uuid
     and run.shadow is not true
-  returning result_id, queue_name
+  returning result_id, queue_name, spec_hash
 ),
 told as (
-  insert into byrote_events (schema, at, kind, runs, attempts, moves)
-  select 2, (select now from clock), 'Enqueued', array_agg(result_id), array[0], array[1]
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, digests)
+  select 3, (select now from clock), 'Enqueued', array_agg(result_id), array[0], array[1], array_agg(spec_hash)
   from copied
   having count(*) > 0
 ),

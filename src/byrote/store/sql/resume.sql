@@ -1,10 +1,16 @@
 -- Let workers claim from a queue again, and wake those that are idle.
-with resumed as (
+-- `changed` is false where it was not paused.
+with earlier as materialized (
+  select paused_at from byrote_queues where queue_name = %(queue)s
+),
+resumed as (
   insert into byrote_queues (queue_name)
   values (%(queue)s)
   on conflict (queue_name) do update
   set paused_at = null
   returning queue_name, paused_at
 )
-select queue_name, paused_at, pg_notify('byrote_ready', queue_name)::text as woken
+select
+  queue_name, paused_at, exists (select from earlier where earlier.paused_at is not null) as changed,
+  pg_notify('byrote_ready', queue_name)::text as woken
 from resumed;

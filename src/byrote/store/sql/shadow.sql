@@ -16,13 +16,13 @@ copied as (
   join byrote_runs as run on run.result_id = wanted.original
   -- Sent again after a lost answer, it is there already.
   on conflict (result_id) do nothing
-  returning result_id
+  returning result_id, spec_hash
 ),
 told as (
-  insert into byrote_events (schema, at, kind, runs, attempts, moves, data)
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, digests, data)
   select
-    2, (select now from clock), 'Enqueued', array_agg(result_id),
-    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]),
+    3, (select now from clock), 'Enqueued', array_agg(result_id),
+    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]), array_agg(spec_hash),
     jsonb_object_agg(result_id, jsonb_build_object('shadow', true))
   from copied
   having count(*) > 0

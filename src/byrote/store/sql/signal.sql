@@ -32,10 +32,10 @@ kept as (
   on conflict do nothing
 ),
 told as (
-  insert into byrote_events (schema, at, kind, runs, attempts, moves, data)
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, digests, data)
   select
-    2, (select now from clock), 'Signalled', array[result_id], array[attempts], array[moves],
-    jsonb_build_object(result_id, jsonb_build_object('status', status))
+    3, (select now from clock), 'Signalled', array[result_id], array[attempts], array[moves], array[%(hash)s::bytea],
+    jsonb_build_object(result_id, jsonb_build_object('status', status, 'name', %(event)s::text))
   from told_of
 ),
 woken as (

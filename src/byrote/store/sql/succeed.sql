@@ -2,7 +2,7 @@
 -- Each is [id, token, attempt, result, hash, usage]; what executed them all is said once.
 -- The fence, the log and the answer are as in finish.sql, and so is why `status || ''` and `any (array[…])`.
 with clock as materialized (
-  select byrote_now() as now
+  select byrote_now() as now, set_config('lock_timeout', '250ms', true)  -- Waits no longer: see store/locks.py.
 ),
 sent as materialized (
   select
@@ -30,12 +30,13 @@ settled as (
     and run.lease_token = sent.token
     and run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
-  returning run.result_id, sent.attempt, run.moves, run.leased_by
+  returning run.result_id, sent.attempt, run.moves, run.leased_by, run.result_hash
 ),
 told as (
-  insert into byrote_events (schema, at, kind, worker, runs, attempts, moves)
+  insert into byrote_events (schema, at, kind, worker, runs, attempts, moves, digests)
   select
-    2, (select now from clock), 'Succeeded', min(leased_by), array_agg(result_id), array_agg(attempt), array_agg(moves)
+    3, (select now from clock), 'Succeeded', min(leased_by), array_agg(result_id), array_agg(attempt), array_agg(moves),
+    array_agg(result_hash)
   from settled
   having count(*) > 0
 )

@@ -36,7 +36,7 @@ returned as (
   from expired
   where run.ctid = expired.place
     and (expired.unwanted or not expired.hopeless)
-  returning run.result_id, run.attempts, run.moves, run.leased_by, run.queue_name, run.status
+  returning run.result_id, run.attempts, run.moves, run.leased_by, run.queue_name, run.status, run.errors_json -> -1 as error
 ),
 gone as (
   delete from byrote_task_runs as run
@@ -63,7 +63,7 @@ died as (
     end,
     retry_json, labels, traceparent, as_of, provenance, usage, shadow, unique_key
   from gone
-  returning result_id, attempts, moves, leased_by, queue_name, status
+  returning result_id, attempts, moves, leased_by, queue_name, status, errors_json -> -1 as error
 ),
 swept as (
   select * from returned
@@ -71,18 +71,26 @@ swept as (
   select * from died
 ),
 told as (
-  insert into byrote_events (at, kind, worker, runs, attempts, moves)
+  insert into byrote_events (schema, at, kind, worker, runs, attempts, moves, digests)
   select
+    3,
     (select now from clock),
     case status when 'READY' then 'Lost' when 'CANCELLED' then 'Cancelled' else 'Failed' end,
-    leased_by, array_agg(result_id), array_agg(attempts), array_agg(moves)
+    leased_by, array_agg(result_id), array_agg(attempts), array_agg(moves), array_agg(byrote_error_hash(error))
   from swept
   group by status, leased_by
 ),
+back as materialized (
+  select distinct queue_name from returned where status = 'READY'
+),
 woken as (
   select pg_notify('byrote_ready', queue_name)
-  from (select distinct queue_name from returned where status = 'READY') as fresh
-  where exists (select 1 from byrote_workers as worker where worker.idle and fresh.queue_name = any (worker.queues))
+  from back
+  where exists (select 1 from byrote_workers as worker where worker.idle and back.queue_name = any (worker.queues))
+  union all
+  -- Busy workers, too: these runs keep their rank, which may lie behind the mark that claims start from.
+  select pg_notify('byrote_returned', queue_name)
+  from back
 )
 select swept.result_id::text, swept.status, swept.attempts, swept.leased_by, (select count(*) from woken) as woken
 from swept;

@@ -11,7 +11,8 @@ due as materialized (
   where schedule.next_at = turn.expected
     and schedule.paused_at is null
   order by schedule.name
-  for update of schedule
+  -- One that another transaction has locked is due again at the next turn.
+  for update of schedule skip locked
 ),
 ticks as materialized (
   select
@@ -41,7 +42,7 @@ accepted as (
   from ticks
   order by unique_key, task_path, at
   on conflict do nothing
-  returning result_id, queue_name, status, run_after
+  returning result_id, queue_name, status, run_after, spec_hash
 ),
 moved as (
   update byrote_periodic_tasks as schedule
@@ -65,10 +66,10 @@ moved as (
   where schedule.name = due.name
 ),
 told as (
-  insert into byrote_events (schema, at, kind, runs, attempts, moves, data)
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, digests, data)
   select
-    2, (select now from clock), 'Enqueued', array_agg(result_id),
-    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]),
+    3, (select now from clock), 'Enqueued', array_agg(result_id),
+    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]), array_agg(spec_hash),
     jsonb_object_agg(result_id, jsonb_build_object('run_after', run_after)) filter (where status = 'WAITING')
   from accepted
   having count(*) > 0

@@ -18,11 +18,11 @@ asked as (
     -- The key of the queue's own table does not know of the archive and the dead.
     and not exists (select 1 from byrote_runs as known where known.result_id = %(id)s::uuid)
   on conflict (result_id) do nothing
-  returning result_id, queue_name, enqueued_at
+  returning result_id, queue_name, enqueued_at, spec_hash
 ),
 told as (
-  insert into byrote_events (schema, at, kind, runs, attempts, moves)
-  select 2, (select now from clock), 'Enqueued', array_agg(result_id), array[0], array[1]
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, digests)
+  select 3, (select now from clock), 'Enqueued', array_agg(result_id), array[0], array[1], array_agg(spec_hash)
   from asked
   having count(*) > 0
 ),

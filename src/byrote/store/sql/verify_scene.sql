@@ -21,4 +21,21 @@ select
     as done_since,
   (select now from clock) - coalesce(least((select min(keep_dead) from byrote_queues), interval '90 days'), '90 days')
     as dead_since,
-  (select count(*) from byrote_runs) as runs;
+  (select count(*) from byrote_runs) as runs,
+  (select coalesce(array_agg(provenance_id), '{}') from byrote_provenance) as environments,
+  (
+    select coalesce(
+      jsonb_agg(
+        jsonb_build_array(
+          queue_name, entry.task_path, entry.task_version,
+          byrote_micros((select now from clock) - queue.unserved_for - interval '10 minutes')
+        )
+      ),
+      '[]'
+    )
+    from byrote_unserved as entry
+    join byrote_queues as queue using (queue_name)
+    where entry.waited >= queue.unserved_for + interval '10 minutes'
+      and entry.seen_at > (select now from clock) - interval '1 minute'
+      and queue.paused_at is null
+  )::text as overdue;

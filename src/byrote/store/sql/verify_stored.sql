@@ -10,7 +10,8 @@ from (
   union all
   select
     'memo', memo.task_path, memo.result_id, memo.return_json, memo.result_hash,
-    run.result_id is null or run.result_hash is not distinct from memo.result_hash
+    run.result_id is null
+    or (run.result_hash, run.spec_hash, run.task_path) is not distinct from (memo.result_hash, memo.spec_hash, memo.task_path)
   from byrote_memo as memo
   left join byrote_runs as run on run.result_id = memo.result_id
   union all

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""The events of a run in words, and its usage: what the timeline and the attempts show."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from byrote.django import moments
+from byrote.store.oversight import Moment
+
+VERDICTS = {
+    "S": "success",
+    "R": "failure, to be tried again",
+    "F": "failure",
+    "C": "cancelled",
+    "Z": "to go on later",
+    "L": "given back",
+    "X": "lost with its process",
+}
+"""What a worker reports of an attempt, by the letter in the log."""
+RENEWED = "Renewed"
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line of the timeline."""
+
+    kind: str
+    at: datetime
+    attempt: int
+    worker: str | None
+    facts: list[str]
+    times: int = 1
+
+
+def lines_of(history: Sequence[Moment]) -> list[Line]:
+    """The history of a run; renewals that follow each other are one line."""
+    lines: list[Line] = []
+    for event in history:
+        last = lines[-1] if lines else None
+        if (
+            last is not None
+            and event.kind == last.kind == RENEWED
+            and event.attempt == last.attempt
+        ):
+            lines[-1] = msgspec.structs.replace(last, at=event.at, times=last.times + 1)
+            continue
+        facts = [_fact(name, value) for name, value in event.data.items() if value is not None]
+        lines.append(Line(event.kind, event.at, event.attempt, event.worker, facts))
+    return lines
+
+
+def _fact(name: str, value: Any) -> str:
+    if name == "said":
+        return f"reported as {VERDICTS.get(value, value)}"
+    if name.endswith("_us") and isinstance(value, int):
+        length = moments.rough(timedelta(microseconds=value))
+        return f"{name.removesuffix('_us').replace('_', ' ')} {length}"
+    return f"{name.replace('_', ' ')} {value}"
+
+
+def usage_of(usage: Mapping[str, Any] | None) -> str:
+    """What an attempt used, in words."""
+    if not usage:
+        return ""
+    told = {
+        "took": _length(usage.get("wall_us")),
+        "CPU": _length(usage.get("cpu_us")),
+        "peak memory": _size(usage.get("rss_max")),
+    }
+    return ", ".join(f"{name} {value}" for name, value in told.items() if value)
+
+
+def _length(micros: Any) -> str:
+    return moments.rough(timedelta(microseconds=micros)) if _is_number(micros) else ""
+
+
+def _size(size: Any) -> str:
+    return f"{size / 2**20:.0f} MiB" if _is_number(size) else ""
+
+
+def _is_number(value: Any) -> bool:
+    # Workers of others report these: a number beyond a timedelta is left out.
+    return type(value) is int and 0 <= value < 10**17

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""The backport `django_tasks` beside `django.tasks`, for libraries that still use its names.
+
+On Django 6 a library may catch `django_tasks.exceptions` and listen to `django_tasks.signals` while
+its tasks run here. Where some code has imported the backport, errors are of both kinds, and signals
+are sent to both.
+"""
+
+import sys
+from functools import cache
+from typing import Any
+
+from django.dispatch import Signal
+
+from byrote.django import compat
+
+RENAMED = {"InvalidTask": "InvalidTaskError", "InvalidTaskBackend": "InvalidTaskBackendError"}
+NAMES = {id(getattr(compat, n)): n for n in ("task_enqueued", "task_started", "task_finished")}
+LOGS = ("log_task_enqueued", "log_task_started", "log_task_finished")
+
+
+def both[E: Exception](kind: type[E]) -> type[E]:
+    """A class of errors that are Django's and, where that is in use, the backport's as well."""
+    theirs = sys.modules.get("django_tasks.exceptions")
+    return kind if theirs is None else _both(kind, theirs)  # type: ignore[arg-type]
+
+
+@cache
+def _both[E: Exception](kind: type[E], module: Any) -> type[E]:
+    theirs = getattr(module, RENAMED.get(kind.__name__, kind.__name__))
+    if issubclass(kind, theirs):
+        return kind  # Django 5.2: there is only one.
+    return type(kind.__name__, (kind, theirs), {"__module__": kind.__module__})
+
+
+def twin_of(signal: Signal) -> Signal | None:
+    """The backport's signal of the same name, if it has receivers besides its own log lines."""
+    module: Any = sys.modules.get("django_tasks.signals")
+    found: Signal | None = getattr(module, NAMES[id(signal)], None)
+    if found is None or found is signal:
+        return None
+    own = {id(getattr(module, name, None)) for name in LOGS}
+    return found if any(entry[0][0] not in own for entry in found.receivers) else None
+
+
+def send(signal: Signal, sender: Any, task_result: Any) -> None:
+    """Tell receivers, also those of the backport; what they raise is logged."""
+    signal.send_robust(sender, task_result=task_result)
+    twin = twin_of(signal)
+    if twin is not None:
+        twin.send_robust(sender, task_result=task_result)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""Which branch of a task makes a call: the task itself, or an asyncio task that it has started.
+
+Branches of an async task (`asyncio.gather`, `TaskGroup`, `create_task`) reach their steps in an
+order that depends on timing: a later attempt gets recorded results at once, so its branches
+overtake each other in another way. A number in the order of all calls would therefore not find a
+step again. What does not depend on timing is the order in which the parent starts its branches,
+and the order of calls within one. So a call is found by its place: the branch and a position.
+
+A branch is named after its coroutine function and numbered among those of that name, in the order
+in which they were started. Asyncio tasks that libraries start on the way have other names, and
+those that a step starts are not counted, so neither shifts the numbers.
+
+The task factory of a loop counts them. On a loop without it, which a task has made for itself,
+branches are numbered in the order of their first calls.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
+from hashlib import sha256
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+LABEL_MAX = 40
+PLACE_MAX = 200
+"""Characters of a place as it is stored; a longer one is shortened to its hash."""
+
+_branch: ContextVar["Branch | None"] = ContextVar("byrote_branch", default=None)
+
+
+class Branch:
+    """The line of calls of one attempt, or of one asyncio task in it."""
+
+    __slots__ = ("_adopted", "_calls", "_children", "_owner", "path", "root")
+
+    def __init__(self, parent: "Branch | None" = None, label: str = "") -> None:
+        self.root: Branch = self if parent is None else parent.root
+        self.path: str = label if parent is None or not parent.path else f"{parent.path}>{label}"
+        self._calls = 0
+        self._children: Counter[str] = Counter()
+        self._owner: Callable[[], object] | None = None
+        self._adopted: WeakKeyDictionary[asyncio.Task[Any], Branch] | None = None
+
+    def next_place(self) -> str:
+        """The place of the next call: `3` in the task itself, `fetch.2/3` in a branch."""
+        self._calls += 1
+        place = f"{self.path}/{self._calls}" if self.path else str(self._calls)
+        return place if len(place) <= PLACE_MAX else sha256(place.encode()).hexdigest()
+
+    def start(self, coroutine: object) -> "Branch":
+        """A new branch below this one."""
+        name = str(getattr(coroutine, "__name__", type(coroutine).__name__))
+        label = "".join(letter for letter in name if letter.isalnum() or letter == "_")[:LABEL_MAX]
+        self._children[label] += 1
+        return Branch(self, f"{label}.{self._children[label]}")
+
+    def belong_to(self, task: "asyncio.Task[Any]") -> None:
+        """Remember the asyncio task whose calls these are."""
+        self._owner = ref(task)
+
+    def of_task(self, task: "asyncio.Task[Any] | None") -> "Branch":
+        """The branch itself, or one below it for an asyncio task that no factory has counted."""
+        if task is None or (self._owner is not None and self._owner() is task):
+            return self
+        if self._adopted is None:
+            self._adopted = WeakKeyDictionary()
+        if task not in self._adopted:
+            self._adopted[task] = self.start(task.get_coro())
+        return self._adopted[task]
+
+
+def open_branches() -> Branch:
+    """Begin an attempt: the branch of the task itself, from here on."""
+    root = Branch()
+    task = _current_task()
+    if task is not None:
+        root.belong_to(task)
+    _branch.set(root)
+    return root
+
+
+def current_branch(root: Branch) -> Branch:
+    """The branch of an attempt that is calling."""
+    branch = _branch.get()
+    if branch is None or branch.root is not root:
+        return root  # A thread that the task has started, or another attempt's.
+    return branch.of_task(_current_task())
+
+
+def _current_task() -> "asyncio.Task[Any] | None":
+    with contextlib.suppress(RuntimeError):
+        return asyncio.current_task()
+    return None
+
+
+def count_branches(loop: asyncio.AbstractEventLoop, inside: Callable[[], object]) -> None:
+    """Have a loop count the branches of attempts; those that are started `inside` a step are not.
+
+    A task factory that is there already is left alone.
+    """
+    if loop.get_task_factory() is not None:
+        return
+
+    def start(
+        its: asyncio.AbstractEventLoop, coroutine: Any, **options: Any
+    ) -> "asyncio.Task[Any]":
+        parent = _branch.get()
+        context = options.pop("context", None)
+        if parent is None or context is not None or inside():
+            return asyncio.Task(coroutine, loop=its, context=context, **options)
+        branch = parent.start(coroutine)
+        context = copy_context()
+        context.run(_branch.set, branch)
+        task = asyncio.Task(coroutine, loop=its, context=context, **options)
+        branch.belong_to(task)
+        return task
+
+    loop.set_task_factory(start)

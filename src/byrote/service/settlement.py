@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""Settles attempts of remote workers: around locked rows, and once if an answer is lost."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from byrote.service.call import Call
+from byrote.service.verdicts import Row, with_common
+from byrote.store import queries
+from byrote.store.locks import Asking, adrive
+from byrote.store.query import Query
+from byrote.store.sync import Interrupted
+from byrote.wire import leases as wire
+
+HEARD: Mapping[str, wire.HeardAs] = {
+    "S": "succeeded",
+    "R": "retried",
+    "F": "failed",
+    "C": "cancelled",
+    "Z": "snoozed",
+    "L": "released",
+    "X": "salvaged",
+}
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """What proves a lease, as statements take it."""
+
+    id: str
+    token: str
+    attempt: int | None = None
+
+
+async def settle(call: Call, rows: Sequence[Row], action: str) -> dict[str, wire.HeardAs | None]:
+    """What was accepted, and as what, also earlier from the same lease; None for what is locked."""
+    store = call.service.work
+    rows, common = with_common(rows)
+    noted = call.noted(action, _accepted)
+    heard: dict[str, wire.HeardAs | None] = {}
+
+    def around(some: Sequence[Row]) -> Asking:
+        return call.service.detour.around(
+            {row["id"]: row for row in some}, lambda sent: queries.finish(sent, provenance=common)
+        )
+
+    def behind(query: Query[Any]) -> Any:
+        return noted if query.name == "finish" else None
+
+    try:
+        found = await adrive(around(rows), lambda query: store.ask(query, behind=behind(query)))
+    except Interrupted:
+        heard |= await _already(call, rows)
+        rest = [row for row in rows if row["id"] not in heard]
+        found = await adrive(around(rest), lambda query: store.all(query, behind=behind(query)))
+    heard |= {run_id: HEARD.get(letter) for run_id, letter in found.items()}
+    missing = [row for row in rows if row["id"] not in heard]
+    return heard | (await _already(call, missing) if missing else {})
+
+
+def _accepted(found: Sequence[tuple[str, str]]) -> list[str]:
+    return [run_id for run_id, _ in found]
+
+
+async def _already(call: Call, rows: Sequence[Row]) -> dict[str, wire.HeardAs | None]:
+    pairs: Any = [Pair(row["id"], row["token"]) for row in rows]
+    found = await call.service.work.all(queries.settled(pairs))
+    return dict.fromkeys((run_id for run_id, _ in found), "already")
+
+
+def reply_of(sent: Sequence[str], heard: Mapping[str, wire.HeardAs | None]) -> wire.FinishReply:
+    """The reply to these runs: what was accepted, what is lost and what is locked."""
+    return wire.FinishReply(
+        accepted=[wire.Heard(run=run_id, heard=how) for run_id, how in heard.items() if how],
+        lost=[run_id for run_id in sent if run_id not in heard],
+        locked=[run_id for run_id, how in heard.items() if how is None] or UNSET,
+    )

@@ -1,0 +1,6 @@
+-- Let a token hold for a while longer, from now on; one that was revoked stays so.
+update byrote_tokens
+set expires_at = (select byrote_now()) + %(expires)s::interval
+where token_id = %(id)s::uuid
+  and revoked_at is null
+returning token_id::text;

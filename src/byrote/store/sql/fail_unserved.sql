@@ -1,0 +1,81 @@
+-- End ready runs whose task no live worker has known for as long as their queue waits (unserved_for), as FAILED.
+-- Both the task's clock (note_unserved.sql) and the run itself must have waited so long; shadow runs and paused queues are
+-- left alone. Uncharged: no attempt was made. Served by byrote_ready_for_claim; only where such a task is noted.
+with clock as materialized (
+  select byrote_now() as now
+),
+overdue as materialized (
+  select entry.queue_name, entry.task_path, entry.task_version, queue.unserved_for
+  from byrote_unserved as entry
+  join byrote_queues as queue using (queue_name)
+  where entry.waited >= queue.unserved_for
+    and entry.seen_at > (select now from clock) - interval '1 minute'
+    and queue.paused_at is null
+    and not exists (
+      select 1 from byrote_workers as worker
+      where worker.seen_at > (select now from clock) - interval '45 seconds'
+        and entry.queue_name = any (worker.queues)
+        and entry.task_path || '@' || entry.task_version = any (worker.tasks)
+    )
+),
+doomed as materialized (
+  select
+    run.place,
+    jsonb_build_object(
+      'kind', 'unknown_task', 'type', 'UnknownTask', 'attempt', run.attempts, 'at', (select now from clock),
+      'message', format(
+        'No live worker of the queue %%s knew %%s@%%s for %%s. Start one that does, with that name and version, then requeue.',
+        overdue.queue_name, overdue.task_path, overdue.task_version, overdue.unserved_for
+      )
+    ) as error
+  from overdue
+  cross join lateral (
+    select ready.ctid as place, ready.attempts
+    from byrote_task_runs as ready
+    where ready.status = 'READY'
+      and ready.queue_name = overdue.queue_name
+      and ready.task_path = overdue.task_path
+      and ready.task_version = overdue.task_version
+      and ready.run_after <= (select now from clock) - overdue.unserved_for
+      and ready.shadow is not true
+    order by ready.rank
+    limit %(limit)s
+    for update skip locked
+  ) as run
+  limit %(limit)s
+),
+gone as (
+  delete from byrote_task_runs as run
+  using doomed
+  where run.ctid = doomed.place
+  returning run.*, doomed.error
+),
+died as (
+  insert into byrote_dead (
+    result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
+    finished_at, cancel_requested_at, timeout_ms, task_version, attempts, charged, losses, max_attempts, moves,
+    priority, status, queue_name, task_path, leased_by, spec_hash, worker_ids, spec_json, errors_json, retry_json,
+    labels, traceparent, as_of, provenance, usage, shadow, unique_key
+  )
+  select
+    result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
+    (select now from clock), cancel_requested_at, timeout_ms, task_version, attempts, charged, losses,
+    max_attempts, moves + 1, priority, 'FAILED', queue_name, task_path, leased_by, spec_hash, worker_ids, spec_json,
+    case
+      when jsonb_array_length(errors_json) >= 50 then errors_json - 1 || error
+      else coalesce(errors_json, '[]') || error
+    end,
+    retry_json, labels, traceparent, as_of, provenance, usage, shadow, unique_key
+  from gone
+  returning result_id, attempts, moves, queue_name, task_path, task_version, errors_json -> -1 as error
+),
+told as (
+  insert into byrote_events (schema, at, kind, runs, attempts, moves, digests)
+  select
+    3, (select now from clock), 'Failed', array_agg(result_id), array_agg(attempts), array_agg(moves),
+    array_agg(byrote_error_hash(error))
+  from died
+  having count(*) > 0
+)
+select result_id::text, queue_name, task_path, task_version, attempts
+from died;

@@ -1,0 +1,13 @@
+-- Which of these leases hold now. Never waits: rows are read, not locked.
+with clock as materialized (
+  select byrote_now() as now
+),
+sent as materialized (
+  select id, token
+  from jsonb_to_recordset(%(leases)s::jsonb) as sent (id uuid, token uuid)
+)
+select run.result_id::text
+from sent
+join byrote_task_runs as run on run.result_id = any (array[sent.id]) and run.lease_token = sent.token
+where run.status || '' = 'RUNNING'  -- Never through the partial index: see finish.sql.
+  and run.leased_until > (select now from clock);

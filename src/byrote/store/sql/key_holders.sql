@@ -1,0 +1,5 @@
+-- Which of these runs are unfinished; asked of runs that held a unique key when the statement that met them began.
+select result_id::text
+from byrote_task_runs
+where result_id = any (%(ids)s::uuid[])
+  and status in ('WAITING', 'READY', 'RUNNING');

@@ -1,0 +1,13 @@
+-- What decides about the rights of this login: its name, our roles that it has, whether every user may create objects
+-- beside our tables, and whether sessions can set the clock, as in a database for tests.
+select
+  current_user::text as login,
+  array(
+    select rolname::text
+    from pg_roles
+    where rolname in ('byrote_enqueue', 'byrote_worker', 'byrote_read', 'byrote_service', 'byrote_owner')
+      and pg_has_role(current_user, oid, 'usage')
+    order by rolname
+  ) as roles,
+  has_schema_privilege('public', current_schema(), 'create') as open_schema,
+  (select prosrc like '%%byrote.now%%' from pg_proc where oid = to_regprocedure('byrote_now()')) as clock_is_set;

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+"""Reports trouble with the store."""
+
+from byrote.core import event
+from byrote.core.ports import Emit
+
+
+class Notices:
+    """Emits one event when trouble begins and one when it ends, however often it was retried."""
+
+    def __init__(self, worker: str, emit: Emit) -> None:
+        self._worker = worker
+        self._emit = emit
+        self._troubled: set[str] = set()
+
+    def __call__(self, what: str, error: str | None) -> None:
+        """Take what goes wrong for one purpose, or None when it goes well again."""
+        if error is None:
+            if what in self._troubled:
+                self._troubled.discard(what)
+                self._emit([event.Recovered(self._worker, what)])
+        elif what not in self._troubled:
+            self._troubled.add(what)
+            self._emit([event.Troubled(self._worker, what, error)])

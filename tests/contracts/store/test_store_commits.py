@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""An error, or a cut, between a statement's rows and the end of its transaction; for every verb.
+
+What a worker is told has been committed: nothing is believed of a statement that answered with its
+rows and then failed.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from byrote.core.progress import report_of
+from byrote.core.run import Leased
+from tests.contracts.store.desk import LEASE, Db, Desk, returned
+from tests.support import UNCOMMITTED, count, enqueue, failing_once, history, row_of, run_of
+
+RUNS = "byrote_task_runs"
+
+
+def claim(desk: Desk, db: Db, lease: Leased) -> None:
+    del lease
+    found = desk.claim(2)
+
+    assert len(found) == 2
+    assert {(run.id, run.attempt) for run in found} == claimed(db, found)
+
+
+def claimed(db: Db, found: list[Leased]) -> set[tuple[str, int]]:
+    """What the database has leased by these tokens."""
+    tokens = [run.token for run in found]
+    text = """select result_id::text, attempts from byrote_task_runs
+              where status = 'RUNNING' and lease_token = any (%s::uuid[])"""
+    return set(db.execute(text, (tokens,)))
+
+
+def finish(desk: Desk, db: Db, lease: Leased) -> None:
+    assert desk.finish(lease, returned(1)) == "S"
+    assert run_of(db, lease.id).result == 1
+    assert history(db, lease.id) == ["Enqueued", "Claimed", "Succeeded"]
+
+
+def renew(desk: Desk, db: Db, lease: Leased) -> None:
+    before = row_of(db, lease.id)["leased_until"]
+
+    assert desk.roll.renew([lease], lease_for=2 * LEASE) == {lease.id: False}
+    assert row_of(db, lease.id)["leased_until"] > before
+
+
+def note(desk: Desk, db: Db, lease: Leased) -> None:
+    packed = returned("done")
+    step = {"id": lease.id, "token": lease.token, "sequence": 0, "kind": "step", "name": "a"}
+    noted = desk.ledgers.note([step | {"result": packed.text, "hash": packed.digest}])
+
+    assert [row.id for row in noted] == [lease.id]
+    assert count(db, "byrote_steps") == 1
+
+
+def progress(desk: Desk, db: Db, lease: Leased) -> None:
+    report = {**structs.asdict(report_of(50)), "id": lease.id, "token": lease.token}
+
+    assert desk.ledgers.progress([report]) == [lease.id]
+    assert count(db, "byrote_progress") == 1
+
+
+VERBS: dict[str, tuple[Callable[[Desk, Db, Leased], None], str]] = {
+    "claim": (claim, RUNS),
+    "finish": (finish, RUNS),
+    "renew": (renew, RUNS),
+    "note": (note, "byrote_steps"),
+    "progress": (progress, "byrote_progress"),
+}
+
+
+@pytest.fixture
+def lease(desk: Desk, db: Db) -> Leased:
+    """One run that is leased, of three."""
+    enqueue(db, 3)
+    [lease] = desk.claim()
+    return lease
+
+
+@pytest.mark.parametrize("act", UNCOMMITTED, ids=UNCOMMITTED.__getitem__)
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_is_reported_has_been_committed(
+    desk: Desk, db: Db, lease: Leased, *, verb: str, act: str
+) -> None:
+    check, table = VERBS[verb]
+    with failing_once(db, act, table=table):
+        check(desk, db, lease)
+
+
+@pytest.mark.parametrize("moment", ["torn", "during"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_connection_that_breaks_before_the_end_of_the_answer_changes_nothing(
+    desk: Desk, db: Db, lease: Leased, *, verb: str, moment: Any
+) -> None:
+    fault = desk.break_next(verb, moment)
+    VERBS[verb][0](desk, db, lease)
+
+    assert fault.happened.is_set()

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""A transaction that locks a run's row, such as select_for_update(), and stays open."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from byrote.core.state import Status
+from byrote.store.connect import Door
+from tests.support import run_of, until
+from tests.worker.harness import (
+    Database,
+    Marks,
+    StartWorker,
+    await_end,
+    await_row,
+    history,
+    send,
+    send_one,
+    spec,
+)
+
+
+@contextmanager
+def locked(door: Door, run_id: str) -> Iterator[None]:
+    with door.open("somebody") as other, other.transaction():
+        other.execute("select 1 from byrote_task_runs where result_id = %s for update", (run_id,))
+        yield
+
+
+def gate_of(marks: Marks, name: str = "gate") -> Path:
+    return Path(f"{marks.path}-{name}")
+
+
+def test_a_locked_row_costs_its_worker_nothing_else(
+    db: Database, door: Door, start_worker: StartWorker, marks: Marks
+) -> None:
+    """Leases are renewed and ends are written, for longer than a lease lasts."""
+    start_worker(lease="1s")
+    gate, late_gate = gate_of(marks), gate_of(marks, "late")
+    stuck, *healthy = send(db, *[spec("a_hold", marks.path, str(gate)) for _ in range(4)])
+    late = send_one(db, spec("a_hold", marks.path, str(late_gate)))
+    marks.await_words(5)
+    with locked(door, stuck):
+        renewed = """select 1 from byrote_event_log where result_id = %s and kind = 'Renewed'
+                     and at > (select max(leased_until) from byrote_task_runs where result_id = %s)
+                     + interval '1 second'"""
+        await_row(db, renewed, late, stuck)
+        gate.touch()
+        ended = await_end(db, *healthy, within=10)
+        late_gate.touch()
+        ended += await_end(db, late, within=10)
+        assert run_of(db, stuck).status is Status.RUNNING
+
+    assert {(run.status, run.attempts, run.losses) for run in ended} == {(Status.SUCCESSFUL, 1, 0)}
+    # Its own lease could not be renewed: it is executed again, and one success is believed.
+    [again] = await_end(db, stuck)
+    assert (again.attempts, again.charged, again.losses) == (2, 1, 1)
+    assert [kind for kind, *_ in history(db, stuck)].count("Succeeded") == 1
+
+
+def test_the_end_of_a_locked_run_is_written_as_soon_as_it_is_free(
+    db: Database, door: Door, start_worker: StartWorker, marks: Marks
+) -> None:
+    worker = start_worker(lease="30s")
+    gate = gate_of(marks)
+    stuck = send_one(db, spec("a_hold", marks.path, str(gate)))
+    marks.await_words(1)
+    with locked(door, stuck):
+        gate.touch()
+        for _ in range(3):
+            await_end(db, send_one(db, spec("echo")), within=10)
+    [run] = await_end(db, stuck, within=5)
+
+    assert (run.status, run.attempts, run.losses) == (Status.SUCCESSFUL, 1, 0)
+    assert not worker.logged("LeaseLost")
+
+
+def test_a_worker_stops_although_a_run_of_its_is_locked(
+    db: Database, door: Door, start_worker: StartWorker, marks: Marks
+) -> None:
+    worker = start_worker(lease="30s", grace="1s")
+    gate = gate_of(marks)
+    stuck = send_one(db, spec("a_hold", marks.path, str(gate)))
+    marks.await_words(1)
+    with locked(door, stuck):
+        gate.touch()
+        assert worker.stop(within=10) == 0
+
+    assert run_of(db, stuck).status is Status.RUNNING
+
+
+def test_a_step_of_a_locked_run_waits_alone(
+    db: Database, door: Door, start_worker: StartWorker, marks: Marks
+) -> None:
+    start_worker("tests.tasks.steps:app", lease="30s")
+    gate = str(gate_of(marks))
+    stuck = send_one(db, spec("behind_gate", marks.path, gate))
+    marks.await_words(1)
+    with locked(door, stuck):
+        Path(gate).touch()
+        until(lambda: "asking" in marks.words)
+        [other] = await_end(db, send_one(db, spec("behind_gate", marks.path, gate)), within=10)
+        assert run_of(db, stuck).status is Status.RUNNING
+    [run] = await_end(db, stuck, within=10)
+
+    assert (other.status, run.status, run.attempts) == (Status.SUCCESSFUL, Status.SUCCESSFUL, 1)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""Followers of the log miss nothing when the server crashes, whatever had not reached its disk."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from byrote.core.state import Status
+from byrote.service import follow
+from byrote.store import looking, proof, queries
+from byrote.store.connect import Door
+from byrote.store.looking import Position
+from byrote.store.sync import fetch
+from tests.faults.test_fault_database import OwnServer
+from tests.support import Db, enqueue, run_of
+
+pytestmark = pytest.mark.xdist_group("database faults")
+
+RELAXED = ("synchronous_commit=off",)
+"""How the line of duties is opened, and that of claims that need not be durable."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OwnServer]:
+    """A server whose disk hears of asynchronous commits only after ten seconds."""
+    made = OwnServer()
+    with made.connect() as db:
+        db.execute("alter system set wal_writer_delay = '10s'")
+    made.restart("fast")
+    yield made
+    made.close()
+
+
+class Stream:
+    """A follower by the statement of `GET /v1/events`."""
+
+    def __init__(self, db: Db) -> None:
+        [low] = fetch(db, looking.bounds())
+        self.position = follow.from_now(low)
+        self.told: list[tuple[str, str]] = []
+
+    def read(self, db: Db) -> None:
+        for fact in fetch(db, looking.stream(self.position, limit=100)):
+            self.position = Position(fact.xid, fact.seq)
+            self.told.append((fact.run, fact.kind))
+
+
+class Command:
+    """A follower by the statements of `byrote events --follow`."""
+
+    def __init__(self, db: Db) -> None:
+        self.cursor = next(iter(fetch(db, proof.cursor(back=0))), proof.BEGINNING)
+        self.told: list[tuple[str, str]] = []
+
+    def read(self, db: Db) -> None:
+        for event in fetch(db, proof.events(self.cursor, limit=100)):
+            self.cursor = event.cursor
+            self.told += [(run_id, event.kind) for run_id in event.runs]
+
+
+def logged(db: Db, *ids: str) -> list[tuple[str, str]]:
+    text = """select result_id::text, kind from byrote_event_log
+              where result_id = any(%s::uuid[]) order by result_id, move"""
+    return db.execute(text, (list(ids),)).fetchall()
+
+
+@pytest.mark.parametrize("crash", ["immediate", "killed"])
+@pytest.mark.parametrize("kind", [Stream, Command])
+def test_a_follower_misses_nothing_that_is_logged_after_a_crash(
+    server: OwnServer, kind: type[Stream | Command], crash: str
+) -> None:
+    """It has gone past events of duties, which were committed without waiting for the disk."""
+    with server.connect() as db:
+        enqueue(db)
+        follower = kind(db)
+        early = enqueue(db, 3, run_after=timedelta(hours=1))
+        follower.read(db)
+        with Door(server.url).open("duties", *RELAXED) as duties:
+            db.execute("update byrote_task_runs set run_after = now() where status = 'WAITING'")
+            for _ in range(3):
+                fetch(duties, queries.promote(limit=1))
+            follower.read(db)
+    server.restart(crash)
+    with server.connect() as db:
+        late = [enqueue(db)[0] for _ in range(8)]
+        follower.read(db)
+
+        assert sorted(follower.told) == sorted(logged(db, *early, *late))
+        assert {run_of(db, run_id).status for run_id in early} == {Status.READY}
+
+
+@pytest.mark.parametrize("kind", [Stream, Command])
+def test_a_follower_that_begins_where_nothing_was_written_misses_nothing(
+    server: OwnServer, kind: type[Stream | Command]
+) -> None:
+    """Transactions that came to nothing have ids, too, and these are given away again."""
+    with server.connect() as db:
+        with Door(server.url).open("duties", *RELAXED) as relaxed:
+            enqueue(relaxed)
+        for _ in range(50):
+            db.execute("begin")
+            db.execute("select pg_current_xact_id()")
+            db.execute("rollback")
+        follower = kind(db)
+    server.restart("killed")
+    with server.connect() as db:
+        late = enqueue(db)
+        follower.read(db)
+
+        assert [told for told in follower.told if told[0] in late] == [(late[0], "Enqueued")]
+
+
+def test_a_reader_that_may_only_read_is_answered(server: OwnServer) -> None:
+    with server.connect() as db:
+        enqueue(db)
+        db.execute("set default_transaction_read_only = on")
+        assert fetch(db, proof.events(proof.BEGINNING, limit=5))
+        assert fetch(db, looking.bounds())

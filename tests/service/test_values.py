@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Bodies with very many values are worked on beside the event loop, up to a limit."""
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx2
+import pytest
+
+from byrote.service import leases, ledgers, runs, verdicts
+from byrote.service.offload import check_values, is_heavy
+from byrote.service.options import ServiceOptions
+from byrote.store.connect import Door
+from byrote.store.sync import Store
+from tests.service.harness import Served, claim_one, enqueue_one, problem, serving
+
+JSON = {"content-type": "application/json"}
+MOST = ServiceOptions().values_max
+
+BODIES: Mapping[str, Callable[[dict[str, str]], str]] = {
+    "/v1/runs": lambda _held: '{"task":"t","payload":VALUE}',
+    "/v1/runs/{run}/signal": lambda _held: '{"event":"go","payload":VALUE}',
+    "/v1/leases/finish": lambda held: (
+        f'[{{"run":"{held["run"]}","token":"{held["token"]}","result":VALUE}}]'
+    ),
+    "/v1/leases/steps": lambda held: (
+        f'{{"steps":[{{"run":"{held["run"]}","token":"{held["token"]}","sequence":0,'
+        '"kind":"step","name":"s","result":VALUE}]}'
+    ),
+    "/v1/provenance": lambda _held: '{"digest":"' + "0" * 64 + '","doc":{"a":VALUE}}',
+}
+
+
+def test_more_values_than_the_limit_are_refused_on_every_route(door: Door, store: Store) -> None:
+    with serving(door, store, ServiceOptions(values_max=5_000)) as served, served.client() as admin:
+        enqueue_one(admin)
+        lease = claim_one(admin)
+        for path, body in BODIES.items():
+            for value in ("[" + "1.5," * 5_000 + "1]", "[" + "[]," * 5_000 + "{}]"):
+                sent = body(lease).replace("VALUE", value)
+                answer = admin.post(path.format_map(lease), content=sent, headers=JSON)
+                told = problem(answer, 413, "too_large")
+                assert "5,000 JSON values" in told["detail"], path
+
+
+def test_a_text_may_have_any_number_of_commas(admin: httpx2.Client) -> None:
+    run = enqueue_one(admin, payload='[{,"\\' * 500_000)
+
+    assert admin.get(f"/v1/runs/{run}").json()["spec"]["args"][0].startswith("[{,")
+    check_values(b'{"a": "' + b'\\",[{' * 100 + b'", "b": 1}', 10)
+    assert not is_heavy(b"[1,2,3]")
+
+
+WHERE = {
+    "/v1/runs": (runs, "digest_of"),
+    "/v1/runs/{run}/signal": (runs, "check_text"),
+    "/v1/leases/finish": (verdicts, "digest_of"),
+    "/v1/leases/steps": (ledgers, "digest_of"),
+    "/v1/provenance": (leases, "digest_of"),
+}
+"""Where each route makes the canonical form of what it is sent."""
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_leases_are_renewed_while_a_large_body_is_worked_on(
+    served: Served, admin: httpx2.Client, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    enqueue_one(admin)
+    lease = claim_one(admin)
+    enqueue_one(admin)
+    other = claim_one(admin)
+    home, name = WHERE[path]
+    real, begun, renewed = getattr(home, name), threading.Event(), threading.Event()
+
+    def slow(text: Any) -> Any:
+        begun.set()
+        assert renewed.wait(20), "no lease was renewed meanwhile"
+        return real(text)
+
+    monkeypatch.setattr(home, name, slow)
+    large = BODIES[path](lease).replace("VALUE", "[" + "1.5," * 20_000 + "1]")
+    renewal = {"leases": [{"run": other["run"], "token": other["token"]}]}
+    with served.client() as greedy, ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(greedy.post, path.format_map(lease), content=large, headers=JSON)
+        assert begun.wait(20)
+        admin.post("/v1/leases/renew", json=renewal, timeout=15).raise_for_status()
+        renewed.set()
+
+        # The digest of this description is wrong; everything else is done.
+        assert sent.result(30).status_code in ({422} if path == "/v1/provenance" else {200, 201})
+
+
+def test_a_value_of_the_largest_size_is_taken(admin: httpx2.Client) -> None:
+    large = '{"task":"t","payload":[' + "1.5," * (MOST - 100) + "1]}"
+
+    assert admin.post("/v1/runs", content=large, headers=JSON, timeout=120).status_code == 201

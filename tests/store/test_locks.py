@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""One locked row holds up nothing but itself: housekeeping, the beat, and the list of workers."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from psycopg import sql
+
+from byrote.assembly.identity import chance
+from byrote.core.errors import RowLocked
+from byrote.core.ports import Line
+from byrote.core.schedule import turn_of
+from byrote.store import looking, queries, schedules
+from byrote.store.connect import Door
+from byrote.store.duties import DutyLine
+from byrote.store.lines import Lines
+from byrote.store.locks import archive_around
+from byrote.store.query import Query
+from byrote.store.sync import fetch
+from byrote.testing import FakeClock
+from tests.store.test_archive import START, finished
+from tests.store.test_schedules import NOON, keep, made
+from tests.support import Db, count, register, run_of
+
+
+@contextmanager
+def locked(door: Door, table: str, column: str, value: str) -> Iterator[None]:
+    """Lock one row as somebody's select_for_update() does."""
+    names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
+    text = sql.SQL("select 1 from {table} where {column}::text = %s for update").format(**names)
+    with door.open("somebody") as other, other.transaction():
+        assert other.execute(text, (value,)).fetchone() is not None
+        yield
+
+
+@pytest.fixture
+def db(db: Db) -> Db:
+    """A connection on which a statement that waits fails."""
+    db.execute("set lock_timeout = '2s'")
+    return db
+
+
+@pytest.fixture
+def duties(door: Door) -> Iterator[DutyLine]:
+    line = Line("duties", lambda _s: False, lambda *_: None, chance)
+    made = Lines(door).duties(line)
+    yield made
+    made.close()
+
+
+def test_a_locked_run_is_archived_later_than_the_others(
+    db: Db, door: Door, duties: DutyLine
+) -> None:
+    stuck, *others = finished(db, 4)
+    db.execute("update byrote_task_runs set finished_at = finished_at - interval '2 hours'")
+    with locked(door, "byrote_task_runs", "result_id", stuck):
+        assert duties.archive(after=START, limit=10).archived == len(others)
+        assert duties.archive(after=START, limit=10).archived == 0
+    assert count(db, "byrote_task_runs") == 1
+
+    assert duties.archive(after=START, limit=10).archived == 1
+    assert run_of(db, stuck).id == stuck
+
+
+def test_both_ways_to_archive_do_the_same(db: Db) -> None:
+    """One is sent as long as nothing is locked, since it costs half as much."""
+    moved = []
+    for archive in (partial(queries.archive, limit=2), partial(archive_around, limit=2)):
+        ids = finished(db, 3)
+        db.execute("update byrote_task_runs set finished_at = finished_at - interval '2 hours'")
+        [step] = fetch(db, archive(after=START))
+        moved.append((step.archived, step.seen, step.reached == ids[1], step.last == ids[1]))
+        fetch(db, archive(after=START))
+
+    assert moved == [(2, 2, True, True)] * 2
+    assert count(db, "byrote_archive") == 6
+
+
+def test_what_is_locked_is_pruned_later_than_the_rest(db: Db, door: Door) -> None:
+    stuck, _ = finished(db, 2, "F")
+    register(db, "silent", "default")
+    db.execute("update byrote_dead set finished_at = finished_at - interval '1 year'")
+    db.execute("update byrote_workers set seen_at = seen_at - interval '1 day'")
+    with locked(door, "byrote_dead", "result_id", stuck):
+        fetch(db, queries.prune())
+
+    assert [row[0] for row in db.execute("select result_id::text from byrote_dead")] == [stuck]
+    assert count(db, "byrote_workers") == 0
+
+
+def test_a_locked_schedule_holds_up_no_other(db: Db, door: Door, clock: FakeClock) -> None:
+    clock.advance(seconds=(NOON - clock.now).total_seconds())
+    keep(db, made("stuck"))
+    keep(db, made("free"))
+    clock.advance(minutes=1)
+    due = list(map(turn_of, fetch(db, schedules.schedules(due=True))))
+    with locked(door, "byrote_periodic_tasks", "name", "stuck"):
+        ticked = fetch(db, schedules.tick(due))
+    assert [tick.name for tick in ticked] == ["free"]
+
+    due = list(map(turn_of, fetch(db, schedules.schedules(due=True))))
+    assert [tick.name for tick in fetch(db, schedules.tick(due))] == ["stuck"]
+
+
+def heartbeat() -> Query[str]:
+    return queries.heartbeat(worker="w", idle=True, stopping=False, running=0, finished=0)
+
+
+def test_a_worker_whose_row_is_locked_goes_on_and_is_still_on_the_list(db: Db, door: Door) -> None:
+    register(db, "w", "default")
+    with locked(door, "byrote_workers", "worker_id", "w"):
+        assert fetch(db, heartbeat()) == ["w"]
+        assert fetch(db, queries.idle(worker="w", idle=True)) == []
+        assert fetch(db, queries.deregister(worker="w")) == []
+    assert [row.idle for row in fetch(db, queries.workers())] == [False]
+
+    fetch(db, heartbeat())
+    assert [row.idle for row in fetch(db, queries.workers())] == [True]
+
+
+def test_a_locked_duty_is_not_waited_for(db: Db, door: Door) -> None:
+    with locked(door, "byrote_duties", "duty", "archive"):
+        every = {"archive": timedelta(0), "sweep": timedelta(0)}
+        assert [duty.name for duty in fetch(db, queries.duties(worker="w", every=every))] == [
+            "sweep"
+        ]
+        assert fetch(db, queries.bookmark(duty="archive", cursor="here")) == []
+
+
+def test_a_duty_that_meets_a_lock_gives_up_for_now(door: Door, db: Db, duties: DutyLine) -> None:
+    """It is due again in a moment; promoting and sweeping must not wait behind it."""
+    dead = finished(db, 1, "F")
+    with locked(door, "byrote_dead", "result_id", dead[0]), pytest.raises(RowLocked):
+        duties._link.run(looking.delete_dead(dead))
+
+
+def test_a_statement_that_gives_way_leaves_no_timeout_behind(door: Door) -> None:
+    with door.open("test") as connection:
+        fetch(connection, queries.renew([], lease_for=timedelta(seconds=1)))
+        left = connection.execute("show lock_timeout").fetchone()
+
+    assert left == ("0",)
