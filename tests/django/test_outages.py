@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A database that refuses sessions, or goes away under a task, costs no attempt."""
 
+import contextlib
+import socketserver
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -101,6 +104,44 @@ def test_no_session_left_is_told_from_a_wrong_user(
     outages = [outage_of(error.value, monotonic()) for error in (full, unknown, away)]
     assert outages == ["refused", None, "refused"]
     assert [delay_of(n) for n in (1, 2, 50)] == [2.0, 4.0, 60.0]
+
+
+@contextlib.contextmanager
+def refusing(code: str, message: str) -> Iterator[str]:
+    """A server that answers each start-up packet with this fatal error; yields its address."""
+
+    class Refusal(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(4096)
+            fields = f"SFATAL\0VFATAL\0C{code}\0M{message}\0\0".encode()
+            self.request.sendall(b"E" + (len(fields) + 4).to_bytes(4, "big") + fields)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Refusal) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        host, port = server.server_address[:2]
+        yield f"host={host!s} port={port} user=shop dbname=shop sslmode=disable gssencmode=disable"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "outage"),
+    [
+        ("57P01", "terminating connection due to administrator command", "refused"),
+        ("57P02", "terminating connection because of crash of another server process", "refused"),
+        ("57P03", "the database system is shutting down", "refused"),
+        ("53300", "sorry, too many clients already", "refused"),
+        ("08006", "server login has been failing, try again later", "refused"),
+        ("28P01", 'password authentication failed for user "shop"', None),
+        ("3D000", 'database "shop" does not exist', None),
+    ],
+)
+def test_a_session_that_is_not_admitted_is_an_outage_unless_the_address_is_wrong(
+    code: str, message: str, outage: str | None
+) -> None:
+    with refusing(code, message) as url, pytest.raises(psycopg.OperationalError) as refused:
+        psycopg.connect(url)
+
+    assert outage_of(refused.value, monotonic()) == outage
 
 
 @pytest.mark.parametrize(

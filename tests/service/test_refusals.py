@@ -3,6 +3,7 @@
 
 import http.client
 import json
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from byrote.service import server
+from byrote.service import gate, server
 from byrote.service.server import ServeOptions
 from byrote.store.connect import Door
 from byrote.store.sync import Store
 from tests.service.harness import Served, make_token, serving
 from tests.service.test_limits import connect, head, status_of
+from tests.support import until
 
 
 @pytest.mark.parametrize("size", [9_000_000, 20_000_000])
@@ -86,6 +88,50 @@ def test_what_is_not_http_is_refused_as_everything_else_is(served: Served, sent:
 
     assert (answer.status, body["code"]) == (400, "bad_request")
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+MALFORMED = {
+    "coding": (b"transfer-encoding: -o\r\n", b"x" * 20_000_000),
+    "chunk": (
+        b"transfer-encoding: chunked\r\n",
+        b"5\r\nhello\r\nnot a size\r\n" + b"x" * 20_000_000,
+    ),
+}
+
+
+@pytest.mark.parametrize("framing", MALFORMED)
+def test_a_client_that_sends_everything_first_can_read_that_it_is_not_http(
+    served: Served, framing: str
+) -> None:
+    header, body = MALFORMED[framing]
+    _, secret = make_token(served.store)
+    with connect(served) as line:
+        line.sendall(head(secret, 0).replace(b"content-length: 0\r\n", header) + body)
+        answer = http.client.HTTPResponse(line)
+        answer.begin()
+        refusal = json.loads(answer.read())
+        end = line.recv(100)
+
+    assert (answer.status, refusal["code"], end) == (400, "bad_request", b"")
+
+
+@pytest.mark.parametrize(("limit", "value"), [("DROPPED_MAX", 1_000_000), ("DROPPED_S", 0.1)])
+def test_a_refused_request_is_not_read_for_ever(
+    served: Served, monkeypatch: pytest.MonkeyPatch, limit: str, value: float
+) -> None:
+    monkeypatch.setattr(gate, limit, value)
+    with connect(served) as line:
+        line.sendall(b"not http\r\n\r\n")
+        until(lambda: is_closed(line, b"x" * 100_000), within=8)
+
+
+def is_closed(line: socket.socket, data: bytes) -> bool:
+    """Whether the service has closed the connection, found by sending some more."""
+    try:
+        line.sendall(data)
+    except ConnectionError:
+        return True
+    return False
 
 
 def test_a_body_with_two_lengths_is_refused(served: Served) -> None:

@@ -41,10 +41,14 @@ CONNECTING = (
 """How psycopg begins what it says of a connection that could not be made."""
 FULL_POOL = "couldn't get a connection after"
 AWAY = (
-    "connection refused", "connection reset", "timeout expired", "no such file or directory",
-    "the database system is", "server closed the connection unexpectedly", "no route to host",
-    "network is unreachable",
+    "connection refused", "connection reset", "broken pipe", "timeout expired",
+    "no such file or directory", "no route to host", "network is unreachable",
+    "temporary failure in name resolution", "closed unexpectedly", "closed the connection",
+    "the database system is", "terminating connection", "canceling authentication",
+    "server login has been failing", "pgbouncer cannot connect to server",
 )  # fmt: skip
+"""Reasons why no session could be had that pass by themselves. A server that stops also ends the
+sessions that it is just admitting, with the same words as any other."""
 SILENT = (
     "server closed the connection unexpectedly", "connection is lost", "consuming input failed",
     "could not receive data", "could not send data", "connection has been closed unexpectedly",

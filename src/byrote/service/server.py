@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from byrote.core.errors import BadOption
+from byrote.service import gate
 from byrote.wire.problems import MEDIA_TYPE, BadRequest, problem_of
 
 HEAD_S = 10.0
@@ -65,6 +66,8 @@ class Protocol(H11Protocol):
 
     _patience: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
+    _closing: asyncio.TimerHandle | None = None
+    _dropped = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A connection is there; its first request should not be long."""
@@ -73,6 +76,9 @@ class Protocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Some bytes came: the clock runs for as long as they are not a whole head."""
+        if self._closing is not None:
+            self._drop(data)
+            return
         super().data_received(data)
         headless = self.conn.their_state is h11.IDLE and self.conn.trailing_data[0] != b""
         if headless and self._patience is None:
@@ -82,17 +88,45 @@ class Protocol(H11Protocol):
             self._patience = None
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not an HTTP request in the form of every other refusal."""
+        """Refuse what is not an HTTP request in the form of every other refusal.
+
+        A client may send all of its request before it reads. Closing a connection with unread
+        input resets it, and the client would lose the answer; so the rest is read and dropped,
+        within limits, until the client closes.
+        """
+        self._end_cycle()
+        if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+            self.transport.close()  # Another answer is half sent.
+            return
         problem = problem_of(BadRequest(msg), request_id="")
-        headers = [(b"content-type", MEDIA_TYPE.encode()), (b"connection", b"close")]
+        body = msgspec.json.encode(problem)
+        headers = [
+            (b"content-type", MEDIA_TYPE.encode()),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
         events = (
             h11.Response(status_code=problem.status, headers=headers, reason=b"Bad Request"),
-            h11.Data(data=msgspec.json.encode(problem)),
+            h11.Data(data=body),
             h11.EndOfMessage(),
         )
         for event in events:
             self.transport.write(self.conn.send(event))
-        self.transport.close()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._closing = self.loop.call_later(gate.DROPPED_S, self.transport.close)
+
+    def _end_cycle(self) -> None:
+        """Let the handler of a request whose body cannot be parsed end as after a disconnect."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.flow.resume_reading()
+
+    def _drop(self, data: bytes) -> None:
+        self._dropped += len(data)
+        if self._dropped > gate.DROPPED_MAX:
+            self.transport.close()
 
     def pause_writing(self) -> None:
         """The client does not read what it is sent."""
@@ -116,7 +150,7 @@ class Protocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is to be waited for any more."""
-        for timer in (self._patience, self._unread):
+        for timer in (self._patience, self._unread, self._closing):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
