@@ -7,6 +7,9 @@ import pytest
 
 from byrote import App, ResultTimeout, RunFailed, Status
 from byrote.assembly.clock import monotonic
+from byrote.core.errors import RowLocked
+from byrote.store.connect import Door
+from tests.store.test_locks import locked
 from tests.support import Db, run_of
 from tests.tasks import api
 
@@ -122,3 +125,17 @@ def test_async_callers_have_the_same(tasks: App, drain: Drain, run_async: Any) -
         return run.status, await handle.aresult(timeout=5)
 
     assert run_async(ask) == (Status.SUCCESSFUL, 42)
+
+
+@pytest.mark.parametrize("verb", ["cancel", "retry"])
+def test_a_verb_for_a_locked_run_raises_and_can_be_repeated(
+    tasks: App, door: Door, verb: str
+) -> None:
+    handle = api.add.using(run_after="1h").enqueue(1)
+    act = getattr(handle, verb)
+    with locked(door, "byrote_task_runs", "result_id", handle.id):
+        with pytest.raises(RowLocked, match=handle.id):
+            act()
+        assert handle.refresh().status is Status.WAITING
+
+    assert act() is True

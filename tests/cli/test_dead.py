@@ -2,8 +2,11 @@
 from typing import Any
 
 import psycopg
+import pytest
 
+from byrote.store.connect import Door
 from tests.cli.console import byrote
+from tests.store.test_locks import locked
 from tests.support import claim, enqueue, finish, verdict
 
 Database = psycopg.Connection[Any]
@@ -41,3 +44,22 @@ def test_what_is_not_dead_is_not_found(url: str, db: Database) -> None:
 
     for verb in ("show", "requeue", "delete"):
         assert byrote("dead", verb, str(run), url=url).code == 4
+
+
+@pytest.mark.parametrize("verb", ["requeue", "delete"])
+def test_a_locked_letter_is_reported_and_holds_up_no_other(
+    url: str, db: Database, door: Door, verb: str
+) -> None:
+    stuck, free = bury(db), bury(db)
+    with locked(door, "byrote_dead", "result_id", stuck):
+        said = byrote("dead", verb, stuck, free, url=url)
+        told = byrote("dead", verb, stuck, "--json", url=url)
+
+    assert said.code == told.code == 1
+    first, second, last = said.out.splitlines()
+    assert first == f"{stuck}  unchanged: locked by another transaction"
+    assert second.startswith(free)
+    assert "unchanged" not in second
+    assert last == "1 run is locked by another transaction; try again."
+    assert (told.object["done"], told.object["locked"]) == (False, True)
+    assert byrote("dead", verb, stuck, url=url).code == 0

@@ -7,8 +7,10 @@ import pytest
 
 from byrote.core.state import Status
 from byrote.store import queries
+from byrote.store.connect import Door
 from byrote.store.sync import fetch
 from tests.cli.console import byrote
+from tests.store.test_locks import locked
 from tests.support import claim, enqueue, run_of, success, verdict
 
 Database = psycopg.Connection[Any]
@@ -168,3 +170,24 @@ def test_of_several_runs_those_that_can_be_retried_are(url: str, db: Database) -
 
     assert said.code == 4
     assert {run["id"]: run["done"] for run in said.objects} == {ready: False, dead: True}
+
+
+@pytest.mark.parametrize("verb", ["cancel", "retry"])
+def test_locked_runs_are_reported_and_hold_up_no_other(
+    url: str, db: Database, door: Door, verb: str
+) -> None:
+    stuck, other, free = enqueue(db, 3, run_after="1h")
+    one = locked(door, "byrote_task_runs", "result_id", stuck)
+    two = locked(door, "byrote_task_runs", "result_id", other)
+    with one, two:
+        said = byrote("runs", verb, stuck, other, free, url=url)
+        told = byrote("runs", verb, stuck, free, "--json", url=url)
+
+    assert said.code == told.code == 1
+    first, _, third, last = said.out.splitlines()
+    assert first == f"{stuck}  WAITING  unchanged: locked by another transaction"
+    assert third.startswith(free)
+    assert "unchanged" not in third
+    assert last == "2 runs are locked by another transaction; try again."
+    assert [row["locked"] for row in told.objects] == [True, False]
+    assert byrote("runs", verb, stuck, other, url=url).code == 0

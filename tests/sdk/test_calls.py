@@ -20,7 +20,7 @@ from byrote.core.policy import Retry
 from byrote.core.withholding import Withholding, open_withholding
 from byrote.sdk import calls
 from byrote.sdk.call import Answer, Call, Lost, Pause, Program, Send, Terms
-from byrote.wire.problems import Forbidden, Refused
+from byrote.wire.problems import Forbidden, Refused, RunLocked, problem_of
 
 OK = Answer(200, b"fine")
 CUT = Lost("the line went dead", sent=True)
@@ -84,6 +84,16 @@ def test_an_unsafe_call_that_was_never_sent_or_turned_away_is_sent_again() -> No
 
     assert stage.run(call(repeat=False)) == b"fine"
     assert len(stage.sent) == 3
+
+
+def test_an_unsafe_call_for_a_locked_run_is_sent_again_until_time_is_up() -> None:
+    """The service did nothing before it answered so."""
+    problem = problem_of(RunLocked("Try again.", retry_after_s=1))
+    locked = Answer(503, msgspec.json.encode(problem), 1.0)
+
+    assert Stage(locked, locked, Answer(200, b"{}")).run(calls.retry("r")) is True
+    with pytest.raises(RunLocked, match="Try again"):
+        Stage(*[locked] * 9, timeout_s=5).run(calls.retry("r"))
 
 
 def test_every_try_of_a_call_has_the_same_key_and_every_call_its_own() -> None:

@@ -10,10 +10,12 @@ from byrote.core.errors import BadOption, ResultTimeout, RunFailed, ServiceUnrea
 from byrote.core.state import Status
 from byrote.sdk import AsyncClient, Client, new_run
 from byrote.store import queries
+from byrote.store.connect import Door
 from byrote.store.sync import fetch
 from byrote.wire.problems import Forbidden, Invalid, KeyReused, Unauthorized
 from tests.faults.proxy import HttpProxy
 from tests.sdk.harness import Db, ServiceProcess, free_port, new_service_token
+from tests.store.test_locks import locked
 from tests.support import claim, count, finish, history, register, run_of, success, verdict
 
 SOMEBODY = "00000000-0000-7000-8000-000000000000"
@@ -263,3 +265,23 @@ def test_a_service_that_is_not_there_is_named(kind: Any) -> None:
 def test_what_is_no_address_is_refused(kind: Any, url: str) -> None:
     with pytest.raises(BadOption, match="address of a service"):
         kind(url, "byr_x")
+
+
+def test_batches_name_the_runs_that_are_locked(client: Any, door: Door) -> None:
+    stuck, other = [run.id for run in client.enqueue_many([new_run("t", n) for n in range(2)])]
+    with locked(door, "byrote_task_runs", "result_id", stuck):
+        done = client.cancel_many([stuck, other])
+    again = client.cancel_many([stuck, other])
+
+    assert ([moved.id for moved in done], done.locked) == ([other], [stuck])
+    assert ([moved.id for moved in again], again.locked) == ([stuck], [])
+
+
+def test_dead_letters_that_are_locked_are_named(client: Any, db: Db, door: Door) -> None:
+    stuck, other = [run.id for run in client.enqueue_many([new_run("t", n) for n in range(2)])]
+    finish(db, [verdict(lease, "F") for lease in claim(db, 2)])
+    with locked(door, "byrote_dead", "result_id", stuck):
+        done = client.delete([stuck, other])
+
+    assert (done, done.locked) == ([other], [stuck])
+    assert client.delete([stuck]) == [stuck]

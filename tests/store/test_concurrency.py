@@ -15,10 +15,13 @@ import psycopg
 import pytest
 
 from byrote.assembly.identity import new_id
+from byrote.core.answer import Locked
 from byrote.core.spec import Delivery, describe
 from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.connect import PLAN_GUARDS, Door
+from byrote.store.locks import move
+from byrote.store.query import Query
 from byrote.store.sync import fetch
 from tests.support import (
     LEASE,
@@ -124,8 +127,14 @@ def test_a_finish_that_waits_for_a_sweep_is_not_heard(db: Db, door: Door) -> Non
     assert run_of(db, run_id).status is Status.READY
 
 
-def test_a_cancel_that_waits_for_a_claim_asks_the_worker(db: Db, door: Door) -> None:
+def test_a_cancel_that_meets_a_claim_asks_the_worker(db: Db, door: Door) -> None:
     [run_id] = enqueue(db)
+    answers: list[Any] = []
+
+    def ask(query: Query[Any]) -> list[Any]:
+        answers.append(fetch(canceller, query))
+        return list(answers[-1])
+
     with (
         door.open("claimer") as claimer,
         door.open("canceller") as canceller,
@@ -133,9 +142,10 @@ def test_a_cancel_that_waits_for_a_claim_asks_the_worker(db: Db, door: Door) -> 
     ):
         with claimer.transaction():
             claim(claimer)
-            told = pool.submit(fetch, canceller, queries.cancel([run_id]))
-            until(lambda: waits_for_a_lock(db, canceller))
-        assert [row.status for row in told.result()] == ["RUNNING"]
+            told = pool.submit(move, queries.cancel, [run_id], ask)
+            until(lambda: answers)
+        assert [row.status for row in told.result().done] == ["RUNNING"]
+    assert answers[0] == [Locked(run_id)]
 
     assert run_of(db, run_id).cancel_requested_at is not None
     assert history(db, run_id) == ["Enqueued", "Claimed", "CancelRequested"]

@@ -9,11 +9,12 @@ from functools import partial
 import pytest
 from psycopg import sql
 
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import chance, new_id
+from byrote.core.codec import pack
 from byrote.core.errors import RowLocked
 from byrote.core.ports import Line
 from byrote.core.schedule import turn_of
-from byrote.store import looking, queries, schedules
+from byrote.store import queries, schedules
 from byrote.store.connect import Door
 from byrote.store.duties import DutyLine
 from byrote.store.lines import Lines
@@ -23,7 +24,10 @@ from byrote.store.sync import fetch
 from byrote.testing import FakeClock
 from tests.store.test_archive import START, finished
 from tests.store.test_schedules import NOON, keep, made
-from tests.support import Db, count, register, run_of
+from tests.support import Db, count, enqueue, register, run_of
+
+LOCKED_FOR = "idle_in_transaction_session_timeout=20s"
+"""A statement that waits for the row fails its test instead of holding it up for ever."""
 
 
 @contextmanager
@@ -31,7 +35,7 @@ def locked(door: Door, table: str, column: str, value: str) -> Iterator[None]:
     """Lock one row as somebody's select_for_update() does."""
     names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
     text = sql.SQL("select 1 from {table} where {column}::text = %s for update").format(**names)
-    with door.open("somebody") as other, other.transaction():
+    with door.open("somebody", LOCKED_FOR) as other, other.transaction():
         assert other.execute(text, (value,)).fetchone() is not None
         yield
 
@@ -132,9 +136,10 @@ def test_a_locked_duty_is_not_waited_for(db: Db, door: Door) -> None:
 
 def test_a_duty_that_meets_a_lock_gives_up_for_now(door: Door, db: Db, duties: DutyLine) -> None:
     """It is due again in a moment; promoting and sweeping must not wait behind it."""
-    dead = finished(db, 1, "F")
-    with locked(door, "byrote_dead", "result_id", dead[0]), pytest.raises(RowLocked):
-        duties._link.run(looking.delete_dead(dead))
+    [run_id] = enqueue(db)
+    signal = queries.signal(run_id, new_id(), "paid", pack(None))
+    with locked(door, "byrote_task_runs", "result_id", run_id), pytest.raises(RowLocked):
+        duties._link.run(signal)
 
 
 def test_a_statement_that_gives_way_leaves_no_timeout_behind(door: Door) -> None:

@@ -24,6 +24,7 @@ from byrote.core.unserved import Standing
 from byrote.core.withholding import Withholding, withholding
 from byrote.executors.context import Context
 from byrote.store import queries
+from byrote.store.locks import move
 from byrote.store.rows import Ended
 from byrote.store.unserved import standing
 
@@ -197,16 +198,22 @@ class RunHandle[R]:
         return artifact_of(self._app.store, self.id, name)
 
     def cancel(self) -> bool:
-        """Ask for the run to stop; whether it had not finished yet."""
+        """Ask for the run to stop; whether it had not finished yet.
+
+        Raises RowLocked if another transaction has locked the run for more than a second.
+        """
         if note_withheld("cancel", self.id):
             return True
-        return bool(self._app.store.all(queries.cancel([self.id])))
+        return move(queries.cancel, [self.id], self._app.store.all).only is not None
 
     def retry(self) -> bool:
-        """Give a dead or waiting run another chance now; whether it was one."""
+        """Give a dead or waiting run another chance now; whether it was one.
+
+        Raises RowLocked if another transaction has locked the run for more than a second.
+        """
         if note_withheld("retry", self.id):
             return True
-        return bool(self._app.store.all(queries.retry([self.id])))
+        return move(queries.retry, [self.id], self._app.store.all).only is not None
 
 
 def _check_withheld(run_id: str) -> None:

@@ -2,6 +2,7 @@
 """`byrote dead`: runs that failed for good and wait for a person."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import click
 import msgspec
@@ -11,11 +12,12 @@ from byrote.cli.failure import FAILED
 from byrote.cli.lazy import ListingGroup
 from byrote.cli.options import RunId, database_options
 from byrote.cli.picture import fields_of, show_run
-from byrote.cli.show import print_json, print_table
+from byrote.cli.show import LOCKED_ROW, print_json, print_table, show_locked
 from byrote.core.errors import UnknownRun
 from byrote.core.run import Run
 from byrote.core.state import Status
 from byrote.store import looking, queries
+from byrote.store.locks import Moves, move
 from byrote.store.looking import Brief
 
 HEADS = ("id", "task", "queue", "attempts", "failed", "error")
@@ -74,7 +76,7 @@ def requeue(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
     """Bring dead letters back with a fresh budget of attempts."""
     with open_store(url) as store:
         whole = [_dead_id(store.first(queries.run(whole_id(store, b))), b) for b in ids]
-        done = set(store.all(queries.retry(whole)))
+        done = move(partial(queries.retry, was=Status.FAILED), whole, store.all)
     _tell(whole, done, "ready again", as_json=as_json)
 
 
@@ -85,7 +87,7 @@ def delete(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
     """Delete dead letters for good."""
     with open_store(url) as store:
         whole = [_dead_id(store.first(queries.run(whole_id(store, b))), b) for b in ids]
-        done = set(store.all(looking.delete_dead(whole)))
+        done = move(looking.delete_dead, whole, store.all)
     _tell(whole, done, "deleted", as_json=as_json)
 
 
@@ -95,12 +97,15 @@ def _dead_id(run: Run | None, begun: str) -> str:
     return run.id
 
 
-def _tell(ids: Sequence[str], done: set[str], said: str, *, as_json: bool) -> None:
+def _tell(ids: Sequence[str], moves: Moves[str], said: str, *, as_json: bool) -> None:
     for run_id in ids:
-        words = said if run_id in done else "unchanged: somebody was quicker"
+        done, locked = run_id in moves.done, run_id in moves.locked
+        why = LOCKED_ROW if locked else "another call was quicker"
+        words = said if done else f"unchanged: {why}"
         if as_json:
-            print_json({"id": run_id, "done": run_id in done, "said": words})
+            print_json({"id": run_id, "done": done, "locked": locked, "said": words})
         else:
             click.echo(f"{run_id}  {words}")
-    if not done.issuperset(ids):
+    show_locked(len(moves.locked), as_json=as_json)
+    if set(ids) - set(moves.done):
         click.get_current_context().exit(FAILED)

@@ -18,12 +18,13 @@ from byrote.cli.options import Label, RunId, SpecHash, database_options
 from byrote.cli.past import at_option, history, known_run, run_then
 from byrote.cli.picture import fields_of, row_of, show_run, show_steps, step_fields
 from byrote.cli.provenance import print_provenance, provenance_fields, seed_in
-from byrote.cli.show import print_json, print_table
+from byrote.cli.show import LOCKED_ROW, print_json, print_table, show_locked
 from byrote.cli.signal import signal
 from byrote.core.errors import UnknownRun
 from byrote.core.printable import printable
 from byrote.core.state import Status
 from byrote.store import queries, replay, unserved
+from byrote.store.locks import move
 from byrote.store.sync import Store
 
 HEADS = ("id", "status", "task", "queue", "attempts", "enqueued", "finished", "error")
@@ -122,14 +123,15 @@ def show(begun: str, *, url: str | None, as_json: bool, at: datetime | None) -> 
 def cancel(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
     """Cancel runs: at once if nobody executes them, else by asking their worker.
 
-    Exits with 4 if there is no such run, with 1 if one had finished already.
+    Exits with 4 if there is no such run, with 1 if one had finished already or its row is locked
+    by another transaction; the others are cancelled all the same.
     """
     with open_store(url) as store:
         whole = [whole_id(store, begun) for begun in ids]
-        done = {moved.id: moved.status for moved in store.all(queries.cancel(whole))}
+        moves = move(queries.cancel, whole, store.all)
         said = {Status.RUNNING: "its worker was asked to stop"}
-        told = {run_id: said.get(Status(status), "cancelled") for run_id, status in done.items()}
-        _tell(store, whole, told, refused="it had finished already", as_json=as_json)
+        told = {run.id: said.get(Status(run.status), "cancelled") for run in moves.done}
+        _tell(store, whole, told, "it had finished already", locked=moves.locked, as_json=as_json)
 
 
 @runs.command(epilog="Example: byrote runs retry 01932c4e-8d5b-7a90-b1c2-3d4e5f607182")
@@ -139,30 +141,41 @@ def retry(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
     """Give runs another chance now, with a fresh budget of attempts.
 
     Dead letters come back, waiting runs stop waiting. A run that succeeded is repeated with
-    `byrote replay`. Exits with 4 if there is no such run, with 1 if one cannot be retried.
+    `byrote replay`. Exits with 4 if there is no such run, with 1 if one cannot be retried or its
+    row is locked by another transaction; the others are retried all the same.
     """
     with open_store(url) as store:
         whole = [whole_id(store, begun) for begun in ids]
-        told = dict.fromkeys(store.all(queries.retry(whole)), "ready again")
+        moves = move(queries.retry, whole, store.all)
+        told = dict.fromkeys(moves.done, "ready again")
         refused = "only failed and waiting runs are retried"
-        _tell(store, whole, told, refused=refused, as_json=as_json)
+        _tell(store, whole, told, refused, locked=moves.locked, as_json=as_json)
 
 
 def _tell(
-    store: Store, ids: Sequence[str], told: dict[str, str], *, refused: str, as_json: bool
+    store: Store,
+    ids: Sequence[str],
+    told: dict[str, str],
+    refused: str,
+    *,
+    locked: Sequence[str],
+    as_json: bool,
 ) -> None:
-    """Say of each run what was done; then fail if anything was not."""
+    """Print for each run what was done, or why nothing was; fail if that is so for any."""
     unknown = []
     for run_id in ids:
         run = store.first(queries.run(run_id))
         if run is None:
             unknown.append(run_id)
             continue
-        said = told.get(run_id, f"unchanged: {refused}")
+        done, stuck = run_id in told, run_id in locked
+        said = told.get(run_id, f"unchanged: {LOCKED_ROW if stuck else refused}")
         if as_json:
-            print_json({"id": run_id, "done": run_id in told, "status": run.status, "said": said})
+            fields = {"id": run_id, "done": done, "locked": stuck, "status": run.status}
+            print_json({**fields, "said": said})
         else:
             click.echo(f"{run_id}  {run.status}  {said}")
+    show_locked(len(locked), as_json=as_json)
     if unknown:
         raise UnknownRun(unknown[0])
     if any(run_id not in told for run_id in ids):

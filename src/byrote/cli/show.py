@@ -10,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+from byrote.core.answer import say_locked
 from byrote.core.printable import json_printable, one_line, printable
 
 COLOURS = {
@@ -25,6 +26,7 @@ COLOURS = {
     "gone": "red",
     "paused": "yellow",
 }
+LOCKED_ROW = "locked by another transaction"
 
 
 def coloured() -> bool:
@@ -55,6 +57,12 @@ def plain(value: Any) -> Any:
 def print_json(fields: Mapping[str, Any]) -> None:
     """Print one JSON object on a line of its own."""
     click.echo(json_printable(msgspec.json.encode(plain(fields)).decode()))
+
+
+def show_locked(number: int, *, as_json: bool) -> None:
+    """Print how many runs were left out because they are locked; JSON has that for each run."""
+    if number and not as_json:
+        click.echo(say_locked(number))
 
 
 def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:

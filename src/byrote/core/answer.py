@@ -10,6 +10,18 @@ LOCKED: Final = "locked"
 """Instead of an answer: the row is locked by another transaction, and nothing was changed."""
 
 
+class Locked(msgspec.Struct, frozen=True, gc=False):
+    """A run that a statement left as it was, because another transaction has locked its row."""
+
+    id: str
+
+
+def say_locked(number: int) -> str:
+    """The sentence about runs that were left out because their rows are locked."""
+    are = "1 run is" if number == 1 else f"{number:,} runs are"
+    return f"{are} locked by another transaction; try again."
+
+
 class Swept(msgspec.Struct, frozen=True):
     """A run whose lease ran out, and what became of it."""
 

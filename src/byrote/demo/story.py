@@ -23,6 +23,7 @@ from byrote.demo.tasks import struck
 from byrote.demo.verified import Verified, verifying
 from byrote.store import queries
 from byrote.store.connect import Door
+from byrote.store.locks import move
 from byrote.store.migrate import migrate
 
 PATIENCE_S = 30.0
@@ -169,7 +170,8 @@ class Play:
             self._cancel("cancelled running", runs)
 
     def _cancel(self, kind: str, runs: Sequence[Run]) -> None:
-        self._store.all(queries.cancel([run.id for run in runs if run.labels["kind"] == kind]))
+        ids = [run.id for run in runs if run.labels["kind"] == kind]
+        move(queries.cancel, ids, self._store.all)
 
     def _replay(self, run: Run) -> Replay:
         original = self._store.first(queries.latest_by_hash(run.spec_hash)) or run.id

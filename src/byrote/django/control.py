@@ -4,6 +4,7 @@
 Both are one statement on Django's own connection, so they belong to the caller's transaction.
 """
 
+from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -19,18 +20,20 @@ from byrote.django.database import fetch
 from byrote.django.values import plain
 from byrote.executors.step_call import check_name
 from byrote.store import queries
+from byrote.store.locks import move
 
 
 def cancel(result: Any, *, backend: str | None = None) -> bool:
     """Ask for a task to stop; whether it had not finished yet.
 
     Takes a TaskResult or its id. One that has not begun is FAILED at once, with the error
-    `TaskCancelled`; a running one when its worker has stopped it.
+    `TaskCancelled`; a running one when its worker has stopped it. Raises RowLocked if another
+    transaction has locked the run for more than a second.
     """
     if note_withheld("cancel", str(getattr(result, "id", result))):
         return True  # A verified replay does nothing to others, nor to runs it did not enqueue.
     ours, run_id = _found(result, backend)
-    return bool(fetch(ours.database, queries.cancel([run_id])))
+    return move(queries.cancel, [run_id], partial(fetch, ours.database)).only is not None
 
 
 async def acancel(result: Any, *, backend: str | None = None) -> bool:

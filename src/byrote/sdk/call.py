@@ -186,8 +186,8 @@ class Call[T]:
             error = ServiceUnreachable(f"The service at {place} did not answer: {heard.why}")
             return error, self.repeat or not heard.sent
         refused = error_of(heard.status, heard.body)
-        # 429 comes before anything is done; the others may come after.
-        safe = self.repeat or heard.status == 429
+        # Before these, nothing was done; the others may come after.
+        safe = self.repeat or heard.status == 429 or refused.code == "row_locked"
         return refused, safe and refused.code in PASSING
 
 

@@ -18,7 +18,7 @@ from byrote.core.policy import Retry
 from byrote.core.run import Run
 from byrote.core.state import Status
 from byrote.sdk.call import Call, Program, Script, Terms
-from byrote.sdk.reading import RunRead, missing, text_of
+from byrote.sdk.reading import DoneRuns, RunRead, missing, text_of
 from byrote.wire.messages import (
     Accepted,
     AcceptedRuns,
@@ -262,24 +262,24 @@ def signal(run_id: str, event: str, payload: Any = None) -> Call[bool]:
     )
 
 
-def cancel_many(ids: Sequence[str]) -> Program[list[Moved]]:
-    """Ask for runs to stop; gives those that had not ended, and where they stand."""
+def cancel_many(ids: Sequence[str]) -> Program[DoneRuns[Moved]]:
+    """Ask for runs to stop; returns those that had not ended, and where they stand."""
     return _move_many("/v1/runs/cancel", ids, repeat=True)
 
 
-def retry_many(ids: Sequence[str]) -> Program[list[Moved]]:
-    """Give dead or waiting runs another chance now; gives those that were some."""
+def retry_many(ids: Sequence[str]) -> Program[DoneRuns[Moved]]:
+    """Give dead or waiting runs another chance now; returns those that were some."""
     return _move_many("/v1/runs/retry", ids, repeat=False)
 
 
-def _move_many(path: str, ids: Sequence[str], *, repeat: bool) -> Program[list[Moved]]:
-    def script(terms: Terms) -> Script[list[Moved]]:
-        moved: list[Moved] = []
+def _move_many(path: str, ids: Sequence[str], *, repeat: bool) -> Program[DoneRuns[Moved]]:
+    def script(terms: Terms) -> Script[DoneRuns[Moved]]:
+        done: DoneRuns[Moved] = DoneRuns()
         for batch in batched(ids, BATCH_MAX):
             body, read = _encode({"runs": batch}), _reader(MovedRuns)
             reply = yield from Call("POST", path, read, body=body, repeat=repeat)(terms)
-            moved += reply.runs
-        return moved
+            done.add(reply.runs, reply.locked)
+        return done
 
     return script
 
@@ -312,17 +312,19 @@ def dead(
     return Call("GET", "/v1/dead", _reader(RunPage), query=query | {"limit": str(limit)})
 
 
-def requeue(ids: Sequence[str]) -> Program[list[Moved]]:
-    """Bring dead letters back; gives those that were some."""
+def requeue(ids: Sequence[str]) -> Program[DoneRuns[Moved]]:
+    """Bring dead letters back; returns those that were some."""
     return _move_many("/v1/dead/requeue", ids, repeat=False)
 
 
-def delete(ids: Sequence[str]) -> Call[list[str]]:
-    """Delete dead letters for good; gives those that were some."""
-    read = _reader(Deleted)
-    return Call(
-        "POST", "/v1/dead/delete", lambda body: read(body).runs, body=_encode({"runs": ids})
-    )
+def delete(ids: Sequence[str]) -> Call[DoneRuns[str]]:
+    """Delete dead letters for good; returns those that were some."""
+
+    def read(body: bytes) -> DoneRuns[str]:
+        reply = _reader(Deleted)(body)
+        return DoneRuns[str]().add(reply.runs, reply.locked)
+
+    return Call("POST", "/v1/dead/delete", read, body=_encode({"runs": ids}))
 
 
 def queues() -> Call[list[QueueView]]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Replies as the SDK reads them: msgspec reads no `Raw | None`, so null is the text of null."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Self
 
 from msgspec import UNSET, Raw, UnsetType
 
@@ -23,6 +23,23 @@ class LeasesRead(Leases, frozen=True, kw_only=True):
     """What was claimed."""
 
     leases: list[LeaseRead]  # type: ignore[assignment]  # Read, never written.
+
+
+class DoneRuns[T](list[T]):
+    """What a verb did to several runs; `locked` has the ids of those it left as they are.
+
+    Another transaction has locked their rows: try again for those.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.locked: list[str] = []
+
+    def add(self, done: Iterable[T], locked: Iterable[str] | UnsetType) -> Self:
+        """Add what one reply reports."""
+        self.extend(done)
+        self.locked += () if locked is UNSET else locked
+        return self
 
 
 class RunRead(RunView, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from byrote.service.access import Grant
 from byrote.service.service import Service
 from byrote.service.slots import Place
 from byrote.store import looking, tokens
+from byrote.store.locks import Moves, Verb, amove, moved
 from byrote.store.query import Query
 from byrote.wire.problems import NotFound
 from byrote.wire.terms import Reply
@@ -69,6 +70,24 @@ class Call(msgspec.Struct, frozen=True):
         """
         return await self.service.work.all(
             query, behind=self.noted(action, changed, subject=subject)
+        )
+
+    async def move[Row](
+        self,
+        verb: Verb[Row],
+        ids: Sequence[str],
+        action: str,
+        changed: Callable[[list[Row]], Sequence[str]],
+    ) -> Moves[Row]:
+        """Do something to those of these runs that are the token's, around rows that are locked.
+
+        `changed` returns the ids of the runs that were moved: the audit names those alone.
+        """
+        mine = await self.mine(ids)
+        if not mine:
+            return Moves([])
+        return await amove(
+            verb, mine, lambda query: self.change(query, action, lambda rows: changed(moved(rows)))
         )
 
     def noted[Row](

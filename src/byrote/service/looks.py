@@ -5,16 +5,19 @@ import base64
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import UNSET
 
 from byrote.core.duration import duration
 from byrote.core.spec import check_name
+from byrote.core.state import Status
 from byrote.core.unserved import patience
 from byrote.service.call import Call
 from byrote.service.counts import queue_view, stats_of
-from byrote.service.runs import brief_of, plain, revive
+from byrote.service.runs import brief_of, plain, revived
 from byrote.store import artifacts as kept
 from byrote.store import looking, progress, queries
 from byrote.store.unserved import set_unserved, unserved_tasks
@@ -74,16 +77,14 @@ def _before(cursor: str | None) -> tuple[datetime, str] | None:
 
 async def requeue(call: Call) -> messages.MovedRuns:
     """Bring dead letters back with a fresh budget; what is not dead is missing from the answer."""
-    return messages.MovedRuns(runs=await revive(call, call.body.runs, "requeue"))
+    requeued = partial(queries.retry, was=Status.FAILED)
+    return revived(await call.move(requeued, call.body.runs, "requeue", list))
 
 
 async def delete(call: Call) -> messages.Deleted:
     """Delete dead letters for good."""
-    mine = await call.mine(call.body.runs)
-    if not mine:
-        return messages.Deleted(runs=[])
-    gone = await call.change(looking.delete_dead(mine), "delete", lambda ids: ids)
-    return messages.Deleted(runs=gone)
+    moves = await call.move(looking.delete_dead, call.body.runs, "delete", list)
+    return messages.Deleted(runs=moves.done, locked=moves.locked or UNSET)
 
 
 async def artifacts(call: Call) -> messages.ArtifactsReply:

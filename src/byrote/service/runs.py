@@ -22,8 +22,10 @@ from byrote.service.call import Call, not_here
 from byrote.service.keyed import copied, enqueue_each, once
 from byrote.service.reading import delivery_of, prefixed
 from byrote.store import looking, proof, queries
+from byrote.store.locks import Moves
 from byrote.store.looking import Brief
 from byrote.store.query import Query
+from byrote.store.rows import Settlement
 from byrote.store.unique import is_keyed
 from byrote.wire import messages, progress
 from byrote.wire.problems import Conflict, Invalid
@@ -274,47 +276,42 @@ def _common(run: Brief | Run) -> dict[str, Any]:
 async def cancel(call: Call) -> messages.Moved:
     """Cancel a run: at once if nobody executes it, else by asking its worker."""
     run_id = call.path["id"]
-    moved = await _cancel(call, [run_id])
-    if not moved:
+    moved = (await _cancel(call, [run_id])).only
+    if moved is None:
         await found_run(call)
         raise Conflict("The run has ended already.")
-    return moved[0]
+    return messages.Moved(id=run_id, status=Status(moved.status))
 
 
 async def cancel_many(call: Call) -> messages.MovedRuns:
     """Cancel runs; those that had ended, or are not there, are missing from the answer."""
-    return messages.MovedRuns(runs=await _cancel(call, call.body.runs))
+    moves = await _cancel(call, call.body.runs)
+    runs = [messages.Moved(id=row.id, status=Status(row.status)) for row in moves.done]
+    return messages.MovedRuns(runs=runs, locked=moves.locked or UNSET)
 
 
-async def _cancel(call: Call, ids: Sequence[str]) -> list[messages.Moved]:
-    mine = await call.mine(ids)
-    if not mine:
-        return []
-    found = await call.change(queries.cancel(mine), "cancel", lambda rows: [row.id for row in rows])
-    return [messages.Moved(id=row.id, status=Status(row.status)) for row in found]
+async def _cancel(call: Call, ids: Sequence[str]) -> Moves[Settlement]:
+    return await call.move(queries.cancel, ids, "cancel", lambda rows: [row.id for row in rows])
 
 
 async def retry(call: Call) -> messages.Moved:
     """Bring a dead run back, or let a waiting one go now, with a fresh budget of attempts."""
-    moved = await revive(call, [call.path["id"]], "retry")
-    if not moved:
+    moved = (await call.move(queries.retry, [call.path["id"]], "retry", list)).only
+    if moved is None:
         await found_run(call)
         raise Conflict("Only failed and waiting runs are retried; replay repeats one that ended.")
-    return moved[0]
+    return messages.Moved(id=moved, status=Status.READY)
 
 
 async def retry_many(call: Call) -> messages.MovedRuns:
     """Bring dead runs back and let waiting ones go now; others are missing from the answer."""
-    return messages.MovedRuns(runs=await revive(call, call.body.runs, "retry"))
+    return revived(await call.move(queries.retry, call.body.runs, "retry", list))
 
 
-async def revive(call: Call, ids: Sequence[str], action: str) -> list[messages.Moved]:
-    """Make those of these runs READY that are the token's, and failed or waiting."""
-    mine = await call.mine(ids)
-    if not mine:
-        return []
-    found = await call.change(queries.retry(mine), action, lambda ids: ids)
-    return [messages.Moved(id=run_id, status=Status.READY) for run_id in found]
+def revived(moves: Moves[str]) -> messages.MovedRuns:
+    """The answer about runs that were brought back or let go."""
+    runs = [messages.Moved(id=run_id, status=Status.READY) for run_id in moves.done]
+    return messages.MovedRuns(runs=runs, locked=moves.locked or UNSET)
 
 
 async def replay(call: Call) -> messages.Accepted:

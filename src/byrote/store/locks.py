@@ -9,18 +9,28 @@ On the usual path this costs nothing: skipping locked rows in the statement itse
 row twice.
 
 A locked row is not a lost lease: whoever leaves it out says so.
+
+What people do to runs by their ids (cancel, retry, delete) goes another way. Those statements never
+wait: they skip locked rows and return them as `Locked`, which costs a second look at each row and
+is safe inside a caller's transaction, since it raises nothing. `move` sends such a statement again
+for the rows that were locked, for a second: a worker that renews or finishes a run holds its row
+for milliseconds. What is locked for longer is reported with what was done.
 """
 
+import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from byrote.core.answer import LOCKED, Archived
+from byrote.core.answer import LOCKED, Archived, Locked, say_locked
 from byrote.core.errors import RowLocked
 from byrote.store.query import Query
 
 KNOWN_MAX = 10_000
+PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.3, 0.33)
+"""Pauses before a verb is sent again for rows that were locked: a second in all."""
 
 type Asking = Generator[Query[Any], list[Any] | RowLocked, dict[str, Any]]
 """Yields queries, is sent their rows or that a row was locked; returns the answer for each id."""
@@ -113,3 +123,64 @@ async def adrive(
             query = asking.send(answer)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
+
+
+class Moves[Row](msgspec.Struct, frozen=True):
+    """What a verb did to runs: the rows of those it moved, and the ids whose rows are locked."""
+
+    done: list[Row]
+    locked: list[str] = []
+
+    @property
+    def only(self) -> Row | None:
+        """The row of a verb for one run, None if it does not apply; RowLocked if it is locked."""
+        if self.locked:
+            said = " ".join([say_locked(1), f"Nothing was done to run {self.locked[0]}."])
+            raise RowLocked(said)
+        return self.done[0] if self.done else None
+
+
+type Verb[Row] = Callable[[Sequence[str]], Query[Row | Locked]]
+"""Makes the statement that does something to runs with these ids."""
+
+
+def move[Row](
+    verb: Verb[Row], ids: Sequence[str], ask: Callable[[Query[Row | Locked]], list[Row | Locked]]
+) -> Moves[Row]:
+    """Do something to runs: at once to those that are free, soon to those that become free."""
+    moves = _split(ask(verb(ids)))
+    for pause in PAUSES_S:
+        if not moves.locked:
+            break
+        threading.Event().wait(pause)
+        moves = _joined(moves, ask(verb(moves.locked)))
+    return moves
+
+
+async def amove[Row](
+    verb: Verb[Row],
+    ids: Sequence[str],
+    ask: Callable[[Query[Row | Locked]], Awaitable[list[Row | Locked]]],
+) -> Moves[Row]:
+    """As `move`, on an event loop."""
+    moves = _split(await ask(verb(ids)))
+    for pause in PAUSES_S:
+        if not moves.locked:
+            break
+        await asyncio.sleep(pause)
+        moves = _joined(moves, await ask(verb(moves.locked)))
+    return moves
+
+
+def moved[Row](rows: Sequence[Row | Locked]) -> list[Row]:
+    """The rows of runs that were moved."""
+    return [row for row in rows if not isinstance(row, Locked)]
+
+
+def _split[Row](rows: Sequence[Row | Locked]) -> Moves[Row]:
+    return Moves(moved(rows), [row.id for row in rows if isinstance(row, Locked)])
+
+
+def _joined[Row](before: Moves[Row], rows: Sequence[Row | Locked]) -> Moves[Row]:
+    now = _split(rows)
+    return Moves([*before.done, *now.done], now.locked)

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from byrote.core.answer import Locked
 from byrote.core.run import Leased
 from byrote.core.state import Status
 from byrote.store import rows
@@ -160,9 +161,9 @@ def dead(
     return Query("dead", args | {"limit": limit} | _within(queues, tasks), _brief)
 
 
-def delete_dead(ids: Sequence[str]) -> Query[str]:
+def delete_dead(ids: Sequence[str]) -> Query[str | Locked]:
     """Delete dead letters for good."""
-    return Query("delete_dead", {"ids": list(ids)}, lambda row: str(row[0]), Resend.ONCE)
+    return Query("delete_dead", {"ids": list(ids)}, rows.id_from, Resend.ONCE)
 
 
 def depths(

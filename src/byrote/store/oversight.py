@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
+from byrote.core.answer import Locked
 from byrote.store.query import Query, Resend
+from byrote.store.rows import id_from
 
 CAP = 1_000
 """Beyond this, a list for people says "many"."""
@@ -45,9 +47,9 @@ def names(*, limit: int = NAMES_MAX) -> Query[tuple[str, str]]:
     return Query("names", {"limit": limit}, lambda row: (row[0], row[1]))
 
 
-def remove(ids: Sequence[str]) -> Query[str]:
-    """Delete finished runs and what belongs to them; gives the ids of those that are gone."""
-    return Query("remove", {"ids": list(ids)}, lambda row: str(row[0]), Resend.ONCE)
+def remove(ids: Sequence[str]) -> Query[str | Locked]:
+    """Delete finished runs and what belongs to them; returns the ids of those it deleted."""
+    return Query("remove", {"ids": list(ids)}, id_from, Resend.ONCE)
 
 
 def patience(limit: timedelta) -> Query[str]:

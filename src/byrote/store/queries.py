@@ -13,6 +13,7 @@ from byrote.core.duration import micros
 from byrote.core.policy import LOSSES_MAX, ONCE
 from byrote.core.run import Leased, Run
 from byrote.core.spec import Delivery, Spec
+from byrote.core.state import Status
 from byrote.store import rows
 from byrote.store.query import Query, Resend
 
@@ -214,15 +215,14 @@ def sweep(*, limit: int = 1_000) -> Query[answer.Swept]:
     return Query("sweep", args, lambda row: answer.Swept(*row[:4]))
 
 
-def cancel(ids: Sequence[str]) -> Query[rows.Settlement]:
+def cancel(ids: Sequence[str]) -> Query[rows.Settlement | answer.Locked]:
     """Cancel runs that have not finished: at once, or by asking their worker."""
-    args = {"ids": list(ids)}
-    return Query("cancel", args, lambda row: rows.Settlement(row[0], row[1]), Resend.ONCE)
+    return Query("cancel", {"ids": list(ids)}, rows.settlement_from, Resend.ONCE)
 
 
-def retry(ids: Sequence[str]) -> Query[str]:
-    """Bring dead runs back, and let waiting ones go now."""
-    return Query("retry", {"ids": list(ids)}, lambda row: str(row[0]), Resend.ONCE)
+def retry(ids: Sequence[str], *, was: Status | None = None) -> Query[str | answer.Locked]:
+    """Bring dead runs back, and let waiting ones go now; `was` FAILED or WAITING: only those."""
+    return Query("retry", {"ids": list(ids), "was": was and was.value}, rows.id_from, Resend.ONCE)
 
 
 def replay(*, original: str, id: str) -> Query[str]:  # noqa: A002 -- the column's name.

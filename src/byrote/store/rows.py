@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from byrote.core.answer import Locked
 from byrote.core.progress import Progress, Reported, progress_of
 from byrote.core.run import Leased, Run
 from byrote.core.state import Status
@@ -86,6 +87,16 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
 
     id: str
     status: str
+
+
+def settlement_from(row: tuple[Any, ...]) -> Settlement | Locked:
+    """A run that a statement has moved and where it stands, or one whose row is locked."""
+    return Locked(row[0]) if row[1] == "LOCKED" else Settlement(row[0], row[1])
+
+
+def id_from(row: tuple[Any, ...]) -> str | Locked:
+    """The id of a run that a statement has moved, or one whose row is locked."""
+    return Locked(row[0]) if row[1] == "LOCKED" else str(row[0])
 
 
 class Ended(msgspec.Struct, frozen=True):

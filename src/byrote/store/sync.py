@@ -18,7 +18,15 @@ from byrote.store.connect import Door
 from byrote.store.post import Poster
 from byrote.store.query import Query, Resend
 from byrote.store.resend import Once, Resent, ended, mark_of
-from byrote.store.trouble import UNWILLING, Remedy, advice, is_open, pause_before, remedy
+from byrote.store.trouble import (
+    LOCK_NOT_AVAILABLE,
+    UNWILLING,
+    Remedy,
+    advice,
+    is_open,
+    pause_before,
+    remedy,
+)
 from byrote.store.unique import NOTHING_SPECIAL, Script, Settled, perform, settle
 
 _ONCE = Resend.ONCE
@@ -61,6 +69,8 @@ class Patience:
         self._tries += 1
         pause = pause_before(self._tries, self._chance)
         self._left_s -= pause
+        if self._left_s < 0 and error.sqlstate == LOCK_NOT_AVAILABLE:
+            raise row_locked(error) from error
         if self._left_s < 0:
             raise unreachable(self._door, error) from error
         return pause
@@ -260,4 +270,5 @@ def refused(error: psycopg.Error, door: Door) -> StoreRefused:
 
 def row_locked(error: psycopg.Error) -> RowLocked:
     """The error for a row that another transaction has locked for too long."""
-    return RowLocked(summary(error), f"PostgreSQL refused: {error.diag.message_primary}")
+    brief = "The row is locked by another transaction, and nothing was done; try again."
+    return RowLocked(f"{brief} PostgreSQL reported: {summary(error)}", brief)

@@ -163,6 +163,8 @@ class MovedRuns(Reply, frozen=True, kw_only=True):
     """What became of runs; one that is missing was not to be moved (or is not known here)."""
 
     runs: list[Moved]
+    locked: list[str] | UnsetType = UNSET
+    """Runs that were left as they are: another transaction has locked the row. Try again."""
 
 
 class SignalRun(Request, frozen=True, kw_only=True):
@@ -347,6 +349,8 @@ class Deleted(Reply, frozen=True, kw_only=True):
     """Dead letters that are gone for good."""
 
     runs: list[str]
+    locked: list[str] | UnsetType = UNSET
+    """Dead letters that are still there: another transaction has locked the row. Try again."""
 
 
 class Whoami(Reply, frozen=True, kw_only=True):

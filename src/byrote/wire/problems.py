@@ -14,6 +14,7 @@ from byrote.core.errors import (
     DatabaseUnreachable,
     KeyContended,
     PayloadTooLarge,
+    RowLocked,
     UnknownRun,
 )
 
@@ -108,6 +109,12 @@ class Conflict(Refused):
     code, status, title = "conflict", 409, "Not in this state"
 
 
+class RunLocked(Refused):
+    """Another transaction has locked the run, and nothing was done: try again later."""
+
+    code, status, title = "row_locked", 503, "The run is locked"
+
+
 class KeyReused(Refused):
     """The Idempotency-Key was used with another body."""
 
@@ -167,9 +174,10 @@ KINDS: Final[Mapping[str, type[Refused]]] = {
         TooSlow,
         Broken,
         Unavailable,
+        RunLocked,
     )
 }
-PASSING: Final = frozenset({"too_many", "too_slow", "unavailable", "broken"})
+PASSING: Final = frozenset({"too_many", "too_slow", "unavailable", "broken", "row_locked"})
 """Codes after which the same request may do better a little later."""
 
 
@@ -189,6 +197,8 @@ def refusal_of(error: ByroteError) -> Refused:  # noqa: PLR0911 -- one return pe
         case DatabaseUnreachable():
             # Where the database is, is nobody's business out there.
             return Unavailable("The database does not answer.", retry_after_s=2)
+        case RowLocked(brief=brief):
+            return RunLocked(brief, retry_after_s=1)
         case KeyContended():
             return Unavailable(str(error), retry_after_s=1)
         case _:

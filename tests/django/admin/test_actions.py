@@ -142,7 +142,7 @@ def test_a_run_that_a_worker_moves_at_this_moment_is_left_alone(root: Client, db
         db.execute("select 1 from byrote_dead where result_id = %s for update", (run_id,))
         page = choose(root, "retry", run_id)
 
-    assert b"1 run left alone" in page.content
+    assert b"1 run is locked by another transaction; try again." in page.content
     assert stage.status_of(db, run_id) == "FAILED"
 
 

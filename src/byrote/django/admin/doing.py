@@ -11,8 +11,10 @@ from django.contrib.admin.models import CHANGE, DELETION, LogEntry
 from django.http import HttpResponse
 
 from byrote.assembly.identity import new_id
+from byrote.core.answer import say_locked
 from byrote.django.admin.verbs import BATCH_MAX, Verb, read_nonce
 from byrote.django.models import Run
+from byrote.store.locks import Moves
 
 
 class NoncedActionForm(ActionForm):
@@ -72,21 +74,29 @@ CONFIRMED = ("result_id", "task_path", "status")
 
 
 def do(model_admin: Any, request: Any, verb: Verb, ids: Sequence[str]) -> list[str]:
-    """Do it, tell what came of it, and remember who did it; gives the ids of what was moved."""
+    """Do it, report what was done, and log who did it; returns the ids of what was moved."""
     home = model_admin.home()
     nonce = read_nonce(request.POST.get("nonce"))
     names = Run.objects.using(home).filter(pk__in=ids).values_list("pk", "task_path")
     known = {str(run_id): task for run_id, task in names}
-    moved = verb.apply(home, list(ids), nonce)
+    moves = verb.apply(home, list(ids), nonce)
+    moved = moves.done
     if moved:
         messages.success(request, f"{_runs(len(moved))} {verb.past}.")
-    left = len(ids) - len(moved)
+    warn_of_locked(request, moves)
+    left = len(ids) - len(moved) - len(moves.locked)
     if left:
         messages.warning(request, f"{_runs(left)} left alone: {verb.left}.")
     # Of a replay, the log names the run that was replayed; the new one says so itself.
     logged = list(ids) if verb.makes and moved else moved
     log(request, {run_id: known.get(run_id, "") for run_id in logged}, verb)
     return moved
+
+
+def warn_of_locked(request: Any, moves: Moves[str]) -> None:
+    """Report the runs that were left as they are because their rows are locked."""
+    if moves.locked:
+        messages.warning(request, say_locked(len(moves.locked)))
 
 
 def log(request: Any, runs: dict[str, str], verb: Verb) -> None:

@@ -19,7 +19,7 @@ from byrote.core.artifact import POSTGRES
 from byrote.core.run import Run as StoredRun
 from byrote.django import moments
 from byrote.django.admin import detail, filters, search, show, verbs
-from byrote.django.admin.doing import NoncedActionForm, action_of, confirm, do, log
+from byrote.django.admin.doing import NoncedActionForm, action_of, confirm, do, log, warn_of_locked
 from byrote.django.admin.home import ByroteAdmin
 from byrote.django.admin.listing import RunList
 from byrote.django.models import DeadRun, Run
@@ -262,10 +262,12 @@ class RunAdmin(ByroteAdmin):
                 title="Requeue dead runs",
                 **_requeue(request, some),
             )
-        moved = verbs.requeue(self.home(), dead)
-        log(request, dict.fromkeys(moved, ""), REQUEUE)
-        left = " More are left; press again for those." if dead.exists() else ""
-        messages.success(request, f"{len(moved):,} dead runs were requeued.{left}")
+        moves = verbs.requeue(self.home(), dead)
+        log(request, dict.fromkeys(moves.done, ""), REQUEUE)
+        left = dead.exclude(pk__in=moves.locked).exists()
+        more = " More are left; press again for those." if left else ""
+        messages.success(request, f"{len(moves.done):,} dead runs were requeued.{more}")
+        warn_of_locked(request, moves)
         return HttpResponseRedirect(f"../?{request.GET.urlencode()}")
 
     def document_view(self, request: Any, run_id: UUID, part: str) -> HttpResponse:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What operators do to runs. Each verb takes ids and gives those it moved; a repeat moves nothing.
+"""What operators do to runs. Each verb takes ids and returns those it moved; repeats move nothing.
 
-Whether a verb applies is decided by the statement, or under a lock on the row: a run that a worker
-moves at this very moment is left alone. So nobody who may only hurry a waiting run can revive one
-that has just died.
+Whether a verb applies is decided by its statement: a user who may only hurry waiting runs cannot
+revive one that has just died. A run whose row another transaction has locked is left as it is and
+reported, and holds up none of the others (`store/locks.py`).
 """
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -16,11 +17,13 @@ from django.db import IntegrityError, transaction
 
 from byrote.assembly.identity import new_id
 from byrote.core.run import Run as StoredRun
+from byrote.core.state import Status
 from byrote.django.admin import verdicts
 from byrote.django.database import fetch
-from byrote.django.models import DeadRun, Run, TaskRun
+from byrote.django.models import Run, TaskRun
 from byrote.store import oversight, queries
 from byrote.store import replay as replays
+from byrote.store.locks import Moves, move
 
 BATCH_MAX = 1_000
 """Runs that one press of a button may move."""
@@ -28,51 +31,42 @@ VERIFY_MAX = 100
 """Runs that one press may have verified; each takes a worker a second or so."""
 
 
-def retry(database: str, ids: Sequence[str], nonce: str) -> list[str]:
+def retry(database: str, ids: Sequence[str], nonce: str) -> Moves[str]:
     """Bring dead runs back with a fresh budget."""
     del nonce
-    with transaction.atomic(using=database):
-        dead = DeadRun.objects.using(database).filter(pk__in=ids)
-        return _revive(database, dead)
+    return move(partial(queries.retry, was=Status.FAILED), ids, partial(fetch, database))
 
 
-def hurry(database: str, ids: Sequence[str], nonce: str) -> list[str]:
+def hurry(database: str, ids: Sequence[str], nonce: str) -> Moves[str]:
     """Let waiting runs go now."""
     del nonce
-    with transaction.atomic(using=database):
-        waiting = TaskRun.objects.using(database).filter(pk__in=ids, status="WAITING")
-        return _revive(database, waiting)
+    return move(partial(queries.retry, was=Status.WAITING), ids, partial(fetch, database))
 
 
-def requeue(database: str, dead: Any) -> list[str]:
+def requeue(database: str, dead: Any) -> Moves[str]:
     """Bring back as many of these dead runs as one press may move, oldest first."""
-    with transaction.atomic(using=database):
-        return _revive(database, dead.order_by("finished_at")[:BATCH_MAX])
+    oldest = dead.order_by("finished_at").values_list("pk", flat=True)[:BATCH_MAX]
+    return retry(database, [str(run_id) for run_id in oldest], "")
 
 
-def _revive(database: str, rows: Any) -> list[str]:
-    # The lock is what keeps a run in the state that was asked for until it has been moved.
-    locked = rows.select_for_update(skip_locked=True).values_list("pk", flat=True)
-    return fetch(database, queries.retry([str(run_id) for run_id in locked]))
-
-
-def cancel(database: str, ids: Sequence[str], nonce: str) -> list[str]:
+def cancel(database: str, ids: Sequence[str], nonce: str) -> Moves[str]:
     """Cancel unfinished runs; one whose worker has been asked already is not asked again."""
     del nonce
     asked = TaskRun.objects.using(database).filter(pk__in=ids, cancel_requested_at__isnull=False)
     done = {str(run_id) for run_id in asked.values_list("pk", flat=True)}
     wanted = [run_id for run_id in ids if run_id not in done]
-    return [found.id for found in fetch(database, queries.cancel(wanted))]
+    moves = move(queries.cancel, wanted, partial(fetch, database))
+    return Moves([run.id for run in moves.done], moves.locked)
 
 
-def replay(database: str, ids: Sequence[str], nonce: str) -> list[str]:
-    """Enqueue the specs of these runs again; gives the ids of the new runs."""
+def replay(database: str, ids: Sequence[str], nonce: str) -> Moves[str]:
+    """Enqueue the specs of these runs again; returns the ids of the new runs."""
     made = []
     for original in ids:
         run_id = replay_id(nonce, original)
         if fetch(database, queries.known(run_id)) != [True]:
             made += _replay(database, original, run_id)
-    return made
+    return Moves(made)
 
 
 def _replay(database: str, original: str, run_id: str) -> list[str]:
@@ -83,8 +77,8 @@ def _replay(database: str, original: str, run_id: str) -> list[str]:
         return []  # The same button, pressed twice at once.
 
 
-def verify(database: str, ids: Sequence[str], nonce: str) -> list[str]:
-    """Have workers execute ended runs again and compare; gives the ids of the runs that will."""
+def verify(database: str, ids: Sequence[str], nonce: str) -> Moves[str]:
+    """Have workers execute ended runs again and compare; returns the ids of the runs that will."""
     rows = Run.objects.using(database).filter(pk__in=ids)
     made = []
     for run_id, task, queue in rows.values_list("pk", "task_path", "queue_name"):
@@ -94,7 +88,7 @@ def verify(database: str, ids: Sequence[str], nonce: str) -> list[str]:
             # Another id than that of a plain replay by the same page.
             asked = replay_id(f"{nonce} verify", original)
             made += fetch(database, replays.verify_later(asked, spec, original=original))
-    return made
+    return Moves(made)
 
 
 def replay_id(nonce: str, original: str) -> str:
@@ -112,10 +106,10 @@ def read_nonce(text: str | None) -> str:
         return new_id()
 
 
-def remove(database: str, ids: Sequence[str], nonce: str) -> list[str]:
+def remove(database: str, ids: Sequence[str], nonce: str) -> Moves[str]:
     """Delete finished runs."""
     del nonce
-    return fetch(database, oversight.remove(ids))
+    return move(oversight.remove, ids, partial(fetch, database))
 
 
 class Verb(msgspec.Struct, frozen=True):
@@ -125,7 +119,7 @@ class Verb(msgspec.Struct, frozen=True):
     label: str
     past: str
     states: frozenset[str]
-    apply: Callable[[str, Sequence[str], str], list[str]]
+    apply: Callable[[str, Sequence[str], str], Moves[str]]
     left: str
     """Why others of the selected are left as they are."""
     permission: str

@@ -1,6 +1,14 @@
--- Cancel runs: at once when nobody runs them, by asking their worker when somebody does.
+-- Cancel runs: at once when no worker executes them, else by asking their worker.
+-- Never waits: runs whose rows another transaction has locked are left as they are and returned as LOCKED.
 with clock as materialized (
   select byrote_now() as now
+),
+free as materialized (
+  select run.result_id
+  from byrote_task_runs as run
+  where run.result_id = any (%(ids)s::uuid[])
+    and run.status in ('WAITING', 'READY', 'RUNNING')
+  for no key update skip locked
 ),
 stopped as (
   update byrote_task_runs as run
@@ -9,8 +17,7 @@ stopped as (
       finished_at = case when run.status = 'RUNNING' then null else (select now from clock) end,
       cancel_requested_at = (select now from clock),
       moves = run.moves + 1
-  where run.result_id = any (%(ids)s::uuid[])
-    and run.status in ('WAITING', 'READY', 'RUNNING')
+  where run.result_id = any (array(select result_id from free))
   returning run.result_id, run.attempts, run.moves, run.status, run.leased_by
 ),
 told as (
@@ -27,4 +34,10 @@ asked as (
   from (select distinct leased_by from stopped where status = 'RUNNING') as holder
 )
 select stopped.result_id::text, stopped.status, (select count(*) from asked) as asked
-from stopped;
+from stopped
+union all
+select run.result_id::text, 'LOCKED', 0
+from byrote_task_runs as run
+where run.result_id = any (%(ids)s::uuid[])
+  and run.status in ('WAITING', 'READY', 'RUNNING')
+  and run.result_id not in (select result_id from free);

@@ -1,7 +1,14 @@
--- Delete dead letters for good. The log remembers that somebody did.
-with gone as (
+-- Delete dead letters for good, and record it in the log.
+-- Never waits: those whose rows another transaction has locked are left as they are and returned as LOCKED.
+with free as materialized (
+  select run.result_id
+  from byrote_dead as run
+  where run.result_id = any (%(ids)s::uuid[])
+  for update skip locked
+),
+gone as (
   delete from byrote_dead
-  where result_id = any (%(ids)s::uuid[])
+  where result_id = any (array(select result_id from free))
   returning result_id, attempts, moves
 ),
 told as (
@@ -10,5 +17,10 @@ told as (
   from gone
   having count(*) > 0
 )
-select result_id::text
-from gone;
+select result_id::text, 'DELETED' as status
+from gone
+union all
+select run.result_id::text, 'LOCKED'
+from byrote_dead as run
+where run.result_id = any (%(ids)s::uuid[])
+  and run.result_id not in (select result_id from free);

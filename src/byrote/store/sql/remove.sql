@@ -1,21 +1,57 @@
--- Delete finished runs and what belongs to them; whatever has not ended stays. Their artifacts go by the duty for those.
+-- Delete finished runs and what belongs to them; runs that have not ended stay. Their artifacts go by the duty for those.
+-- Never waits for a run: those whose rows another transaction has locked stay and are returned as LOCKED.
 with clock as materialized (
   select byrote_now() as now
 ),
-recent as (
-  delete from byrote_task_runs as run
+free_recent as materialized (
+  select run.result_id
+  from byrote_task_runs as run
   where run.result_id = any (%(ids)s::uuid[])
     and run.finished_at is not null
+  for update skip locked
+),
+free_archived as materialized (
+  select run.result_id
+  from byrote_archive as run
+  where run.result_id = any (%(ids)s::uuid[])
+  for update skip locked
+),
+free_dead as materialized (
+  select run.result_id
+  from byrote_dead as run
+  where run.result_id = any (%(ids)s::uuid[])
+  for update skip locked
+),
+locked as (
+  select run.result_id
+  from byrote_task_runs as run
+  where run.result_id = any (%(ids)s::uuid[])
+    and run.finished_at is not null
+    and run.result_id not in (select result_id from free_recent)
+  union all
+  select run.result_id
+  from byrote_archive as run
+  where run.result_id = any (%(ids)s::uuid[])
+    and run.result_id not in (select result_id from free_archived)
+  union all
+  select run.result_id
+  from byrote_dead as run
+  where run.result_id = any (%(ids)s::uuid[])
+    and run.result_id not in (select result_id from free_dead)
+),
+recent as (
+  delete from byrote_task_runs as run
+  where run.result_id = any (array(select result_id from free_recent))
   returning run.result_id, run.attempts, run.moves
 ),
 archived as (
   delete from byrote_archive as run
-  where run.result_id = any (%(ids)s::uuid[])
+  where run.result_id = any (array(select result_id from free_archived))
   returning run.result_id, run.attempts, run.moves
 ),
 dead as (
   delete from byrote_dead as run
-  where run.result_id = any (%(ids)s::uuid[])
+  where run.result_id = any (array(select result_id from free_dead))
   returning run.result_id, run.attempts, run.moves
 ),
 gone as materialized (
@@ -46,5 +82,8 @@ told as (
   from gone
   having count(*) > 0
 )
-select result_id::text
-from gone;
+select result_id::text, 'DELETED' as status
+from gone
+union all
+select result_id::text, 'LOCKED'
+from locked;

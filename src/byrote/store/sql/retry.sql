@@ -1,14 +1,47 @@
--- Give runs another chance now, with a fresh budget: the dead come back, the waiting stop waiting.
--- Shadow runs get none: nobody waits for them.
+-- Give runs another chance now, with a fresh budget: the dead come back, the waiting stop waiting. `was` selects one
+-- of the two, FAILED or WAITING. Shadow runs are left out: no caller waits for them.
+-- Never waits: runs whose rows another transaction has locked are left as they are and returned as LOCKED.
 -- The dead come back without their unique key, which another run may hold by now; the waiting have theirs all along.
 -- Attempts go on rising; nothing of the run's history is lost. A sleep or a wait for a signal ends now, too.
 with clock as materialized (
   select byrote_now() as now
 ),
-risen as (
-  delete from byrote_dead as run
+dead as materialized (
+  select run.result_id
+  from byrote_dead as run
   where run.result_id = any (%(ids)s::uuid[])
     and run.shadow is not true
+    and coalesce(%(was)s::text, 'FAILED') = 'FAILED'
+  for update skip locked
+),
+waiting as materialized (
+  select run.result_id
+  from byrote_task_runs as run
+  where run.result_id = any (%(ids)s::uuid[])
+    and run.status = 'WAITING'
+    and run.wait_reason in ('due', 'retry', 'snooze', 'sleep', 'event')
+    and coalesce(%(was)s::text, 'WAITING') = 'WAITING'
+  for no key update skip locked
+),
+locked as (
+  select run.result_id
+  from byrote_dead as run
+  where run.result_id = any (%(ids)s::uuid[])
+    and run.shadow is not true
+    and coalesce(%(was)s::text, 'FAILED') = 'FAILED'
+    and run.result_id not in (select result_id from dead)
+  union all
+  select run.result_id
+  from byrote_task_runs as run
+  where run.result_id = any (%(ids)s::uuid[])
+    and run.status = 'WAITING'
+    and run.wait_reason in ('due', 'retry', 'snooze', 'sleep', 'event')
+    and coalesce(%(was)s::text, 'WAITING') = 'WAITING'
+    and run.result_id not in (select result_id from waiting)
+),
+risen as (
+  delete from byrote_dead as run
+  where run.result_id = any (array(select result_id from dead))
   returning run.*
 ),
 revived as (
@@ -33,9 +66,7 @@ hurried as (
       rank = run.rank + byrote_micros((select now from clock)) - byrote_micros(run.run_after),
       run_after = (select now from clock),
       moves = run.moves + 1
-  where run.result_id = any (%(ids)s::uuid[])
-    and run.status = 'WAITING'
-    and run.wait_reason in ('due', 'retry', 'snooze', 'sleep', 'event')
+  where run.result_id = any (array(select result_id from waiting))
   returning run.result_id, run.attempts, run.moves, run.queue_name
 ),
 awake as (
@@ -63,5 +94,8 @@ woken as (
   from (select distinct queue_name from ready) as fresh
   where exists (select 1 from byrote_workers as worker where worker.idle and fresh.queue_name = any (worker.queues))
 )
-select ready.result_id::text, (select count(*) from woken) as woken
-from ready;
+select ready.result_id::text, 'READY' as status, (select count(*) from woken) as woken
+from ready
+union all
+select result_id::text, 'LOCKED', 0
+from locked;
