@@ -29,6 +29,12 @@ SYSTEM = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1:]
 LOCK = "select pg_advisory_lock(hashtext('byrote.tests.roles'))"
 """Roles belong to the whole server, which the processes of a session share."""
 
+EARLIER = """
+grant create on schema public to public;
+grant insert on byrote_task_runs, byrote_events to byrote_enqueue;
+"""
+"""What PostgreSQL 14 and earlier versions of roles.sql granted: the file takes it back."""
+
 type Logins = Callable[[str], str]
 """The URL of a login that has this role alone."""
 
@@ -62,7 +68,10 @@ def installed(roles_server: str) -> Iterator[str]:
         migrate(door, chance=chance)
         admin.execute(LOCK)
         with door.open("test") as owner:
-            owner.execute(byrote("roles", "--sql").out.encode())
+            roles = byrote("roles", "--sql").out.encode()
+            owner.execute(roles)
+            owner.execute(EARLIER)
+            owner.execute(roles)
         admin.execute("select pg_advisory_unlock_all()")
         yield door.conninfo("owner")
 
