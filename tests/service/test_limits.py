@@ -32,7 +32,7 @@ from tests.service.harness import (
     problem,
     serving,
 )
-from tests.support import Db, until
+from tests.support import Db, count, until
 
 LIMITS = ServiceOptions(
     at_once=8, streams=4, waiting=40, uploads=4, body_s=15, token_s=0.5, ready_s=0.5
@@ -97,6 +97,8 @@ def test_bodies_that_do_not_arrive_keep_out_their_token_only(tight: Served) -> N
         until(lambda: tight.service.requests.used == 4)
         with tight.bearer(greedy) as client:
             answer = client.get("/v1/whoami")
+            # Its probes have places of their own.
+            assert client.get("/readyz").status_code == 200
         answered(tight, other)
 
     problem(answer, 503, "unavailable")
@@ -114,6 +116,7 @@ def test_streams_of_one_token_leave_room_for_others(tight: Served) -> None:
 
         assert statuses.count(200) == 2
         assert statuses.count(503) == 18
+        until(lambda: tight.service.requests.used == 0)
         answered(tight, other)
         with tight.bearer(other) as client, client.stream("GET", "/v1/stream") as stream:
             assert stream.status_code == 200
@@ -246,6 +249,23 @@ def test_a_claim_that_waits_gets_no_lease_from_a_revoked_token(
         problem(waiting.result(20), 401, "unauthorized")
 
     assert admin.get(f"/v1/runs/{run}").json()["status"] == "READY"
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_body_that_arrives_after_its_token_was_revoked_does_nothing(
+    tight: Served, db: Db
+) -> None:
+    token_id, secret = make_token(tight.store, "enqueue")
+    body = b'{"task":"hello"}'
+    with connect(tight) as line:
+        line.sendall(head(secret, len(body)) + body[:5])
+        until(lambda: tight.service.requests.used == 1)
+        tight.store.all(tokens.revoke_token(token_id))
+        threading.Event().wait(0.5)  # Longer than a token is believed.
+        line.sendall(body[5:])
+
+        assert status_of(line) == 401
+    assert count(db, "byrote_runs") == 0
 
 
 # -- Rates -----------------------------------------------------------------------------------------

@@ -15,10 +15,20 @@ import httpx2
 import pytest
 
 from byrote.assembly.artifacts import artifact_of
+from byrote.service import access
 from byrote.service.options import ServiceOptions
+from byrote.store import tokens
 from byrote.store.connect import Door
 from byrote.store.sync import Store
-from tests.service.harness import Served, claim_one, enqueue_one, finish_one, problem, serving
+from tests.service.harness import (
+    Served,
+    claim_one,
+    enqueue_one,
+    finish_one,
+    make_token,
+    problem,
+    serving,
+)
 from tests.support import Db, count, until
 
 LARGE = bytes(range(256)) * 8_192
@@ -227,6 +237,31 @@ def test_a_file_that_trickles_is_given_up_however_short_its_pauses(
                 answers = line.recv(65_536)
 
     assert b" 408 " in answers.split(b"\r\n")[0]
+
+
+@pytest.mark.parametrize("paused", [False, True], ids=["trickles", "pauses"])
+def test_a_file_ends_with_its_token(
+    door: Door, store: Store, monkeypatch: pytest.MonkeyPatch, *, paused: bool
+) -> None:
+    monkeypatch.setattr(access, "BELIEVED_S", 0.3)
+    monkeypatch.setattr(access, "LOOK_S", 0.05)
+    with serving(door, store, ServiceOptions(body_s=60)) as served:
+        token_id, secret = make_token(store, "admin")
+        with served.bearer(secret) as client, _connect(served) as line:
+            enqueue_one(client)
+            lease = claim_one(client)
+            line.sendall(_head(client, lease, lease["token"]) + b"x")
+            until(lambda: served.service.uploads.used == 1)
+            store.all(tokens.revoke_token(token_id))
+            line.settimeout(20 if paused else 0.05)
+            answer, began = b"", time.monotonic()
+            while not answer and time.monotonic() - began < 20:
+                with contextlib.suppress(TimeoutError):
+                    answer = line.recv(65_536)
+                if not answer and not paused:
+                    line.sendall(b"x")
+
+    assert b" 401 " in answer.split(b"\r\n")[0]
 
 
 def test_files_of_one_token_leave_room_for_others(door: Door, store: Store, tmp_path: Path) -> None:

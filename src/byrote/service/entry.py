@@ -55,7 +55,9 @@ class Entry:
             await service.keyring.spend(grant)
             grant.check_role(self._endpoint.roles)
             call = await self._call(request, grant, place)
-            if self._endpoint.waits or self._endpoint.lasts:
+            # The body may have taken longer to arrive than a token is believed.
+            await call.confirm()
+            if self._endpoint.waits or self._endpoint.lasts or self._endpoint.streams:
                 held.enter_context(service.keyring.watched(grant, call.gone))
             answer = await self._answer(call, receive)
             if self._endpoint.lasts:

@@ -41,13 +41,16 @@ def run_progress_of(run: Run) -> wire.RunProgress:
 async def report(call: Call) -> wire.ReportReply:
     """Tell how far attempts have come; only the holders of their leases are heard."""
     sent: Sequence[wire.LeaseReport] = call.body.reports
-    rows = [_row(item, item.token, f"$.reports[{place}]") for place, item in enumerate(sent)]
+    rows = await call.aside(
+        lambda: [_row(item, item.token, f"$.reports[{place}]") for place, item in enumerate(sent)]
+    )
     return await _write(call, rows)
 
 
 async def report_one(call: Call) -> wire.ReportReply:
     """Tell how far one attempt has come, under the token of its claim."""
-    return await _write(call, [_row(call.body, call.path["token"], "$")])
+    row = await call.aside(lambda: _row(call.body, call.path["token"], "$"))
+    return await _write(call, [row])
 
 
 def _row(item: wire.Report, token: str, path: str) -> dict[str, Any]:

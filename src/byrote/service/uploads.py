@@ -20,7 +20,7 @@ from byrote.service.leases import stored
 from byrote.service.settlement import Pair
 from byrote.store import artifacts, looking
 from byrote.wire.leases import ArtifactTerms, Kept
-from byrote.wire.problems import Invalid, TooLarge, TooSlow, Unavailable
+from byrote.wire.problems import Invalid, TooLarge, TooSlow, Unauthorized, Unavailable
 from byrote.wire.terms import Digest, Id, Identified, Word
 
 AGAIN_MAX = 3
@@ -110,7 +110,7 @@ async def _parts(call: Call) -> AsyncIterator[bytes]:
         left = began + options.upload_s(size) - clock()
         try:
             async with asyncio.timeout(min(left, options.body_s)):
-                part = await anext(parts, None)
+                part = await _next(call, parts)
         except TimeoutError:
             raise TooSlow(
                 f"A file must not pause for {options.body_s:g} s, and must arrive with "
@@ -120,6 +120,19 @@ async def _parts(call: Call) -> AsyncIterator[bytes]:
             return
         size += len(part)
         yield part
+
+
+async def _next(call: Call, parts: AsyncIterator[bytes]) -> bytes | None:
+    """The next part, None after the last. Raises Unauthorized once the token has ended."""
+    part = asyncio.ensure_future(anext(parts, None))
+    try:
+        either: set[asyncio.Future[Any]] = {part, call.gone}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if call.gone.done():
+            raise Unauthorized("The token has expired or was revoked.")
+        return part.result()
+    finally:
+        part.cancel()
 
 
 def _too_large(limit: int) -> TooLarge:
