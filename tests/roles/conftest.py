@@ -32,6 +32,7 @@ LOCK = "select pg_advisory_lock(hashtext('byrote.tests.roles'))"
 EARLIER = """
 grant create on schema public to public;
 grant insert on byrote_task_runs, byrote_events to byrote_enqueue;
+grant update, delete on byrote_chain, byrote_once, byrote_artifacts to byrote_worker;
 """
 """What PostgreSQL 14 and earlier versions of roles.sql granted: the file takes it back."""
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from byrote.store import queries
+from byrote.store import proof, queries
 from byrote.store.sync import fetch
-from tests.support import Db, claim, count, enqueue, finish, success
+from tests.support import Db, claim, count, enqueue, finish, success, until
 
 type Login = Callable[[str], Db]
 
@@ -97,6 +97,32 @@ def test_the_log_keeps_what_the_owner_wants_kept(
 def partitions(db: Db) -> set[str]:
     text = "select relname from pg_class where relname like 'byrote\\_events\\_%' and relkind = 'r'"
     return {name for (name,) in db.execute(text)}
+
+
+@pytest.mark.parametrize("role", ["worker", "service"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "delete from byrote_chain",
+        "update byrote_chain set hash = sha256('x')",
+        "update byrote_chain set xid = '1', seq = 0, events = 0, first_at = now()",
+        "delete from byrote_events",
+        "update byrote_events set worker = 'eve'",
+        "update byrote_artifacts set hash = sha256('x')",
+        "update byrote_once set key = 'x'",
+        "update byrote_provenance set doc = '{}'",
+    ],
+)
+def test_nobody_who_works_changes_the_past(login: Login, role: str, statement: str) -> None:
+    refused(login(role), statement)
+
+
+def test_a_worker_chains_the_log(login: Login, owner: Db) -> None:
+    enqueue(owner)
+    worker = login("worker")
+
+    assert until(lambda: fetch(worker, proof.chain()))
+    assert count(owner, "byrote_chain") >= 1
 
 
 def test_an_owner_may_lower_what_is_kept(owner: Db, login: Login) -> None:

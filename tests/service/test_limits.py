@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -19,12 +20,13 @@ import pytest
 from byrote.service import access, server
 from byrote.service.access import CACHED_MAX, Bucket, Grant, Keyring, digest_of
 from byrote.service.options import ServiceOptions
+from byrote.service.readiness import Readiness
 from byrote.service.slots import Slots
 from byrote.store import tokens
 from byrote.store.connect import Door
 from byrote.store.sync import Store
 from byrote.store.tokens import Token
-from byrote.wire.problems import TooMany, Unavailable
+from byrote.wire.problems import TooMany, Unauthorized, Unavailable
 from tests.service.harness import (
     Served,
     enqueue_one,
@@ -287,11 +289,18 @@ class SlowStore:
     def __init__(self, known: dict[bytes, Token]) -> None:
         self.known = known
         self.looked = 0
+        self.strangers = 0
+        """Unknown tokens that are being looked up."""
+        self.strangers_most = 0
 
     async def first(self, query: Any) -> Token | None:
         self.looked += 1
+        token = self.known.get(query.args["hash"])
+        self.strangers += token is None
+        self.strangers_most = max(self.strangers_most, self.strangers)
         await asyncio.sleep(0.01)
-        return self.known.get(query.args["hash"])
+        self.strangers -= token is None
+        return token
 
 
 def _token(secret: str, **more: Any) -> Token:
@@ -321,6 +330,41 @@ def test_a_token_is_looked_up_once_for_all_who_wait_and_strangers_do_not_drive_i
         with pytest.raises(TooMany):
             await keyring.spend(grant)
         assert store.looked == 2
+
+    asyncio.run(all_of_it())
+
+
+def test_few_unknown_tokens_are_looked_up_at_once_and_more_than_a_limit_do_not_wait() -> None:
+    async def all_of_it() -> tuple[SlowStore, list[object]]:
+        store: Any = SlowStore({})
+        keyring = Keyring(store, lambda: 0.0, rate=100, token_s=5)
+        asked = [keyring.grant(f"Bearer byr_{number}") for number in range(300)]
+        return store, list(await asyncio.gather(*asked, return_exceptions=True))
+
+    store, answers = asyncio.run(all_of_it())
+    kinds = Counter(type(answer) for answer in answers)
+
+    assert store.strangers_most == access.STRANGERS_AT_ONCE
+    assert kinds == {Unauthorized: access.STRANGERS_MAX, Unavailable: 300 - access.STRANGERS_MAX}
+
+
+def test_a_database_that_hangs_is_asked_once_by_all_probes_and_not_waited_for() -> None:
+    class HangingStore:
+        asked = 0
+
+        async def all(self, _query: object) -> list[object]:
+            self.asked += 1
+            await asyncio.Event().wait()
+            return []
+
+    async def all_of_it() -> None:
+        store: Any = HangingStore()
+        readiness = Readiness(store, time.monotonic, 0.05)
+        async with asyncio.timeout(20):
+            probes = [readiness.check() for _ in range(5)]
+            answers = await asyncio.gather(*probes, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [Unavailable] * 5
+        assert store.asked == 1
 
     asyncio.run(all_of_it())
 

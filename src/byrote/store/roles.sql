@@ -48,11 +48,16 @@ grant select on byrote_queues, byrote_schema to byrote_enqueue;
 grant select (worker_id, idle, queues, seen_at) on byrote_workers to byrote_enqueue;
 grant select (result_id) on byrote_runs to byrote_enqueue;
 
--- byrote_worker: claims, finishes, and does the housekeeping.
+-- byrote_worker: claims, finishes, and does the housekeeping. It adds links to the chain, and can neither change nor
+-- remove one: to lock the last link takes the right to update one of its columns, of which no hash is made.
+revoke update, delete on byrote_chain from byrote_worker;
+revoke update on byrote_once, byrote_artifacts from byrote_worker;
 grant select, insert, update, delete
-  on byrote_task_runs, byrote_dead, byrote_workers, byrote_steps, byrote_once, byrote_artifacts, byrote_artifact_blobs,
-    byrote_memo, byrote_watched, byrote_chain, byrote_progress, byrote_periodic_tasks, byrote_unserved
+  on byrote_task_runs, byrote_dead, byrote_workers, byrote_steps, byrote_artifact_blobs, byrote_memo, byrote_watched,
+    byrote_progress, byrote_periodic_tasks, byrote_unserved
   to byrote_worker;
+grant select, insert, delete on byrote_once, byrote_artifacts to byrote_worker;
+grant select, insert, update (linked_at) on byrote_chain to byrote_worker;
 grant select, insert on byrote_archive, byrote_events, byrote_outputs, byrote_provenance, byrote_queues to byrote_worker;
 grant select, insert, update, delete on byrote_signals to byrote_worker;
 grant select, update on byrote_duties to byrote_worker;
