@@ -265,7 +265,7 @@ def test_a_file_ends_with_its_token(
 
 
 def test_files_of_one_token_leave_room_for_others(door: Door, store: Store, tmp_path: Path) -> None:
-    options = ServiceOptions(artifacts=str(tmp_path), uploads=4)
+    options = ServiceOptions(artifacts=str(tmp_path), uploads=4, body_s=120)
     with serving(door, store, options) as served, served.client() as other:
         enqueue_one(other)
         lease = claim_one(other)
