@@ -13,8 +13,10 @@ import httpx2
 import msgspec
 import pytest
 
+from byrote.cli.failure import tell
 from byrote.core import event
 from byrote.core.codec import digest_of
+from byrote.core.errors import BadOption
 from byrote.observe.logs import JsonFormatter, LogWriter, TextFormatter
 from byrote.service.gate import access_log
 from byrote.store.connect import Door
@@ -109,6 +111,17 @@ def test_no_view_of_the_command_line_prints_control_characters(
             shown += "pwned" in said.out
 
     assert shown >= 8
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_no_error_that_is_told_has_control_characters(
+    capsys: pytest.CaptureFixture[str], *, as_json: bool
+) -> None:
+    tell(BadOption(EVIL), as_json=as_json)
+    told = capsys.readouterr().err
+
+    assert "pwned" in told
+    assert controls(told) == set()
 
 
 def test_no_line_of_a_log_is_forged(served: Served) -> None:

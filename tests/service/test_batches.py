@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Ids are UUIDs in any letter case, nothing is named twice in a request, and places are true."""
 
+import hashlib
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -68,6 +69,9 @@ def test_ids_in_capital_letters_are_the_same_on_every_route(worker: httpx2.Clien
             worker.get(f"/v1/runs/{big}{tail}").status_code
             for tail in ("", "/events", "/progress", "/artifacts")
         ]
+        digest = hashlib.sha256(b"x").hexdigest().upper()
+        fetched = worker.get(f"/v1/runs/{big}/artifacts/{digest}")
+        signalled = worker.post(f"/v1/runs/{big}/signal", json={"event": "go"}).json()
         asked = worker.post("/v1/runs/cancel", json={"runs": [big]}).json()["runs"]
         ended = worker.post("/v1/leases/finish", json=held(cancelled=True)).json()
 
@@ -78,6 +82,7 @@ def test_ids_in_capital_letters_are_the_same_on_every_route(worker: httpx2.Clien
     assert (kept["verdict"], sent["verdict"]) == ("stored", "stored")
     assert [found["run"] for found in claimed] == [run]
     assert shown == [200] * 4
+    assert (fetched.content, signalled["id"]) == (b"x", run)
     assert [moved["id"] for moved in asked] == [run]
     assert ended == {"accepted": [{"run": run, "heard": "cancelled"}], "lost": []}
 

@@ -138,7 +138,7 @@ def test_a_body_with_two_lengths_is_refused(served: Served) -> None:
     _, secret = make_token(served.store)
     with connect(served) as line:
         both = head(secret, 5).replace(b"\r\n\r\n", b"\r\ntransfer-encoding: chunked\r\n\r\n")
-        line.sendall(both + b"0\r\n\r\n")
+        line.sendall(both + b'c\r\n{"task":"t"}\r\n0\r\n\r\n')
         assert status_of(line) == 400
 
 

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Bodies with very many values are worked on beside the event loop, up to a limit."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import httpx2
 import pytest
 
-from byrote.service import leases, ledgers, progress, runs, verdicts
-from byrote.service.offload import check_values, is_heavy
+from byrote.service import entry, leases, ledgers, progress, runs, verdicts
+from byrote.service.offload import Offload, check_values, is_heavy
 from byrote.service.options import ServiceOptions
 from byrote.store.connect import Door
 from byrote.store.sync import Store
@@ -96,6 +98,58 @@ def test_leases_are_renewed_while_a_large_body_is_worked_on(
         renewed.set()
 
         assert sent.result(30).status_code in ({422} if path in REFUSED else {200, 201})
+
+
+def test_leases_are_renewed_while_a_large_body_is_parsed(
+    served: Served, admin: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueue_one(admin)
+    lease = claim_one(admin)
+    real, begun, renewed = entry._decoded, threading.Event(), threading.Event()
+
+    def slow(decode: Any, raw: bytes, values_max: int) -> Any:
+        if is_heavy(raw):
+            begun.set()
+            assert renewed.wait(20), "no lease was renewed meanwhile"
+        return real(decode, raw, values_max)
+
+    monkeypatch.setattr(entry, "_decoded", slow)
+    large = '{"task":"t","payload":[' + "1.5," * 20_000 + "1]}"
+    renewal = {"leases": [{"run": lease["run"], "token": lease["token"]}]}
+    with served.client() as greedy, ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(greedy.post, "/v1/runs", content=large, headers=JSON)
+        assert begun.wait(20)
+        admin.post("/v1/leases/renew", json=renewal, timeout=15).raise_for_status()
+        renewed.set()
+
+        assert sent.result(30).status_code == 201
+
+
+def test_tokens_take_turns_with_their_large_bodies() -> None:
+    order: list[str] = []
+    go = threading.Event()
+
+    def work(name: str) -> None:
+        assert go.wait(20)
+        order.append(name)
+
+    async def all_of_it() -> None:
+        offload = Offload()
+        tokens = ("greedy", "greedy", "greedy", "other")
+        jobs = [asyncio.ensure_future(offload.run(t, partial(work, t))) for t in tokens]
+        await asyncio.sleep(0)  # All of them are in line.
+        go.set()
+        await asyncio.gather(*jobs)
+        offload.close()
+
+    asyncio.run(all_of_it())
+    assert order == ["greedy", "other", "greedy", "greedy"]
+
+
+def test_few_bytes_with_many_values_are_heavy() -> None:
+    assert is_heavy(b"[" + b"1," * 3_000 + b"1]")
+    assert is_heavy(b'"' + b"x" * 70_000 + b'"')
+    assert not is_heavy(b'"' + b"x" * 10_000 + b'"')
 
 
 def test_a_value_of_the_largest_size_is_taken(admin: httpx2.Client) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The name of a worker belongs to the token that registered it."""
 
+import asyncio
 from datetime import timedelta
 
 import httpx2
@@ -8,6 +9,7 @@ import pytest
 
 from byrote.assembly.identity import new_id, new_secret
 from byrote.service.access import digest_of
+from byrote.service.calling import Calling
 from byrote.store import queries, tokens
 from tests.service.harness import Served, claim_one, enqueue_one, make_token, problem
 from tests.support import Db, until
@@ -108,6 +110,17 @@ def test_nobody_takes_anothers_call(served: Served, admin: httpx2.Client) -> Non
         served.service.calling.call("carl")
         assert other.get("/v1/workers/carl/called").json() == {"called": False}
         assert carl.get("/v1/workers/carl/called").json() == {"called": True}
+
+
+def test_a_call_that_a_waiting_worker_heard_is_not_heard_again() -> None:
+    async def all_of_it() -> tuple[bool, bool]:
+        calling, gone = Calling(), asyncio.get_running_loop().create_future()
+        waiting = asyncio.ensure_future(calling.wait("carl", "h", 20, gone))
+        await asyncio.sleep(0)
+        calling.call("carl")
+        return await waiting, await calling.wait("carl", "h", 0, gone)
+
+    assert asyncio.run(all_of_it()) == (True, False)
 
 
 def test_an_address_is_of_one_worker_only(served: Served, admin: httpx2.Client) -> None:

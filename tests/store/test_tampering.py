@@ -9,10 +9,13 @@ import pytest
 from byrote.assembly.identity import new_id
 from byrote.core.codec import digest_of, pack
 from byrote.core.policy import Retry
-from byrote.store import queries
+from byrote.core.spec import Delivery, describe
+from byrote.store import queries, replay
 from byrote.store.connect import Door
 from byrote.store.migrate import apply, migrations
+from byrote.store.query import Query
 from byrote.store.sync import fetch
+from byrote.store.unique import enqueue_memo, enqueue_unique
 from byrote.store.verify import verify, verify_on
 from byrote.testing import FakeClock
 from tests.store.conftest import own_database
@@ -249,6 +252,39 @@ def test_everything_of_a_mixed_life_is_covered(
 
     assert (report.findings, report.uncovered) == ([], 0)
     assert report.runs == len(life) + len(walker.ids)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "enqueue",
+        "enqueue_one",
+        "enqueue_unique",
+        "enqueue_memo",
+        "replay",
+        "shadow",
+        "verify_later",
+    ],
+)
+def test_every_statement_that_accepts_a_run_tells_the_hash_of_its_spec(
+    db: Db, door: Door, statement: str
+) -> None:
+    [original] = enqueue(db)
+    finish(db, [success(lease) for lease in claim(db)])
+    run_id, made = new_id(), describe("t", 1, [], {"x": 1}, delivery=Delivery())
+    asked: dict[str, Query[object]] = {
+        "enqueue": queries.enqueue([(run_id, made)]),
+        "enqueue_one": queries.enqueue_one(run_id, made),
+        "enqueue_unique": enqueue_unique([(run_id, made)]),
+        "enqueue_memo": enqueue_memo([(run_id, made)], {}),
+        "replay": queries.replay(original=original, id=run_id),
+        "shadow": replay.shadow([(run_id, original)], queue="shadow"),
+        "verify_later": replay.verify_later(run_id, made, original=original),
+    }  # type: ignore[dict-item]  # Their rows are not read.
+    fetch(db, asked[statement])
+    report = verify(door)
+
+    assert (report.runs, report.uncovered, report.findings) == (2, 0, [])
 
 
 AS_BEFORE = """
