@@ -248,7 +248,7 @@ async function work() {
   const running = new Set();
   while (!stopping) {
     if (running.size >= slots) {
-      await Promise.race([...running, stop]);
+      await Promise.race([...running, stop, failed]);
       continue;
     }
     const { leases, deadline } = await Promise.race([claim(slots - running.size), failed]);
