@@ -330,6 +330,8 @@ def test_a_token_is_looked_up_once_for_all_who_wait_and_strangers_do_not_drive_i
         with pytest.raises(TooMany):
             await keyring.spend(grant)
         assert store.looked == 2
+        with pytest.raises(TooMany):  # What was found anew has no more left.
+            await keyring.spend(await keyring.grant("Bearer byr_a"))
 
     asyncio.run(all_of_it())
 
