@@ -167,8 +167,12 @@ GATE = 7
 
 @contextlib.contextmanager
 def commits_held(db: Db) -> Iterator[Callable[[], None]]:
-    """Keep transactions that write runs from their commit until the given function is called."""
-    with at_commit(db, f"perform pg_advisory_xact_lock_shared({GATE})"):
+    """Keep transactions that write runs from their commit until the given function is called.
+
+    They wait as for a slow disk: the time that a statement waits for locks does not end it.
+    """
+    wait = f"set_config('lock_timeout', '0', true), pg_advisory_xact_lock_shared({GATE})"
+    with at_commit(db, f"perform {wait}"):
         db.execute("select pg_advisory_lock(%s)", (GATE,))
         try:
             yield lambda: db.execute("select pg_advisory_unlock(%s)", (GATE,)) and None
@@ -176,11 +180,16 @@ def commits_held(db: Db) -> Iterator[Callable[[], None]]:
             db.execute("select pg_advisory_unlock_all()")
 
 
-def held_commits(db: Db) -> int:
-    """How many transactions wait for their commit there."""
-    text = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
-    [[number]] = db.execute(text).fetchall()
-    return int(number)
+def waiting_commits(db: Db) -> set[int]:
+    """The sessions that wait for their commit there."""
+    text = "select pid from pg_locks where locktype = 'advisory' and not granted"
+    return {pid for [pid] in db.execute(text)}
+
+
+def waits_for_a_copy(db: Db) -> bool:
+    """Whether a statement waits for the end of another transaction."""
+    text = "select exists (select 1 from pg_locks where locktype = 'transactionid' and not granted)"
+    return db.execute(text).fetchone() == (True,)
 
 
 def until[T](fact: Callable[[], T], within: float = 60.0, what: str = "", every: float = 0.01) -> T:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The connection breaks while the server is still at the statement, or has not received it yet."""
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
@@ -11,29 +12,36 @@ import pytest
 
 from byrote import App
 from byrote.assembly.again import enqueue_again
+from byrote.assembly.handles import RunHandle
 from byrote.assembly.identity import chance, new_id
+from byrote.core.answer import LOCKED
+from byrote.core.ports import Line
 from byrote.core.schedule import make_schedule
 from byrote.core.spec import Delivery, describe
 from byrote.core.state import Status
 from byrote.store import queries, schedules
 from byrote.store.connect import Door
+from byrote.store.lines import Lines
 from byrote.store.looking import delete_dead
 from byrote.store.query import Query
 from byrote.store.resend import Resent
 from byrote.store.sync import Store, fetch
 from byrote.store.unique import Script
+from tests.contracts.store.desk import judged, returned
 from tests.faults.proxy import Moment, Proxy, proxied
 from tests.support import (
     Db,
     claim,
     commits_held,
     count,
+    enqueue,
     finish,
-    held_commits,
     history,
     run_of,
     until,
     verdict,
+    waiting_commits,
+    waits_for_a_copy,
 )
 
 ENQUEUE = "insert into byrote_task_runs"
@@ -61,28 +69,25 @@ def test_an_enqueue_that_is_still_being_written_is_accepted_once(
     app: App, db: Db, proxy: Proxy, *, how: str
 ) -> None:
     task = app.task(name="echo")(lambda value: value)
-    task.enqueue(0)
-    send = {
-        "one": lambda: [task.enqueue(1)],
-        "many": lambda: app.enqueue_many(task.spec(n) for n in range(3)),
-        "keyed": lambda: [task.using(unique_key="k").enqueue(1)],
-    }[how]
-    with commits_held(db) as let_go, ThreadPoolExecutor(1) as pool:
-        fault = proxy.plan(ENQUEUE, "during")
-        sent = pool.submit(send)
+    sends: dict[str, Callable[[int], Sequence[RunHandle[Any]]]] = {
+        "one": lambda n: [task.enqueue(n)],
+        "many": lambda n: app.enqueue_many(task.spec(n + more) for more in range(3)),
+        "keyed": lambda n: [task.using(unique_key=f"k{n}").enqueue(n)],
+    }
+    before = len(sends[how](0))  # Prepares the statement: what is hit is not that.
+    with ThreadPoolExecutor(1) as pool, commits_held(db) as let_go:
+        fault = proxy.plan("COMMIT" if how == "many" else ENQUEUE, "during")
+        sent = pool.submit(sends[how], 1)
         until(fault.happened.is_set)
-        until(lambda: held_commits(db) or waits_for_a_copy(db))
+        first = until(lambda: waiting_commits(db))
+        # The second copy waits for the first, or has ended it and is at its own commit.
+        until(lambda: waits_for_a_copy(db) or waiting_commits(db) - first)
         let_go()
         runs = sent.result()
 
     assert all(run.created for run in runs)
-    assert count(db, "byrote_runs") == 1 + len(runs)
+    assert count(db, "byrote_runs") == before + len(runs)
     assert [history(db, run.id) for run in runs] == [["Enqueued"]] * len(runs)
-
-
-def waits_for_a_copy(db: Db) -> bool:
-    text = "select exists (select 1 from pg_locks where locktype = 'transactionid' and not granted)"
-    return db.execute(text).fetchone() == (True,)
 
 
 def test_a_request_that_arrives_after_its_run_has_ended_changes_nothing(
@@ -133,6 +138,25 @@ def test_an_enqueue_is_not_sent_again_when_its_run_has_ended_meanwhile(db: Db, u
 def land_and_fail(db: Db, query: Query[Any]) -> None:
     fetch(db, query)
     finish(db, [verdict(lease, "F") for lease in claim(db)])
+
+
+def test_a_finish_behind_a_pooler_is_not_lost_to_its_own_first_copy(db: Db, proxy: Proxy) -> None:
+    """That session cannot be ended: while it writes, the run is locked; then it has settled it."""
+    line = Line("finish", threading.Event().wait, lambda *_: None, chance)
+    verdicts = Lines(Door(proxy.url, pooled=True)).verdicts(line)
+    enqueue(db)
+    [lease] = claim(db)
+    ended = [judged(lease, returned(1))]
+    with ThreadPoolExecutor(1) as pool, commits_held(db) as let_go:
+        fault = proxy.plan("'Succeeded'", "during")
+        heard = pool.submit(verdicts.finish, ended).result()
+        let_go()
+    until(lambda: run_of(db, lease.id).status is Status.SUCCESSFUL)
+    again = verdicts.finish(ended)
+    verdicts.close()
+
+    assert fault.happened.is_set()
+    assert (heard, again) == ({lease.id: LOCKED}, {lease.id: "S"})
 
 
 def cancel(app: App, run: str, dead: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 
 from byrote.core.answer import (
+    LOCKED,
     Keeping,
     Noted,
     Recorded,
@@ -215,6 +216,8 @@ class VerdictLine(OnLink):
     def __init__(self, link: Link) -> None:
         super().__init__(link)
         self._detour = Detour()
+        self._unsure: set[str] = set()
+        """Runs that are locked, perhaps by a copy of their finish whose answer was lost."""
 
     def finish(self, judged: Sequence[Judged]) -> dict[str, str]:
         """The ids that were accepted and as what, or LOCKED; what is missing was lost."""
@@ -240,9 +243,13 @@ class VerdictLine(OnLink):
             else:
                 break
             left = [entry for entry in judged if entry[0].id not in accepted]
-        missing = [entry for entry in judged if entry[0].id not in accepted]
-        # The copy whose answer was lost may have settled what the second one then did not find.
-        return accepted | (self._settled(missing) if sent_before and missing else {})
+        ids = {entry[0].id for entry in judged}
+        unsure = ids if sent_before else self._unsure & ids
+        missing = [entry for entry in judged if entry[0].id in unsure - accepted.keys()]
+        self._unsure -= ids
+        self._unsure |= {run_id for run_id in unsure if accepted.get(run_id) == LOCKED}
+        # The copy whose answer was lost may have settled what a later one then did not find.
+        return accepted | (self._settled(missing) if missing else {})
 
     def _settled(self, judged: Sequence[Judged]) -> dict[str, str]:
         found = dict(self._link.certain(queries.settled([run for run, _, _ in judged])))

@@ -6,6 +6,7 @@ rows and then failed.
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,7 +15,18 @@ from msgspec import structs
 from byrote.core.progress import report_of
 from byrote.core.run import Leased
 from tests.contracts.store.desk import LEASE, Db, Desk, returned
-from tests.support import UNCOMMITTED, count, enqueue, failing_once, history, row_of, run_of
+from tests.support import (
+    UNCOMMITTED,
+    commits_held,
+    count,
+    enqueue,
+    failing_once,
+    history,
+    row_of,
+    run_of,
+    until,
+    waiting_commits,
+)
 
 RUNS = "byrote_task_runs"
 
@@ -100,3 +112,22 @@ def test_a_connection_that_breaks_before_the_end_of_the_answer_changes_nothing(
     VERBS[verb][0](desk, db, lease)
 
     assert fault.happened.is_set()
+
+
+def test_a_claim_that_is_still_being_written_leaves_no_run_without_a_holder(
+    desk: Desk, db: Db
+) -> None:
+    """The connection breaks while the server is at it, and its runs would wait for the sweep."""
+    enqueue(db, 3)
+    desk.claim()
+    with ThreadPoolExecutor(1) as pool, commits_held(db) as let_go:
+        fault = desk.break_next("claim", "during")
+        asked = pool.submit(desk.claim, 2)
+        until(fault.happened.is_set)
+        copy = until(lambda: waiting_commits(db))
+        until(lambda: asked.done() or waiting_commits(db) - copy, 5)
+        let_go()
+        found = asked.result()
+
+    assert len(found) == 2
+    assert {(run.id, run.attempt) for run in found} == claimed(db, found)
