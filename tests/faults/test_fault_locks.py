@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from byrote.core.state import Status
 from byrote.store.connect import Door
 from tests.support import run_of, until
@@ -74,6 +76,44 @@ def test_the_end_of_a_locked_run_is_written_as_soon_as_it_is_free(
 
     assert (run.status, run.attempts, run.losses) == (Status.SUCCESSFUL, 1, 0)
     assert not worker.logged("LeaseLost")
+
+
+def test_the_lease_of_an_attempt_that_has_ended_is_renewed_until_its_end_is_written(
+    db: Database, door: Door, start_worker: StartWorker
+) -> None:
+    """The finish waits for something else than the run's row, for longer than a lease lasts."""
+    worker = start_worker(lease="2s")
+    with door.open("somebody") as other, other.transaction():
+        other.execute("lock table byrote_provenance in exclusive mode")
+        run_id = send_one(db, spec("echo", 1))
+        renewed = """select 1 from byrote_event_log where result_id = %s and kind = 'Renewed'
+                     having max(at) > (select min(at) from byrote_event_log where result_id = %s
+                                       and kind = 'Claimed') + interval '3 seconds'"""
+        await_row(db, renewed, run_id, run_id)
+    [run] = await_end(db, run_id, within=10)
+
+    assert (run.status, run.attempts, run.losses) == (Status.SUCCESSFUL, 1, 0)
+    assert not worker.logged("LeaseLost")
+
+
+@pytest.mark.parametrize("drain", [False, True])
+def test_no_stop_or_drain_waits_for_a_locked_run_whose_lease_is_over(
+    db: Database, door: Door, start_worker: StartWorker, marks: Marks, *, drain: bool
+) -> None:
+    """By then its end would not be accepted, however long the grace is."""
+    gate = gate_of(marks)
+    stuck = send_one(db, spec("a_hold", marks.path, str(gate)))
+    worker = start_worker(lease="2s", grace="60s", drain=drain, ready=not drain)
+    marks.await_words(1)
+    with locked(door, stuck):
+        gate.touch()
+        if not drain:
+            assert worker.stop(within=30) == 0
+        worker.await_log("LeaseLost", run=stuck)
+        assert len(worker.logged("LeaseLost")) == 1
+    if drain:
+        assert worker.wait(30) == 0  # It takes the run back, and executes it again.
+        assert run_of(db, stuck).status is Status.SUCCESSFUL
 
 
 def test_a_worker_stops_although_a_run_of_its_is_locked(

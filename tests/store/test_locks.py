@@ -24,7 +24,7 @@ from byrote.store.sync import fetch
 from byrote.testing import FakeClock
 from tests.store.test_archive import START, finished
 from tests.store.test_schedules import NOON, keep, made
-from tests.support import Db, count, enqueue, register, run_of
+from tests.support import Db, claim, count, enqueue, register, run_of, verdict
 
 LOCKED_FOR = "idle_in_transaction_session_timeout=20s"
 """A statement that waits for the row fails its test instead of holding it up for ever."""
@@ -142,9 +142,17 @@ def test_a_duty_that_meets_a_lock_gives_up_for_now(door: Door, db: Db, duties: D
         duties._link.run(signal)
 
 
-def test_a_statement_that_gives_way_leaves_no_timeout_behind(door: Door) -> None:
-    with door.open("test") as connection:
-        fetch(connection, queries.renew([], lease_for=timedelta(seconds=1)))
-        left = connection.execute("show lock_timeout").fetchone()
+def test_a_statement_that_gives_way_leaves_no_timeout_behind(db: Db) -> None:
+    enqueue(db, 2)
+    good, bad = claim(db, 2)
+    shown = []
+    for query in (
+        queries.renew([good], lease_for=timedelta(seconds=1)),
+        queries.succeed([[good.id, good.token, 1, "1", "00", None]], provenance=None),
+        queries.finish([verdict(bad, "F")]),
+        queries.archive(after=START),
+    ):
+        assert fetch(db, query), query.name
+        shown.append(db.execute("show lock_timeout").fetchone())
 
-    assert left == ("0",)
+    assert shown == [("2s",)] * 4

@@ -8,7 +8,8 @@ statement. When it breaks: a renewal that is not answered in time changes nothin
 ends the attempt at its deadline, before the database would let anybody else have the run. A renewal
 that is answered without naming a run means it is lost: its attempt ends now. One whose row is
 locked by another transaction is not renewed, nor is it lost: it is asked for again at the next
-tick, until its deadline. An attempt that has ended is renewed as well until its end is written.
+tick, until its deadline. An attempt that has ended is renewed as well until its end is written; one
+whose row stays locked is given up when its lease is over, so that no stop or drain waits for it.
 
 Nothing of a task runs in this process, so no task can keep this thread from its work.
 """
@@ -108,14 +109,19 @@ class Keeper:
             if answer.get(run.id, LOCKED) != LOCKED:
                 run.deadline = before + self._lease_s * DEADLINE_MARGIN
         # What was settled while we asked is not lost: it is simply no longer held.
-        lost = [
-            run for run in due if run.id not in answer and run in self._held and not run.settling
-        ]
+        lost = [run for run in due if run in self._held and self._is_lost(run, answer)]
         if lost:
             self._lose(lost)
         unwanted = [run for run in due if answer.get(run.id) is True]
         if unwanted:
             self._executor.cancel(unwanted)
+
+    def _is_lost(self, run: Leased, answer: Mapping[str, bool | str]) -> bool:
+        if not run.settling:
+            return run.id not in answer
+        # The end of a locked run is not accepted once the database's lease is over.
+        margin = self._lease_s * (1 - DEADLINE_MARGIN)
+        return answer.get(run.id) == LOCKED and self._means.clock() > run.deadline + margin
 
     def _lose(self, lost: Sequence[Leased]) -> None:
         self._held.drop(lost)

@@ -86,7 +86,7 @@ class Recorder:
         if self._closing:
             # Not to be waited for: by now it would not be accepted any more.
             now, worker = self._means.clock(), self._means.worker
-            late = [run for run, _ in aside if run.deadline < now]
+            late = [run for run, _ in aside if run.deadline < now and run in self._held]
             self._held.drop(late)
             self._means.emit(
                 [event.LeaseLost(run.id, run.task, run.queue, run.attempt, worker) for run in late]
