@@ -2,6 +2,7 @@
 """Followers of the log miss nothing when the server crashes, whatever had not reached its disk."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -65,55 +66,62 @@ def logged(db: Db, *ids: str) -> list[tuple[str, str]]:
     return db.execute(text, (list(ids),)).fetchall()
 
 
+@contextmanager
+def reading(server: OwnServer, mode: str) -> Iterator[Db]:
+    """A follower's connection; one that may only read follows as well as any."""
+    with server.connect() as db:
+        if mode == "read only":
+            db.execute("set default_transaction_read_only = on")
+        yield db
+
+
+MODES = pytest.mark.parametrize("mode", ["read and write", "read only"])
+
+
+@MODES
 @pytest.mark.parametrize("crash", ["immediate", "killed"])
 @pytest.mark.parametrize("kind", [Stream, Command])
 def test_a_follower_misses_nothing_that_is_logged_after_a_crash(
-    server: OwnServer, kind: type[Stream | Command], crash: str
+    server: OwnServer, kind: type[Stream | Command], crash: str, mode: str
 ) -> None:
     """It has gone past events of duties, which were committed without waiting for the disk."""
-    with server.connect() as db:
+    with server.connect() as db, reading(server, mode) as reader:
         enqueue(db)
-        follower = kind(db)
+        follower = kind(reader)
         early = enqueue(db, 3, run_after=timedelta(hours=1))
-        follower.read(db)
+        follower.read(reader)
         with Door(server.url).open("duties", *RELAXED) as duties:
             db.execute("update byrote_task_runs set run_after = now() where status = 'WAITING'")
             for _ in range(3):
                 fetch(duties, queries.promote(limit=1))
-            follower.read(db)
+            follower.read(reader)
     server.restart(crash)
-    with server.connect() as db:
+    with server.connect() as db, reading(server, mode) as reader:
         late = [enqueue(db)[0] for _ in range(8)]
-        follower.read(db)
+        follower.read(reader)
 
         assert sorted(follower.told) == sorted(logged(db, *early, *late))
         assert {run_of(db, run_id).status for run_id in early} == {Status.READY}
 
 
+@MODES
 @pytest.mark.parametrize("kind", [Stream, Command])
 def test_a_follower_that_begins_where_nothing_was_written_misses_nothing(
-    server: OwnServer, kind: type[Stream | Command]
+    server: OwnServer, kind: type[Stream | Command], mode: str
 ) -> None:
     """Transactions that came to nothing have ids, too, and these are given away again."""
-    with server.connect() as db:
+    with server.connect() as db, reading(server, mode) as reader:
         with Door(server.url).open("duties", *RELAXED) as relaxed:
-            enqueue(relaxed)
+            for _ in range(5):
+                enqueue(relaxed)
         for _ in range(50):
             db.execute("begin")
             db.execute("select pg_current_xact_id()")
             db.execute("rollback")
-        follower = kind(db)
+        follower = kind(reader)
     server.restart("killed")
-    with server.connect() as db:
+    with server.connect() as db, reading(server, mode) as reader:
         late = enqueue(db)
-        follower.read(db)
+        follower.read(reader)
 
         assert [told for told in follower.told if told[0] in late] == [(late[0], "Enqueued")]
-
-
-def test_a_reader_that_may_only_read_is_answered(server: OwnServer) -> None:
-    with server.connect() as db:
-        enqueue(db)
-        db.execute("set default_transaction_read_only = on")
-        assert fetch(db, proof.events(proof.BEGINNING, limit=5))
-        assert fetch(db, looking.bounds())

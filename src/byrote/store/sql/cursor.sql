@@ -9,7 +9,7 @@ with found as materialized (
 ),
 durable as materialized (
   select case
-    when pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' then null
+    when pg_is_in_recovery() then null
     when pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn() then null
     else pg_logical_emit_message(
       current_setting('synchronous_commit') <> 'off' or set_config('synchronous_commit', 'on', true) = 'on', 'byrote', ''

@@ -3,7 +3,7 @@
 -- Events may be visible before they are on disk: duties commit without waiting for it. A crash of the server then takes
 -- them back and gives their xids to other transactions, which a follower that had gone past them would never read. So
 -- this writes a message of its own and commits it synchronously, which takes everything committed before to the disk
--- first. A standby has only what is on its primary's disk.
+-- first; a transaction that may only read can do so, too. A standby has only what is on its primary's disk.
 with page as materialized (
   select event.*
   from byrote_events as event
@@ -15,7 +15,7 @@ with page as materialized (
 ),
 durable as materialized (
   select case
-    when pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' then null
+    when pg_is_in_recovery() then null
     when pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn() then null
     else pg_logical_emit_message(
       current_setting('synchronous_commit') <> 'off' or set_config('synchronous_commit', 'on', true) = 'on', 'byrote', ''
