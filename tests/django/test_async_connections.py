@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from byrote.django.async_threads import share_of
 from byrote.django.policy import faults
+from byrote.executors.child import HAND_COUNT
 from tests.django.driving import drain, working
 from tests.django.shop import tasks
 from tests.django.shop.models import Note
@@ -62,11 +64,20 @@ def test_waiting_for_a_session_counts_towards_the_timeout(shop: Shop, tmp_path: 
 
 
 def test_a_session_in_another_thread_of_the_loop_is_tidied_as_well(shop: Shop) -> None:
-    results = [tasks.soil_elsewhere.enqueue() for _ in range(20)]
-    drain(shop, SHOP_CONN_MAX_AGE="600")
+    """One task after the other, so that each has the thread of the one before."""
+    results = [tasks.soil_elsewhere.enqueue() for _ in range(5)]
+    drain(shop, "--concurrency", "1", SHOP_CONN_MAX_AGE="600")
 
     assert finished(results)
     assert {result.return_value for result in results} == {False}
+
+
+def test_the_processes_of_a_worker_share_its_number_of_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(HAND_COUNT, "4")
+
+    assert [share_of(number) for number in (8, 9, 2)] == [2, 2, 1]
 
 
 @pytest.mark.parametrize("value", [0, "8", True, None])

@@ -62,6 +62,19 @@ def test_an_async_replay_sends_nothing_either(
     assert (len(marks.words), runs(db)) == (2, before)
 
 
+@pytest.mark.parametrize("task", ["threaded_parent", "commanded_parent"])
+def test_a_thread_that_a_replayed_task_starts_sends_nothing(
+    url: str, db: Db, execute: Execute, task: str
+) -> None:
+    """In hands and in commands, which execute nothing but the replay."""
+    [run] = execute((task, [url]))
+    before = runs(db)
+    told = byrote("replay", run.id, "--verify", "--app", APP, url=url)
+
+    assert (run.result, told.code) == (1, 0), told
+    assert runs(db) == before == 2
+
+
 def test_waiting_for_a_run_that_was_not_enqueued_fails_at_once(
     db: Db, execute: Execute, here: App, marks: Marks
 ) -> None:

@@ -7,6 +7,7 @@ Marks say what was really called.
 import asyncio
 import os
 import random
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
@@ -296,6 +297,29 @@ def parent(path: str, url: str) -> dict[str, Any]:
         "said": f"first {one.id}, then {two.id}",
         "told": [heard, one.created, many[1].cancel()],
     }
+
+
+def _enqueue_in_a_thread(url: str) -> int:
+    sent: list[str] = []
+
+    def send() -> None:
+        with psycopg.connect(url) as connection:
+            sent.append(child.using(connection=connection).enqueue(1).id)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    thread.join()
+    return len(sent)
+
+
+@app.task
+def threaded_parent(url: str) -> int:
+    return _enqueue_in_a_thread(url)
+
+
+@app.task(executor="command")
+def commanded_parent(url: str) -> int:
+    return _enqueue_in_a_thread(url)
 
 
 @app.task
