@@ -5,7 +5,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connections, transaction
 
 from byrote.core.errors import BadOption
 from byrote.django import acancel, asignal, cancel, compat, current, signal
@@ -33,12 +33,20 @@ def test_a_context_has_the_verbs_of_a_plain_task(shop: Shop) -> None:
     assert not signal(result.id, "go")
 
 
+def marks(alias: str, run_id: str) -> int:
+    """How many marks of `once` a database has for a run."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute("select count(*) from byrote_once where result_id = %s", [run_id])
+        return int(cursor.fetchone()[0])
+
+
 def test_an_alias_of_its_own_marks_in_its_own_database(shop: Shop) -> None:
     result = tasks.durable.using(backend="apart").enqueue()
     signal(result, "go", {"by": "Ada"})
     drain(shop, "--backend", "apart")
 
     assert refreshed(result).return_value["by"] == "Ada"
+    assert [marks(alias, result.id) for alias in ("default", "other")] == [0, 1]
 
 
 def test_cancelling_belongs_to_the_callers_transaction(shop: Shop) -> None:

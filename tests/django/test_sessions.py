@@ -3,10 +3,15 @@
 
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import connection
 
+from byrote.django.app import backend_of
+from byrote.django.herald import Herald
+from byrote.executors.context import Context
 from tests.django.driving import drain
-from tests.django.shop import tasks
+from tests.django.shop import elsewhere, tasks
 
 type Shop = dict[str, str]
 
@@ -65,6 +70,17 @@ def test_a_session_begins_anew_for_the_next_async_task(shop: Shop) -> None:
     assert len(sessions(seen)) == 1
 
 
+def test_a_session_begins_anew_for_the_next_async_task_with_a_loop_of_its_own(shop: Shop) -> None:
+    """Tasks that are imported when a run of theirs is met."""
+    seen = [elsewhere.asession_hidden.enqueue()]
+    for statement in SOILED.values():
+        elsewhere.asoil_hidden.enqueue(statement)
+        seen.append(elsewhere.asession_hidden.enqueue())
+    drain(shop, "--concurrency", "1", SHOP_CONN_MAX_AGE="600")
+
+    assert len(sessions(seen)) == 1
+
+
 def test_a_clean_connection_is_kept(shop: Shop) -> None:
     results = [tasks.server_process.enqueue() for _ in range(5)]
     drain(shop, "--concurrency", "1", SHOP_CONN_MAX_AGE="600")
@@ -72,3 +88,16 @@ def test_a_clean_connection_is_kept(shop: Shop) -> None:
         result.refresh()
 
     assert len({result.return_value for result in results}) == 1
+
+
+def test_a_run_is_read_by_a_new_session_where_the_old_one_fails(shop: Shop) -> None:
+    """Before an attempt begins: it would wait otherwise, uncharged, for as long as this goes on."""
+    result = tasks.add.enqueue(1, 2)
+    connection.ensure_connection()
+    with psycopg.connect(shop["SHOP_DATABASE"], autocommit=True) as other:
+        other.execute(
+            "select pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid]
+        )
+    ctx = Context(run_id=result.id, task="add@1", queue="default", attempt=1, labels={})
+
+    assert Herald(backend_of("default"))._read(ctx).id == result.id

@@ -128,3 +128,26 @@ def x():
     assert found >= {"a", "b", "b.c", "f", "f.g", "f.i", "p.q.j", "p.q.j.k", "p.l"}
     assert not found & {"d", "e", "h"}
     assert "p.q.r.j" in set(imported(source, "p.q.r", package=True))
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("from f import (\n  g,  # the first\n  h,  # the last (of two)\n  i,\n)", "f.g f.h f.i"),
+        ("from f import g, \\\n    h", "f.g f.h"),
+        ("import a, \\\r\n    b.c", "a b b.c"),
+        ("x = 1; import a; from b import c", "a b b.c"),
+        ("try: import a\nexcept ImportError: import b", "a b"),
+        ("if x: from a import b", "a a.b"),
+        ("from f import(g)", "f f.g"),
+        ("from .import g", "p.g"),
+        ("from . import g", "p.g"),
+        ("from a import*", "a"),
+        ("fromage = 1\nimportant = 2", ""),
+    ],
+)
+def test_imports_are_read_however_they_are_written(source: str, names: str) -> None:
+    found = set(imported(source.encode(), "p.q", package=False))
+
+    assert found >= set(names.split())
+    assert names or not found

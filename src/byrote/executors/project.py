@@ -19,9 +19,12 @@ MODULES_MAX = 2_000
 """Modules that are read for all tasks of an app."""
 HASH_CHARS = 16
 _INSTALLED = {"site-packages", "dist-packages"}
+_COMMENT = re.compile(rb"#[^\n]*")
+_CONTINUED = re.compile(rb"\\\r?\n")
 _IMPORT = re.compile(
-    rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]+)"
-    rb"|import[ \t]+([^\n#;]+))",
+    rb"(?:^|[;:])[ \t]*"
+    rb"(?:from(?=[ \t.])[ \t]*(\.*[\w.]*)[ \t]*\bimport\b[ \t]*(\([^)]*\)|[^\n;]+)"
+    rb"|import[ \t]+([^\n;]+))",
     re.MULTILINE,
 )
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
@@ -98,7 +101,7 @@ def _standard() -> list[Path]:
 
 def imported(source: bytes, name: str, *, package: bool) -> Iterator[str]:
     """The modules that a source may import, wherever in it, by their full names."""
-    for match in _IMPORT.finditer(source):
+    for match in _IMPORT.finditer(_CONTINUED.sub(b" ", _COMMENT.sub(b"", source))):
         origin, names, plain = (part.decode("utf-8", "replace") for part in match.groups(b""))
         if plain:
             for part in plain.split(","):
