@@ -3,9 +3,11 @@
 
 import contextlib
 
+import click
 import pytest
 
 from byrote import App
+from byrote.cli.failure import describe
 from byrote.core.errors import BadOption
 from tests.cli.console import byrote
 
@@ -48,3 +50,10 @@ def test_no_error_in_python_shows_a_password(url: str) -> None:
 
     if not url.startswith("hush"):
         assert "hush" not in f"{error.value!r} {error.value.__context__!r}"
+
+
+@pytest.mark.parametrize("kind", [click.UsageError, click.ClickException, RuntimeError, OSError])
+def test_no_error_of_others_shows_a_password_on_the_command_line(kind: type[Exception]) -> None:
+    shown = describe(kind("Cannot reach postgresql://me:hush@h/d"))
+
+    assert shown.message.endswith("postgresql://me:***@h/d")

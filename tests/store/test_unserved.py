@@ -122,9 +122,7 @@ def test_time_without_any_worker_does_not_count(db: Db, clock: FakeClock) -> Non
 def test_a_worker_that_knows_the_task_sets_the_clock_back(db: Db, clock: FakeClock) -> None:
     [run_id] = enqueue(db, task="gone")
     live_on(db, clock, 0.4)
-    knows = {"worker": "new", "pid": 1, "hands": 1, "concurrency": 1, "host": "h"}
-    more = {"version": "0", "python": "3", "queues": ["default"], "tasks": ["gone@1"]}
-    fetch(db, queries.register(knows | more))
+    register_knowing(db, "gone@1")
     note(db)
 
     assert fetch(db, unserved.unserved_tasks()) == []
@@ -170,6 +168,83 @@ def test_what_was_attempted_before_keeps_its_record(db: Db, door: Door, clock: F
     assert (row["status"], row["attempts"], row["losses"]) == ("FAILED", 1, 1)
     assert [fault["kind"] for fault in row["errors_json"]] == ["lost", "unknown_task"]
     assert verify(door).sound
+
+
+def wait_it_out(db: Db, clock: FakeClock) -> None:
+    """Let the queue's half hour pass, so that the next look would end its runs."""
+    for _ in range(64):
+        clock.advance(seconds=30)
+        register(db, "w", "default")
+        note(db)
+
+
+def register_knowing(db: Db, task: str) -> None:
+    knows = {"worker": "new", "pid": 1, "hands": 1, "concurrency": 1, "host": "h"}
+    more = {"version": "0", "python": "3", "queues": ["default"], "tasks": [task]}
+    fetch(db, queries.register(knows | more))
+
+
+@pytest.mark.parametrize("what", ["known", "paused", "not looked at"])
+@pytest.mark.usefixtures("short")
+def test_what_has_changed_since_the_last_look_keeps_a_run(
+    db: Db, clock: FakeClock, what: str
+) -> None:
+    """The statement that ends runs does not rely on what was noted before."""
+    [run_id] = enqueue(db, task="gone")
+    wait_it_out(db, clock)
+    if what == "known":
+        register_knowing(db, "gone@1")
+    if what == "paused":
+        fetch(db, queries.pause("default"))
+    if what == "not looked at":
+        clock.advance(hours=2)
+        register(db, "w", "default")
+
+    assert fail(db) == []
+    assert run_of(db, run_id).status is Status.READY
+
+
+@pytest.mark.usefixtures("short")
+def test_a_shadow_run_is_left_alone(db: Db, clock: FakeClock) -> None:
+    [run_id] = enqueue(db, task="gone")
+    [shadow] = enqueue(db, task="gone")
+    db.execute("update byrote_task_runs set shadow = true where result_id = %s", (shadow,))
+    wait_it_out(db, clock)
+
+    assert fail(db) == [run_id]
+
+
+def test_a_task_of_a_paused_queue_is_not_noted(db: Db) -> None:
+    enqueue(db, task="gone")
+    register(db, "w", "default")
+    fetch(db, queries.pause("default"))
+
+    assert note(db) == []
+    fetch(db, queries.resume("default"))
+    assert [one.key for one in note(db)] == ["gone@1"]
+
+
+def test_one_that_is_executed_sets_the_clock_back(db: Db, clock: FakeClock) -> None:
+    """By a worker over HTTP that is not in the list."""
+    enqueue(db, 2, task="gone")
+    live_on(db, clock, 0.1)
+    assert fetch(db, unserved.unserved_tasks()) != []
+    claim(db, tasks=["gone@1"])
+    note(db)
+
+    assert fetch(db, unserved.unserved_tasks()) == []
+
+
+def test_a_clock_that_is_set_back_takes_no_waiting_away(db: Db, clock: FakeClock) -> None:
+    enqueue(db, task="gone")
+    live_on(db, clock, 0.1)
+    [before] = fetch(db, unserved.unserved_tasks())
+    clock.advance(minutes=-10)
+    register(db, "w", "default")
+    note(db)
+    [after] = fetch(db, unserved.unserved_tasks())
+
+    assert after.waited_s == before.waited_s > 0
 
 
 @pytest.mark.usefixtures("short")
