@@ -186,6 +186,11 @@ def waiting_commits(db: Db) -> set[int]:
     return {pid for [pid] in db.execute(text)}
 
 
+def sessions(db: Db) -> set[int]:
+    """All sessions of the server; a connection that is opened later is not among them."""
+    return {pid for [pid] in db.execute("select pid from pg_stat_activity")}
+
+
 def waits_for_a_copy(db: Db) -> bool:
     """Whether a statement waits for the end of another transaction."""
     text = "select exists (select 1 from pg_locks where locktype = 'transactionid' and not granted)"

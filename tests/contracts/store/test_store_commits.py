@@ -24,6 +24,7 @@ from tests.support import (
     history,
     row_of,
     run_of,
+    sessions,
     until,
     waiting_commits,
 )
@@ -117,17 +118,25 @@ def test_a_connection_that_breaks_before_the_end_of_the_answer_changes_nothing(
 def test_a_claim_that_is_still_being_written_leaves_no_run_without_a_holder(
     desk: Desk, db: Db
 ) -> None:
-    """The connection breaks while the server is at it, and its runs would wait for the sweep."""
+    """The connection breaks while the server is at it. Long before the lease is over, the worker
+    has them, or they were given back and it claims them again."""
     enqueue(db, 3)
     desk.claim()
     with ThreadPoolExecutor(1) as pool, commits_held(db) as let_go:
+        known = sessions(db)
         fault = desk.break_next("claim", "during")
         asked = pool.submit(desk.claim, 2)
         until(fault.happened.is_set)
-        copy = until(lambda: waiting_commits(db))
-        until(lambda: asked.done() or waiting_commits(db) - copy, 5)
+        if desk.kind == "postgres":
+            # The second copy has ended the first and is at its own commit, or found nothing.
+            until(lambda: asked.done() or waiting_commits(db) - known)
         let_go()
         found = asked.result()
 
-    assert len(found) == 2
+    def all_held() -> bool:
+        if len(found) < 2:
+            found.extend(desk.claim(2 - len(found)))
+        return len(found) == 2
+
+    until(all_held, LEASE.total_seconds() / 2)
     assert {(run.id, run.attempt) for run in found} == claimed(db, found)

@@ -34,6 +34,7 @@ from tests.support import (
     enqueue,
     history,
     run_of,
+    sessions,
     until,
     waiting_commits,
     waits_for_a_copy,
@@ -157,12 +158,13 @@ def test_a_finish_that_is_still_being_written_settles_once(desk: Desk, db: Db) -
     first, second = desk.claim(2)
     desk.finish(first, returned(0))
     with ThreadPoolExecutor(1) as pool, commits_held(db) as let_go:
+        known = sessions(db)
         fault = desk.break_next("finish", "during")
         told = pool.submit(finish_until_free, desk, second)
         until(fault.happened.is_set)
-        copy = until(lambda: waiting_commits(db))
-        # The second copy waits for the first, or has ended it and is at its own commit.
-        until(lambda: waits_for_a_copy(db) or waiting_commits(db) - copy)
+        if desk.kind == "postgres":
+            # The second copy waits for the first, or has ended it and is at its own commit.
+            until(lambda: waits_for_a_copy(db) or waiting_commits(db) - known)
         let_go()
 
         assert told.result() == "S"
