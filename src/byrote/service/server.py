@@ -27,6 +27,8 @@ UNREAD_S = 30.0
 """How long a client may read nothing of what it is sent."""
 IDLE_S = 75
 """How long a connection may stand idle between two requests."""
+FINAL = tuple(f"HTTP/1.1 {digit}".encode() for digit in (2, 3, 4, 5))
+"""How the head of an answer begins, but for those that announce another one, such as 100."""
 HEAD_MAX = 32 * 1024
 FILES_SPARE = 200
 CONNECTIONS_MAX = 12_000
@@ -61,6 +63,40 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+class Joined:
+    """A transport that sends the head of an answer together with the first part of its body.
+
+    uvicorn writes head and body apart, which costs a system call and a packet for each. Only a head
+    that states the length of a body is held; the head of a stream goes out at once.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._held = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes now, or with the next ones if they are the head of an answer."""
+        if self._held:
+            data, self._held = self._held + data, b""
+        elif data.startswith(FINAL) and b"\r\ncontent-length: " in data:
+            self._held = data
+            return
+        self._transport.write(data)
+
+    def write_eof(self) -> None:
+        """Send what is held, and say that nothing follows."""
+        self.write(b"")
+        self._transport.write_eof()
+
+    def close(self) -> None:
+        """Send what is held, and close."""
+        self.write(b"")
+        self._transport.close()
+
+
 class Protocol(H11Protocol):
     """HTTP/1.1 that gives up on a request whose head does not arrive."""
 
@@ -72,6 +108,7 @@ class Protocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A connection is there; its first request should not be long."""
         super().connection_made(transport)
+        self.transport = Joined(transport)  # type: ignore[assignment]
         self._patience = self.loop.call_later(HEAD_S, self._give_up)
 
     def data_received(self, data: bytes) -> None:
