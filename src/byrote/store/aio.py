@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg.rows import tuple_row
 
-from byrote.store.apost import apost
+from byrote.store.apost import apost, apost_behind
 from byrote.store.connect import Door
 from byrote.store.query import Query, Resend
 from byrote.store.resend import Once, Resent, ended, mark_of
@@ -62,6 +62,8 @@ async def abehind[Row](
     behind: Callable[[list[Row]], Sequence[Query[Any]]],
 ) -> list[Row]:
     """Run a query, and behind it what its answer calls for: all or none, with one commit."""
+    if connection.prepare_threshold is not None:
+        return await apost_behind(connection, query, behind)
     async with (
         connection.cursor(binary=True) as cursor,
         connection.pipeline(),

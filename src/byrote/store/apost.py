@@ -7,11 +7,12 @@ otherwise spend more on its side of the pipeline than the server on both stateme
 
 import asyncio
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import psycopg
 from psycopg import pq
+from psycopg.adapt import Transformer
 
 from byrote.store.post import as_text, refusal
 from byrote.store.query import Query, numbered
@@ -32,8 +33,7 @@ async def apost(connection: psycopg.AsyncConnection[Any], statements: Sequence[Q
             known.add(query.name)
     wire.enter_pipeline_mode()
     for query in statements:
-        values = [as_text(query.args[name]) for name in numbered(query.name)[1]]
-        wire.send_query_prepared(query.name.encode(), values)
+        _send(wire, query)
     wire.pipeline_sync()
     try:
         await _answers(wire, until=pq.ExecStatus.PIPELINE_SYNC)
@@ -42,33 +42,103 @@ async def apost(connection: psycopg.AsyncConnection[Any], statements: Sequence[Q
             wire.exit_pipeline_mode()
 
 
-async def _answers(wire: pq.abc.PGconn, *, until: pq.ExecStatus | None) -> None:
-    """Send the buffered requests and read answers to the last; raises the first error."""
+async def apost_behind[Row](
+    connection: psycopg.AsyncConnection[Any],
+    query: Query[Row],
+    behind: Callable[[list[Row]], Sequence[Query[Any]]],
+) -> list[Row]:
+    """Run a query and, behind it, what its rows call for: one transaction, two round trips.
+
+    After an error the connection is in the middle of a pipeline: the caller has to close it.
+    """
+    wire = connection.pgconn
+    known = _prepared.setdefault(connection, set())
+    wire.enter_pipeline_mode()
+    wire.send_query_params(b"BEGIN", None)
+    named = _send_all(wire, [query], known)
+    wire.send_flush_request()
+    rows = await _answers(wire, count=len(named) + 2)
+    reader = Transformer(connection.adapters)
+    reader.set_pgresult(rows)
+    found = [query.read(row) for row in reader.load_rows(0, rows.ntuples, tuple)]
+    named += _send_all(wire, behind(found), known.union(named))
+    wire.send_query_params(b"COMMIT", None)
+    wire.pipeline_sync()
+    await _answers(wire, until=pq.ExecStatus.PIPELINE_SYNC)
+    wire.exit_pipeline_mode()
+    known.update(named)
+    return found
+
+
+def _send_all(
+    wire: pq.abc.PGconn, statements: Sequence[Query[Any]], known: Collection[str]
+) -> list[str]:
+    """Send statements of a pipeline; returns the names of those that are prepared in it."""
+    named: list[str] = []
+    for query in statements:
+        if query.name not in known and query.name not in named:
+            wire.send_prepare(query.name.encode(), numbered(query.name)[0])
+            named.append(query.name)
+        _send(wire, query)
+    return named
+
+
+def _send(wire: pq.abc.PGconn, query: Query[Any]) -> None:
+    values = [as_text(query.args[name]) for name in numbered(query.name)[1]]
+    wire.send_query_prepared(query.name.encode(), values, result_format=pq.Format.BINARY)
+
+
+async def _answers(
+    wire: pq.abc.PGconn, *, until: pq.ExecStatus | None = None, count: int = 0
+) -> pq.abc.PGresult:
+    """Send the buffered requests and read results to the last, which is returned.
+
+    The last is the one with the status `until`, or the one with this number, or the one before the
+    connection has nothing more. Raises the first error.
+    """
+    if wire.flush():
+        await _flushed(wire)
+    failed: psycopg.Error | None = None
+    last: pq.abc.PGresult | None = None
+    seen = 0
+    try:
+        while True:
+            if wire.is_busy():
+                await _received(wire)
+            answer = wire.get_result()
+            if answer is None:
+                if until is None and not count:
+                    break
+                _check(wire)
+                continue  # In a pipeline there is nothing between two answers.
+            last, seen = answer, seen + 1
+            if answer.status == until:
+                break
+            failed = failed or refusal(wire, answer)
+            if seen == count:
+                break
+    except psycopg.OperationalError as cut:
+        raise failed or cut from None
+    if failed is not None or last is None:
+        raise failed or psycopg.OperationalError("The server gave no answer.")
+    return last
+
+
+async def _flushed(wire: pq.abc.PGconn) -> None:
     while wire.flush():
         await _ready(wire.socket, write=True)
         wire.consume_input()  # A server that waits for us to read would never read itself.
-    failed: psycopg.Error | None = None
-    try:
-        while (answer := await _next(wire, until)) is not None:
-            failed = failed or refusal(wire, answer)
-    except psycopg.OperationalError as cut:
-        raise failed or cut from None
-    if failed is not None:
-        raise failed
 
 
-async def _next(wire: pq.abc.PGconn, until: pq.ExecStatus | None) -> pq.abc.PGresult | None:
-    """The next result, or None after the last one: the one with the status `until`, if given."""
-    while True:
-        while wire.is_busy():
-            await _ready(wire.socket, write=False)
-            wire.consume_input()
-        answer = wire.get_result()
-        if answer is None and until is not None:
-            if wire.status != pq.ConnStatus.OK:
-                raise psycopg.OperationalError("The connection was lost before the last answer.")
-            continue  # In a pipeline there is nothing between two answers.
-        return None if answer is None or answer.status == until else answer
+async def _received(wire: pq.abc.PGconn) -> None:
+    while wire.is_busy():
+        await _ready(wire.socket, write=False)
+        wire.consume_input()
+
+
+def _check(wire: pq.abc.PGconn) -> None:
+    if wire.status != pq.ConnStatus.OK:
+        raise psycopg.OperationalError("The connection was lost before the last answer.")
 
 
 async def _ready(socket: int, *, write: bool) -> None:
