@@ -174,8 +174,11 @@ class Keyring:
 
     async def spend(self, grant: Grant) -> None:
         """Take one request from what a token may ask a second, if the token is still good."""
-        await self.confirm(grant)
-        grant.bucket.spend(self._clock())
+        now = self._clock()
+        if grant.ended or grant.until <= now:
+            await self.confirm(grant)
+            now = self._clock()
+        grant.bucket.spend(now)
 
     async def confirm(self, grant: Grant) -> None:
         """Unauthorized if the token was revoked or has expired, or that cannot be found out."""

@@ -6,7 +6,6 @@ answer or a problem; whatever is neither is a fault of ours, and is logged under
 """
 
 import asyncio
-import contextlib
 import re
 from collections.abc import Callable
 from functools import partial
@@ -45,24 +44,31 @@ class Entry:
         request, service = Request(scope, receive), self._service
         grant = await service.keyring.grant(request.headers.get("authorization"))
         scope["byrote.token"] = grant.token.name
-        token = grant.token.id
-        with contextlib.ExitStack() as held:
-            # Places are taken before anything is awaited on behalf of the token.
-            slots = service.probes if self._endpoint.probe else service.requests
-            place = held.enter_context(slots.take(token))
-            if self._endpoint.lasts:
-                held.enter_context(service.streams.take(token))
-            await service.keyring.spend(grant)
-            grant.check_role(self._endpoint.roles)
-            call = await self._call(request, grant, place)
-            # The body may have taken longer to arrive than a token is believed.
-            await call.confirm()
-            if self._endpoint.waits or self._endpoint.lasts or self._endpoint.streams:
-                held.enter_context(service.keyring.watched(grant, call.gone))
-            answer = await self._answer(call, receive)
-            if self._endpoint.lasts:
+        # Places are taken before anything is awaited on behalf of the token.
+        slots = service.probes if self._endpoint.probe else service.requests
+        with slots.take(grant.token.id) as place:
+            if not self._endpoint.lasts:
+                await self._exchange(request, grant, place, send)
+                return
+            with service.streams.take(grant.token.id):
+                await self._exchange(request, grant, place, send)
+
+    async def _exchange(self, request: Request, grant: Grant, place: Place, send: Send) -> None:
+        keyring, endpoint = self._service.keyring, self._endpoint
+        await keyring.spend(grant)
+        grant.check_role(endpoint.roles)
+        call = await self._call(request, grant, place)
+        # The body may have taken longer to arrive than a token is believed.
+        await call.confirm()
+        if not (endpoint.waits or endpoint.lasts or endpoint.streams):
+            answer = await self._answer(call, request.receive)
+            await answer(request.scope, request.receive, send)
+            return
+        with keyring.watched(grant, call.gone):
+            answer = await self._answer(call, request.receive)
+            if endpoint.lasts:
                 place.leave()
-            await answer(scope, receive, send)
+            await answer(request.scope, request.receive, send)
 
     async def _answer(self, call: Call, receive: Receive) -> Response:
         watch: asyncio.Future[None] | None = None

@@ -57,7 +57,7 @@ class Gate:
         scope["byrote.id"] = given if _REQUEST_ID.fullmatch(given) else self._new_id()
         began, exchange = self._clock(), _Exchange(scope, headers, receive, send)
         try:
-            _check_framing(headers)
+            exchange.check_framing()
             await self._app(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             exchange.status = 499
@@ -88,12 +88,6 @@ class Gate:
             )  # fmt: skip
 
 
-def _check_framing(headers: Headers) -> None:
-    # A proxy in between may go by the other one, and take the rest for a request.
-    if "transfer-encoding" in headers and "content-length" in headers:
-        raise problems.BadRequest("Send either Content-Length or Transfer-Encoding, not both.")
-
-
 class _Exchange:
     """One request and its answer: knows what was answered, and whether all was read."""
 
@@ -101,8 +95,15 @@ class _Exchange:
         self._id = scope["byrote.id"]
         self._receive = receive
         self._send = send
-        self._unread = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        self._length = headers.get("content-length")
+        self._chunked = "transfer-encoding" in headers
+        self._unread = self._chunked or self._length not in (None, "0")
         self.status = 0
+
+    def check_framing(self) -> None:
+        """Refuse a request that states its length in two ways: a proxy may go by the other one."""
+        if self._chunked and self._length is not None:
+            raise problems.BadRequest("Send either Content-Length or Transfer-Encoding, not both.")
 
     async def receive(self) -> Message:
         """The next part of the body, or that the client has hung up."""

@@ -7,7 +7,6 @@ taken, before anything is awaited.
 """
 
 import contextlib
-from collections import Counter
 from collections.abc import Iterator
 from typing import Self
 
@@ -21,14 +20,15 @@ class Slots:
         self.limit = limit
         self._what = what
         self._retry_after_s = retry_after_s
-        self._held: Counter[str] = Counter()
+        self._held: dict[str, int] = {}
         self.used = 0
 
     def take(self, token: str) -> "Place":
         """A place for this token; Unavailable when it has its share already."""
-        if self._held[token] >= self.limit - self.used:
+        held = self._held.get(token, 0)
+        if held >= self.limit - self.used:
             raise Unavailable(
-                f"{self._what}: {self._held[token]} are this token's, of {self.limit}.",
+                f"{self._what}: {held} are this token's, of {self.limit}.",
                 retry_after_s=self._retry_after_s,
             )
         return Place(self, token)
@@ -36,9 +36,11 @@ class Slots:
     def count(self, token: str, change: int) -> None:
         """Add to what a token has."""
         self.used += change
-        self._held[token] += change
-        if not self._held[token]:
-            del self._held[token]
+        held = self._held.get(token, 0) + change
+        if held:
+            self._held[token] = held
+        else:
+            self._held.pop(token, None)
 
 
 class Place:
