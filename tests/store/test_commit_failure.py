@@ -28,11 +28,11 @@ from tests.support import (
     at_commit,
     commits_held,
     count,
-    held_commits,
     history,
     register,
     run_of,
     until,
+    waiting_commits,
 )
 
 RAISES = "raise exception 'no commit today' using errcode = '23514'"
@@ -145,7 +145,7 @@ def test_a_serialisation_failure_at_commit_is_retried(db: Db, url: str) -> None:
         rival.execute("begin")
         rival.execute("select count(*) from byrote_task_runs")
         sent = pool.submit(store.accept, queries.enqueue_one(run_id := new_id(), spec))
-        until(lambda: held_commits(db))
+        until(lambda: waiting_commits(db))
         rival.execute("update byrote_workers set seen_at = now()")
         rival.execute("commit")
         let_go()
