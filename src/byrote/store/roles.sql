@@ -99,3 +99,5 @@ grant select (result_id, attempt, percent, done, total, at, began_at, began_perc
 grant byrote_service to byrote_owner;
 grant select, insert, update, delete on byrote_tokens, byrote_audit to byrote_owner;
 grant delete on byrote_archive, byrote_outputs to byrote_owner;
+-- To lock a row takes the right to update one of its columns.
+grant update (finished_at) on byrote_archive to byrote_owner;
