@@ -38,7 +38,7 @@ bench-django:
 bench-peers:
 	uv run python -m bench.peers
 fuzz:
-	uv run python -W ignore -m tests.service.fuzz --examples 1000
+	uv run python -W ignore -m tests.service.http.fuzz --examples 1000
 docs:
 	uv run python -m tests.cli.pages
 lock:

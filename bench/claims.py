@@ -22,14 +22,14 @@ import psycopg
 from bench.pressure import plot
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import new_ids, new_token
-from byrote.bench.database import SETTINGS, fill, scratch, target, tidy
-from byrote.bench.progress import Progress
-from byrote.bench.stage import own_folder
 from byrote.core.spec import Delivery, describe
+from byrote.lab.bench.database import SETTINGS, fill, scratch, target, tidy
+from byrote.lab.bench.progress import BenchProgress
+from byrote.lab.bench.stage import own_folder
 from byrote.store import queries
-from byrote.store.connect import PLAN_GUARDS, Door
+from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
 from byrote.store.query import Query
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 
 BATCH = 100
 CLAIMS = 200
@@ -59,8 +59,8 @@ def pages(db: psycopg.Connection[Any]) -> int:
 
 def measure(url: str, rows: int) -> dict[str, Any]:
     done = rows * 5 // 6
-    fill(url, ready=rows - done, done=done, progress=Progress())
-    with Door(url).open("bench", *PLAN_GUARDS) as db:
+    fill(url, ready=rows - done, done=done, progress=BenchProgress())
+    with DatabaseAddress(url).open("bench", *PLAN_GUARDS) as db:
         for _ in range(CLAIMS // 10 + 1):
             fetch(db, queries.enqueue([(run_id, SPEC) for run_id in new_ids(10 * BATCH)]))
         tidy(url)

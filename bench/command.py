@@ -25,7 +25,7 @@ from byrote.core.command import Command
 from byrote.core.outcome import Outcome, Succeeded
 from byrote.core.run import Leased
 from byrote.core.spec import Delivery, describe
-from byrote.executors.command import CommandOptions, Commands
+from byrote.executors.commands.pool import CommandOptions, Commands
 
 SCRIPT = """cat > /dev/null; echo '{"ok": true, "result": 1}'"""
 SPEC = describe("x", 1, [], {}, delivery=Delivery())

@@ -33,16 +33,16 @@ import psycopg
 
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import new_ids, new_token
-from byrote.bench.database import SETTINGS, scratch, target
-from byrote.bench.stage import own_folder
-from byrote.core.answer import Archived
+from byrote.core.ports.replies import Archived
 from byrote.core.spec import Delivery, describe
+from byrote.lab.bench.database import SETTINGS, scratch, target
+from byrote.lab.bench.stage import own_folder
 from byrote.store import queries
-from byrote.store.connect import PLAN_GUARDS, Door
-from byrote.store.sync import fetch
-from byrote.worker.archivist import START, Archivist
-from byrote.worker.sweeper import ARCHIVE_BUSY_S
-from byrote.worker.watermark import Watermark
+from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
+from byrote.store.runners.sync import fetch
+from byrote.worker.claiming.watermark import Watermark
+from byrote.worker.upkeep.archiver import START, Archiver
+from byrote.worker.upkeep.maintenance import ARCHIVE_BUSY_S
 
 BATCH = 200
 BACKLOG = 4_000
@@ -63,7 +63,7 @@ class Pump:
         """Runs sent a second; None for as many as are worked off."""
         self.done = 0
         self.claims: list[float] = []
-        self._door = Door(url, name="bench pressure")
+        self._door = DatabaseAddress(url, name="bench pressure")
         self._sent = 0
         self._stopped = threading.Event()
         with self._door.open("bench") as db:
@@ -119,7 +119,7 @@ class Pump:
                 [step] = fetch(db, queries.archive(after=after, limit=limit))
                 return step
 
-            archivist = Archivist(archive, monotonic)
+            archivist = Archiver(archive, monotonic)
             while not self._stopped.wait(1.0):
                 cursor = archivist.turn(cursor, patience_s=ARCHIVE_BUSY_S)
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from byrote.torture.stage import LEASE_S
+from byrote.lab.torture.stage import LEASE_S
 
 NOT_RUN = "not run"
 

@@ -23,15 +23,15 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from byrote.assembly.build import build_worker
 from byrote.assembly.clock import monotonic
 from byrote.assembly.settings import resolve
-from byrote.bench import database
-from byrote.bench.stage import WorkerProcess, environment, own_folder
-from byrote.bench.tasks import bind
-from byrote.executors.hands import Hands
+from byrote.assembly.worker import build_worker
+from byrote.executors.hands.pool import Hands
+from byrote.lab.bench import database
+from byrote.lab.bench.stage import WorkerProcess, environment, own_folder
+from byrote.lab.bench.tasks import bind
 from byrote.store import queries
-from byrote.store.connect import PLAN_GUARDS, Door
+from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
 
 FEATURES = ("provenance", "seeding", "capture", "measuring")
 VARIANTS = {
@@ -64,7 +64,9 @@ def work(without: str) -> None:
 class Crew:
     """A worker of one variant, warm, with a database of its own."""
 
-    def __init__(self, stack: ExitStack, server: database.Target, variant: str, task: str) -> None:
+    def __init__(
+        self, stack: ExitStack, server: database.BenchServer, variant: str, task: str
+    ) -> None:
         self._url = stack.enter_context(database.scratch(server))
         self._tasks = bind(self._url)
         stack.callback(self._tasks.app.close)
@@ -77,7 +79,7 @@ class Crew:
             process = subprocess.Popen(argv, env=env, stdout=out, stderr=out)
         self._worker = WorkerProcess(process, log)
         stack.callback(self._worker.close)
-        self._look = stack.enter_context(Door(self._url).open("bench", *PLAN_GUARDS))
+        self._look = stack.enter_context(DatabaseAddress(self._url).open("bench", *PLAN_GUARDS))
         self._await(lambda: any(w.idle for w in self._tasks.app.store.all(queries.workers())))
 
     def drain(self, runs: int) -> tuple[float, float]:

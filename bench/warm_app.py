@@ -8,8 +8,8 @@ import os
 import sys
 from typing import Any
 
-from byrote.bench.tasks import app
-from byrote.executors import engine, meter
+from byrote.executors.runtime import engine, usage
+from byrote.lab.bench.tasks import app
 
 __all__ = ["app"]
 
@@ -32,7 +32,7 @@ if "capture" in os.environ.get("BENCH_WITHOUT", ""):
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
 
 if "measuring" in os.environ.get("BENCH_WITHOUT", ""):
-    meter.begin = lambda: (0, 0)
-    meter.end = lambda _begun: None
-    meter.of_step = lambda _begun: 0
-    meter.end_steps = lambda _begun, _step, _cpu_ns: None
+    usage.begin = lambda: (0, 0)
+    usage.end = lambda _begun: None
+    usage.of_step = lambda _begun: 0
+    usage.end_steps = lambda _begun, _step, _cpu_ns: None

@@ -18,9 +18,9 @@ from byrote.assembly.identity import chance
 from byrote.embedded.control import destroy
 from byrote.embedded.errors import NoServer, ServerInUse
 from byrote.embedded.server import open_server
-from byrote.store.connect import Door
+from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
-from byrote.store.sync import Store
+from byrote.store.runners.sync import Store
 from byrote.testing import FakeClock
 from byrote.testing.clock import settable
 from tests.programs import require
@@ -94,7 +94,7 @@ def database_url(server_url: str, worker_id: str) -> Iterator[str]:
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute(f"create database {name}")  # type: ignore[call-overload]
     url = psycopg.conninfo.make_conninfo(server_url, dbname=name)
-    migrate(Door(url), chance=chance)
+    migrate(DatabaseAddress(url), chance=chance)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(settable())
     yield url
@@ -114,12 +114,12 @@ def url(database_url: str) -> str:
 
 
 @pytest.fixture
-def door(url: str) -> Door:
-    return Door(url)
+def door(url: str) -> DatabaseAddress:
+    return DatabaseAddress(url)
 
 
 @pytest.fixture
-def db(door: Door) -> Iterator[psycopg.Connection[Any]]:
+def db(door: DatabaseAddress) -> Iterator[psycopg.Connection[Any]]:
     """A connection of the test's own, in autocommit."""
     with door.open("test") as connection:
         yield connection
@@ -132,7 +132,7 @@ def clock(db: psycopg.Connection[Any]) -> FakeClock:
 
 
 @pytest.fixture
-def store(door: Door) -> Iterator[Store]:
+def store(door: DatabaseAddress) -> Iterator[Store]:
     store = Store(door, chance=chance)
     yield store
     store.close()

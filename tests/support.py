@@ -19,7 +19,7 @@ from byrote.core.run import Leased, Run
 from byrote.core.spec import Delivery, describe
 from byrote.store import queries
 from byrote.store.query import Query
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 
 type Db = psycopg.Connection[Any]
 

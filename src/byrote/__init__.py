@@ -21,11 +21,11 @@ if TYPE_CHECKING:
         WaitTimeout,
     )
     from byrote.core.policy import Retry
-    from byrote.core.replay import Differs, NotReplayable, Same
+    from byrote.core.replay.verdict import Differs, NotReplayable, Same
     from byrote.core.run import Run
     from byrote.core.spec import Spec
     from byrote.core.state import Status
-    from byrote.executors.context import Context
+    from byrote.executors.runtime.context import Context
 
 __all__ = [
     "App",
@@ -61,21 +61,21 @@ _HOME = {
     "ByroteError": "byrote.core.errors",
     "Command": "byrote.core.command",
     "Container": "byrote.core.command",
-    "Context": "byrote.executors.context",
-    "Differs": "byrote.core.replay",
+    "Context": "byrote.executors.runtime.context",
+    "Differs": "byrote.core.replay.verdict",
     "Fatal": "byrote.core.errors",
     "LargePayload": "byrote.assembly.app",
     "LeaseGone": "byrote.core.errors",
     "Limits": "byrote.core.command",
     "NonDeterminism": "byrote.core.errors",
-    "NotReplayable": "byrote.core.replay",
+    "NotReplayable": "byrote.core.replay.verdict",
     "ResultTimeout": "byrote.core.errors",
     "Retry": "byrote.core.policy",
     "RetryLater": "byrote.core.errors",
     "Run": "byrote.core.run",
     "RunFailed": "byrote.core.errors",
     "RunHandle": "byrote.assembly.handles",
-    "Same": "byrote.core.replay",
+    "Same": "byrote.core.replay.verdict",
     "Snooze": "byrote.core.errors",
     "Spec": "byrote.core.spec",
     "Status": "byrote.core.state",

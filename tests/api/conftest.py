@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from byrote import App
-from byrote.assembly.build import build_worker
 from byrote.assembly.settings import Settings
+from byrote.assembly.worker import build_worker
 from tests.tasks import api
 
 KEPT = ("settings", "door", "store", "astore")

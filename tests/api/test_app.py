@@ -15,7 +15,7 @@ from byrote.core.errors import (
     UnknownQueue,
     UnknownRun,
 )
-from byrote.store.connect import Door
+from byrote.store.connect import DatabaseAddress
 from tests.support import Db, count, run_of
 from tests.tasks import api
 
@@ -71,7 +71,7 @@ def test_arguments_that_do_not_fit_are_refused_at_the_door(tasks: App, db: Db) -
 
 
 def test_an_enqueue_joins_the_transaction_of_the_callers_connection(
-    tasks: App, db: Db, door: Door
+    tasks: App, db: Db, door: DatabaseAddress
 ) -> None:
     with door.open("caller") as caller:
         with caller.transaction() as doomed:

@@ -8,7 +8,7 @@ import pytest
 from byrote import App, ResultTimeout, RunFailed, Status
 from byrote.assembly.clock import monotonic
 from byrote.core.errors import RowLocked
-from byrote.store.connect import Door
+from byrote.store.connect import DatabaseAddress
 from tests.store.test_locks import locked
 from tests.support import Db, run_of
 from tests.tasks import api
@@ -129,7 +129,7 @@ def test_async_callers_have_the_same(tasks: App, drain: Drain, run_async: Any) -
 
 @pytest.mark.parametrize("verb", ["cancel", "retry"])
 def test_a_verb_for_a_locked_run_raises_and_can_be_repeated(
-    tasks: App, door: Door, verb: str
+    tasks: App, door: DatabaseAddress, verb: str
 ) -> None:
     handle = api.add.using(run_after="1h").enqueue(1)
     act = getattr(handle, verb)

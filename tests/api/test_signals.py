@@ -7,7 +7,7 @@ import pytest
 
 from byrote import App, ByroteError, Context
 from byrote.core.errors import BadOption, BadPayload, UnknownRun
-from tests.store.test_step import leased
+from tests.store.steps.test_step import leased
 from tests.support import Db, count, enqueue, finish, success
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from byrote import App, Status
 from byrote.core.errors import BadOption
-from byrote.store.connect import Door
+from byrote.store.connect import DatabaseAddress
 from tests.support import Db, count, run_of
 from tests.tasks.api import add, echo, report, unique_and_remembered
 
@@ -113,7 +113,9 @@ def test_async_producers_get_the_same(tasks: App, run_async: Callable[..., objec
     assert [one[1], plain[1], other[1]] == [True] * 3
 
 
-def test_a_key_is_part_of_the_callers_transaction(tasks: App, db: Db, door: Door) -> None:
+def test_a_key_is_part_of_the_callers_transaction(
+    tasks: App, db: Db, door: DatabaseAddress
+) -> None:
     with door.open("caller") as caller:
         with caller.transaction() as doomed:
             here = report.using(connection=caller)

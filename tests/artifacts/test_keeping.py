@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from byrote.artifacts.content_store import open_place
 from byrote.artifacts.directory import Directory
-from byrote.artifacts.place import open_place
 from byrote.core.artifact import INLINE_MAX, ArtifactRefused
 from byrote.core.errors import ByroteError
-from byrote.executors.context import Context
-from byrote.executors.desk import Answer
+from byrote.executors.runtime.asks import AskResult
+from byrote.executors.runtime.context import Context
 
 AT = "2026-11-15T12:00:00+00:00"
 
@@ -28,18 +28,18 @@ class FakeDesk:
         self._sweeps = sweeps
         self._refusal = refusal
 
-    def ask(self, _slot: int, verb: str, payload: Mapping[str, Any]) -> Answer:
+    def ask(self, _slot: int, verb: str, payload: Mapping[str, Any]) -> AskResult:
         if verb == "artifact.terms":
-            return Answer(True, {"max": 1 << 30, "place": str(self._place)})
+            return AskResult(True, {"max": 1 << 30, "place": str(self._place)})
         if self._refusal != "":
-            return Answer(False, self._refusal)
+            return AskResult(False, self._refusal)
         self.rows.append(payload)
         if len(self.rows) <= self._sweeps:
             digest = payload["hash"].hex()
             (self._place / digest[:2] / digest).unlink()
-        return Answer(True, [payload["media_type"], payload["place"], AT])
+        return AskResult(True, [payload["media_type"], payload["place"], AT])
 
-    async def aask(self, slot: int, verb: str, payload: Mapping[str, Any]) -> Answer:
+    async def aask(self, slot: int, verb: str, payload: Mapping[str, Any]) -> AskResult:
         return self.ask(slot, verb, payload)
 
 

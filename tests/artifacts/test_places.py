@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from obstore.store import LocalStore, MemoryStore
 
+from byrote.artifacts.content_store import ContentStore, open_place, pieces, place_for
 from byrote.artifacts.directory import ASIDE, NEW, Directory
 from byrote.artifacts.objects import PART, Objects
-from byrote.artifacts.place import Place, open_place, pieces, place_for
 from byrote.core.artifact import ArtifactRefused, UnknownArtifact
 from byrote.core.errors import BadOption
 from tests.artifacts.bucket import NAME, open_bucket
@@ -36,7 +36,7 @@ def nothing(hashes: Sequence[str]) -> list[str]:
 @pytest.fixture(params=["directory", "memory", "local", "s3"])
 def place(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Place]:
+) -> Iterator[ContentStore]:
     match request.param:
         case "directory":
             yield Directory(tmp_path)
@@ -51,24 +51,24 @@ def place(
                 yield Objects.at(f"s3://{NAME}/folder/home")
 
 
-def test_a_content_is_found_by_its_hash(place: Place) -> None:
+def test_a_content_is_found_by_its_hash(place: ContentStore) -> None:
     assert place.store(content) == (DIGEST, len(DATA))
     assert place.has(DIGEST)
     assert b"".join(place.read(DIGEST)) == DATA
 
 
-def test_storing_again_changes_nothing(place: Place) -> None:
+def test_storing_again_changes_nothing(place: ContentStore) -> None:
     assert place.store(content) == place.store(content)
     assert b"".join(place.read(DIGEST)) == DATA
 
 
-def test_what_is_not_there_is_said_to_be_unknown(place: Place) -> None:
+def test_what_is_not_there_is_said_to_be_unknown(place: ContentStore) -> None:
     assert not place.has(DIGEST)
     with pytest.raises(UnknownArtifact, match=DIGEST):
         next(place.read(DIGEST))
 
 
-def test_a_content_that_breaks_off_leaves_nothing(place: Place) -> None:
+def test_a_content_that_breaks_off_leaves_nothing(place: ContentStore) -> None:
     def broken() -> Iterator[bytes]:
         yield DATA
         raise ArtifactRefused("no")
@@ -78,7 +78,7 @@ def test_a_content_that_breaks_off_leaves_nothing(place: Place) -> None:
     assert not place.has(DIGEST)
 
 
-def test_old_contents_nothing_refers_to_are_swept(place: Place) -> None:
+def test_old_contents_nothing_refers_to_are_swept(place: ContentStore) -> None:
     place.store(content)
 
     assert place.sweep(SHARD, nothing, grace=DAY, page=10) == 0
@@ -100,7 +100,7 @@ def test_contents_that_are_needed_do_not_hide_others_behind_them(tmp_path: Path)
     assert [name for name in names if not place.has(name)] == [names[7]]
 
 
-def test_a_content_stored_again_during_a_sweep_stays(place: Place) -> None:
+def test_a_content_stored_again_during_a_sweep_stays(place: ContentStore) -> None:
     """A second run stores the same content after the sweep asked, before it removes."""
     place.store(content)
 

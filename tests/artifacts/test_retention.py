@@ -10,36 +10,37 @@ from pathlib import Path
 
 import pytest
 
-from byrote.artifacts.place import SHARDS, Place, pieces, place_for
+from byrote.artifacts.content_store import SHARDS, ContentStore, pieces, place_for
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import chance, new_token
-from byrote.store import artifacts, queries
-from byrote.store.connect import Door
-from byrote.store.lines import DutyLine, ShelfLine
-from byrote.store.link import Link
-from byrote.store.sync import fetch
+from byrote.store import queries
+from byrote.store.connect import DatabaseAddress
+from byrote.store.maintenance import MaintenanceStore
+from byrote.store.runners.link import WorkerConnection
+from byrote.store.runners.sync import fetch
+from byrote.store.worker import ArtifactRows
 from byrote.testing import FakeClock
-from byrote.worker.artifacts import START_RUN, Tidier, prune
-from byrote.worker.means import Means
-from tests.store.test_artifact import keep, lease
+from byrote.worker.asks.artifacts import START_RUN, ArtifactCleaner, prune
+from byrote.worker.context import WorkerContext
+from tests.store.steps.test_artifact import keep, lease
 from tests.support import Db, count, finish, until, verdict, waits_for_a_lock
 from tests.worker.harness import StartWorker
 
 
 @pytest.fixture
-def link(door: Door, clock: FakeClock) -> Iterator[Link]:
+def link(door: DatabaseAddress, clock: FakeClock) -> Iterator[WorkerConnection]:
     """A worker's connection that lives by the test's clock."""
-    link = Link(door, "test", chance=chance, stopped=threading.Event().wait)
+    link = WorkerConnection(door, "test", chance=chance, stopped=threading.Event().wait)
     clock.on(link.connection)
     yield link
     link.drop()
 
 
-def duties(link: Link) -> DutyLine:
-    return DutyLine(link, threading.Event(), keep_events=timedelta(days=30))
+def duties(link: WorkerConnection) -> MaintenanceStore:
+    return MaintenanceStore(link, threading.Event(), keep_events=timedelta(days=30))
 
 
-def prune_all(link: Link) -> None:
+def prune_all(link: WorkerConnection) -> None:
     assert prune(duties(link), None, going_on=lambda: True) == f"{START_RUN} "
 
 
@@ -52,7 +53,7 @@ def dead_run_with(db: Db, *names: str, data: bytes = b"x", **more: object) -> st
 
 
 def test_artifacts_stay_as_long_as_their_run_and_no_longer(
-    db: Db, clock: FakeClock, link: Link
+    db: Db, clock: FakeClock, link: WorkerConnection
 ) -> None:
     dead_run_with(db, "a", "b")
     young = lease(db)
@@ -65,11 +66,13 @@ def test_artifacts_stay_as_long_as_their_run_and_no_longer(
     fetch(db, queries.prune())
     prune_all(link)
 
-    assert [entry.name for entry in fetch(db, artifacts.artifacts(young.id))] == ["c"]
+    assert [entry.name for entry in fetch(db, queries.artifacts(young.id))] == ["c"]
     assert (count(db, "byrote_artifacts"), count(db, "byrote_artifact_blobs")) == (1, 1)
 
 
-def test_an_archived_run_keeps_its_artifacts(db: Db, clock: FakeClock, link: Link) -> None:
+def test_an_archived_run_keeps_its_artifacts(
+    db: Db, clock: FakeClock, link: WorkerConnection
+) -> None:
     held = lease(db)
     keep(db, held)
     finish(db, [verdict(held, "S")])
@@ -81,7 +84,9 @@ def test_an_archived_run_keeps_its_artifacts(db: Db, clock: FakeClock, link: Lin
     assert (count(db, "byrote_artifacts"), count(db, "byrote_artifact_blobs")) == (1, 1)
 
 
-def test_a_content_another_run_refers_to_stays(db: Db, clock: FakeClock, link: Link) -> None:
+def test_a_content_another_run_refers_to_stays(
+    db: Db, clock: FakeClock, link: WorkerConnection
+) -> None:
     dead_run_with(db, "a")
     keep(db, lease(db), "a")
     clock.advance(days=91)
@@ -91,13 +96,13 @@ def test_a_content_another_run_refers_to_stays(db: Db, clock: FakeClock, link: L
     assert (count(db, "byrote_artifacts"), count(db, "byrote_artifact_blobs")) == (1, 1)
 
 
-def test_a_walk_goes_on_where_it_stopped(db: Db, clock: FakeClock, link: Link) -> None:
+def test_a_walk_goes_on_where_it_stopped(db: Db, clock: FakeClock, link: WorkerConnection) -> None:
     for n in range(3):
         dead_run_with(db, "a", "b", data=b"%d" % n)
     db.execute("delete from byrote_dead")
     at, seen = START_RUN, 0
     while at is not None:
-        [walked] = fetch(db, artifacts.prune_artifacts(after=at, limit=1))
+        [walked] = fetch(db, queries.prune_artifacts(after=at, limit=1))
         at, seen = walked.reached, seen + walked.removed
 
     assert (seen, count(db, "byrote_artifacts")) == (6, 0)
@@ -108,7 +113,7 @@ def test_a_walk_goes_on_where_it_stopped(db: Db, clock: FakeClock, link: Link) -
 
 
 def test_a_blob_that_is_referred_to_again_this_instant_is_not_pruned(
-    db: Db, door: Door, clock: FakeClock, link: Link
+    db: Db, door: DatabaseAddress, clock: FakeClock, link: WorkerConnection
 ) -> None:
     dead_run_with(db, "a")
     db.execute("delete from byrote_artifacts")
@@ -134,20 +139,22 @@ def test_a_worker_does_it_by_itself(db: Db, start_worker: StartWorker) -> None:
     until(lambda: count(db, "byrote_artifacts") + count(db, "byrote_artifact_blobs") == 0)
 
 
-def tidier(link: Link, where: Path) -> Tidier:
-    means = Means("w", monotonic, chance, new_token, lambda _events: None)
-    return Tidier(ShelfLine(link), means, str(where))
+def tidier(link: WorkerConnection, where: Path) -> ArtifactCleaner:
+    means = WorkerContext("w", monotonic, chance, new_token, lambda _events: None)
+    return ArtifactCleaner(ArtifactRows(link), means, str(where))
 
 
-def old_file(place: Place, data: bytes) -> tuple[str, Path]:
+def old_file(place: ContentStore, data: bytes) -> tuple[str, Path]:
     digest, _ = place.store(lambda: pieces(data))
     path = Path(place.url.removeprefix("file://")) / digest[:2] / digest
     os.utime(path, (0, 0))
     return digest, path
 
 
-def test_a_worker_sweeps_files_nothing_refers_to(db: Db, link: Link, tmp_path: Path) -> None:
-    [home] = fetch(db, artifacts.artifact_home())
+def test_a_worker_sweeps_files_nothing_refers_to(
+    db: Db, link: WorkerConnection, tmp_path: Path
+) -> None:
+    [home] = fetch(db, queries.artifact_prefix())
     place = place_for(str(tmp_path), home)
     digest, wanted = old_file(place, b"wanted")
     _, unwanted = old_file(place, b"unwanted")
@@ -164,7 +171,7 @@ def test_a_worker_sweeps_files_nothing_refers_to(db: Db, link: Link, tmp_path: P
 
 
 def test_where_nothing_was_ever_stored_there_is_nothing_to_sweep(
-    link: Link, tmp_path: Path
+    link: WorkerConnection, tmp_path: Path
 ) -> None:
     assert tidier(link, tmp_path / "none").sweep() == 0
     assert not (tmp_path / "none").exists()

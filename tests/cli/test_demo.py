@@ -160,7 +160,7 @@ def test_processes_share_compiled_code_where_python_must_not_store_it(
     monkeypatch.setenv(NEVER, "1")
     with compiling(tmp_path) as compiler:
         assert compiler.wait(LIMIT_S) == 0
-        used = "import byrote.assembly.hand as hand; print(hand.__cached__)"
+        used = "import byrote.assembly.hand_main as hand; print(hand.__cached__)"
         found = subprocess.run([sys.executable, "-c", used], capture_output=True, check=True)
 
     assert Path(found.stdout.decode().strip()).is_relative_to(tmp_path)

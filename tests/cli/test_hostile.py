@@ -13,14 +13,14 @@ import httpx2
 import msgspec
 import pytest
 
-from byrote.cli.failure import tell
-from byrote.core import event
-from byrote.core.codec import digest_of
+from byrote.cli.errors import tell
+from byrote.core import events
 from byrote.core.errors import BadOption
+from byrote.core.json.codec import digest_of
 from byrote.observe.logs import JsonFormatter, LogWriter, TextFormatter
-from byrote.service.gate import access_log
-from byrote.store.connect import Door
-from byrote.store.sync import Store
+from byrote.service.http.gate import access_log
+from byrote.store.connect import DatabaseAddress
+from byrote.store.runners.sync import Store
 from tests.cli.console import byrote
 from tests.service.harness import Served, claim_one, enqueue_one, serving
 from tests.support import Db, until
@@ -30,7 +30,7 @@ DOC = {"python": EVIL, "packages": {EVIL: EVIL}}
 
 
 @pytest.fixture
-def served(door: Door, store: Store) -> Iterator[Served]:
+def served(door: DatabaseAddress, store: Store) -> Iterator[Served]:
     with serving(door, store) as running:
         yield running
 
@@ -164,7 +164,7 @@ def test_no_event_and_no_traceback_forges_a_line() -> None:
         write = LogWriter(
             stream, form=form, level="info", now=lambda: datetime(2030, 1, 1, tzinfo=UTC)
         )
-        write([event.Troubled(EVIL, EVIL, EVIL)])
+        write([events.Troubled(EVIL, EVIL, EVIL)])
     try:
         raise ValueError(EVIL)  # noqa: TRY301 -- it is logged below.
     except ValueError as error:

@@ -8,7 +8,7 @@ import click
 import psycopg
 import pytest
 
-from byrote.cli.failure import describe, exit_code
+from byrote.cli.errors import describe, exit_code
 from byrote.cli.main import installed_version
 from byrote.core import errors
 from tests.cli.console import NOBODY, byrote
@@ -65,14 +65,23 @@ def test_help_lists_every_command_without_importing_any() -> None:
     loaded = loaded_by("--help")
 
     assert "byrote.cli.root" in loaded
-    assert not loaded & {"psycopg", "msgspec", "byrote.cli.worker", "byrote.cli.runs"}
+    assert not loaded & {
+        "psycopg",
+        "msgspec",
+        "byrote.cli.commands.processes.worker",
+        "byrote.cli.commands.runs.listing",
+    }
 
 
 def test_a_command_imports_no_other_command() -> None:
     loaded = loaded_by("queues", "-h")
 
-    assert "byrote.cli.queues" in loaded
-    assert not loaded & {"byrote.cli.worker", "byrote.cli.runs", "byrote.cli.doctor"}
+    assert "byrote.cli.commands.operations.queues" in loaded
+    assert not loaded & {
+        "byrote.cli.commands.processes.worker",
+        "byrote.cli.commands.runs.listing",
+        "byrote.cli.commands.checks.doctor",
+    }
 
 
 def test_h_is_help() -> None:

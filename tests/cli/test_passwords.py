@@ -7,7 +7,7 @@ import click
 import pytest
 
 from byrote import App
-from byrote.cli.failure import describe
+from byrote.cli.errors import describe
 from byrote.core.errors import BadOption
 from tests.cli.console import byrote
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 from byrote.testing import FakeClock
 from tests.cli.console import byrote
-from tests.store.test_progress import tell
-from tests.store.test_step import leased
+from tests.store.runs.test_progress import tell
+from tests.store.steps.test_step import leased
 from tests.support import Db, finish, success
 
 

@@ -12,8 +12,8 @@ import httpx2
 import psycopg
 import pytest
 
-from byrote.cli import up as up_command
-from byrote.store.sync import Store
+from byrote.cli.commands.processes import up as up_command
+from byrote.store.runners.sync import Store
 from tests.cli.console import NOBODY, Process, byrote
 from tests.service.processes import free_port
 from tests.support import Db, until

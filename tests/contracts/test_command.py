@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from byrote.core.codec import unpack
 from byrote.core.command import Command, Limits, Payload
+from byrote.core.json.codec import unpack
 from byrote.core.outcome import Cancelled, Disrupted, Failed, Fault, Released, Succeeded
-from tests.executors.commands import OK, make_commands, shell
+from tests.executors.commands.commands import OK, make_commands, shell
 from tests.support import until
 from tests.worker.bench import Bench
 from tests.worker.harness import alive

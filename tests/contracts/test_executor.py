@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from byrote.core.codec import unpack
+from byrote.core.json.codec import unpack
 from byrote.core.outcome import Cancelled, Failed, Released, Snoozed, Succeeded
-from byrote.executors.command import Commands
-from tests.executors.commands import make_commands, make_containers, require_bubbles
+from byrote.executors.commands.pool import Commands
+from tests.executors.commands.commands import make_commands, make_containers, require_bubbles
 from tests.support import until
 from tests.worker.bench import Bench, make_hands, make_inline
 

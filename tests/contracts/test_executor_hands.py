@@ -11,7 +11,7 @@ import pytest
 
 from byrote.assembly.clock import monotonic
 from byrote.core.errors import BadOption
-from byrote.core.event import HandEnded, HandStarted
+from byrote.core.events import HandEnded, HandStarted
 from byrote.core.outcome import Cancelled, Disrupted, Failed, Released, Succeeded
 from tests.support import until
 from tests.worker.bench import Bench, make_hands

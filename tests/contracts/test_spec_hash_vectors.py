@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from byrote.core.canonical import canonical
-from byrote.core.codec import check_text, digest_of, unpack
 from byrote.core.errors import BadPayload
+from byrote.core.json.canonical import canonical
+from byrote.core.json.codec import check_text, digest_of, unpack
 
 CONTRACTS = Path(__file__).parents[2] / "contracts"
 CONTRACT = json.loads((CONTRACTS / "spec_hash.json").read_text(encoding="utf-8"))

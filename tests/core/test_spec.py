@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from byrote.assembly.identity import new_id
-from byrote.core.codec import digest_of, unpack
 from byrote.core.errors import BadOption, BadPayload, PayloadTooLarge
+from byrote.core.json.codec import digest_of, unpack
 from byrote.core.policy import Retry
 from byrote.core.spec import Delivery, check_name, describe
 from byrote.store import queries

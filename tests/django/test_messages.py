@@ -12,8 +12,8 @@ from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext_lazy
 
 from byrote.django import task
-from byrote.django.commands import backend_first
-from byrote.django.values import plain
+from byrote.django.backend.values import plain
+from byrote.django.worker.commands import backend_first
 from tests.django.driving import drain, manage
 from tests.django.shop import tasks
 from tests.django.shop.models import Note
@@ -102,7 +102,7 @@ def test_an_error_begins_with_the_frames_of_the_task(shop: Shop) -> None:
         assert "shop/tasks.py" in first.replace("\\", "/")
         assert log.count(f"id={result.id} path={result.task.module_path} state=FAILED") == 1
         assert log.count(f"id={result.id} path={result.task.module_path} state=RUNNING") == 1
-    assert "byrote/django/attempt.py" not in log
+    assert "byrote/django/worker/attempt.py" not in log
     assert result.run is not None
 
 

@@ -9,7 +9,7 @@ import shlex
 import pytest
 
 from byrote.django.models import PeriodicTask, Queue, Run, Worker
-from byrote.django.worker import worker
+from byrote.django.worker.command import worker
 from tests.docs.test_readme import ROOT, blocks
 
 PAGES = ["django-admin", "from-celery", "from-rq", "django-deploy", "pgbouncer"]

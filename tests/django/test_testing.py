@@ -13,8 +13,8 @@ from byrote import Retry
 from byrote.django import compat
 from byrote.django.errors import TaskTimedOut
 from byrote.django.models import Run
-from byrote.django.plugin import Tasks
 from byrote.django.test import assert_enqueued, assert_not_enqueued, captured_tasks, run_tasks
+from byrote.django.testing.plugin import TasksFixture
 from tests.django.settings import TASKS
 from tests.django.shop import tasks
 from tests.django.shop.models import Note
@@ -193,7 +193,7 @@ class InATransactionTestCase(TransactionTestCase):
         self.test_one_leaves_a_run_behind()
 
 
-def test_the_fixture_has_it_all(byrote_tasks: Tasks) -> None:
+def test_the_fixture_has_it_all(byrote_tasks: TasksFixture) -> None:
     tasks.add.enqueue(1, 2)
 
     assert [r.args for r in byrote_tasks.sent] == [[1, 2]]

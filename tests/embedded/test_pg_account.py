@@ -14,8 +14,8 @@ from byrote.embedded import account
 from byrote.embedded import home as homes
 from byrote.embedded.account import Account
 from byrote.embedded.binaries import find_binaries
+from byrote.embedded.binaries_copy import within_reach
 from byrote.embedded.errors import HomeUnusable
-from byrote.embedded.reach import within_reach
 from byrote.embedded.server import open_server
 
 pytestmark = pytest.mark.xdist_group("embedded")

@@ -18,7 +18,7 @@ from typing import Literal
 
 from psycopg.conninfo import conninfo_to_dict
 
-from byrote.torture.relay import Cut, Ends, Relay, Wire
+from byrote.lab.torture.faults.relay import Cut, Ends, Relay, RelayedConnection
 
 END = 6
 """Bytes of the message that ends an answer of PostgreSQL."""
@@ -81,7 +81,7 @@ class Proxy(Relay):
         host, port = self._given["host"], self._given.get("port") or 5432
         return await asyncio.open_unix_connection(f"{host}/.s.PGSQL.{port}")
 
-    def _wire(self, near: asyncio.StreamWriter, far: asyncio.StreamWriter) -> Wire:
+    def _wire(self, near: asyncio.StreamWriter, far: asyncio.StreamWriter) -> RelayedConnection:
         return _Wire(self, near, far)
 
     def due(self, request: bytes, names: dict[bytes, bytes]) -> Fault | None:

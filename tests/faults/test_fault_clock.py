@@ -9,7 +9,7 @@ import pytest
 
 from byrote.assembly.identity import chance
 from byrote.core.state import Status
-from byrote.store.connect import Door
+from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
 from byrote.store.verify import verify
 from tests.store.conftest import own_database
@@ -25,7 +25,7 @@ as $$ select clock_timestamp() + (select by from clock_step) $$;
 
 
 @pytest.fixture
-def stepping(server_url: str) -> Iterator[Door]:
+def stepping(server_url: str) -> Iterator[DatabaseAddress]:
     """A database whose clock can be set for every session at once."""
     with own_database(server_url) as door:
         migrate(door, chance=chance)
@@ -39,7 +39,7 @@ def set_back(db: Database) -> None:
 
 
 def test_fault_32_workers_go_on_when_the_clock_is_set_back(
-    stepping: Door, start_worker: StartWorker, marks: Marks
+    stepping: DatabaseAddress, start_worker: StartWorker, marks: Marks
 ) -> None:
     """Leases are kept, nothing is executed twice, and housekeeping does not stand still."""
     url = stepping.conninfo("test")

@@ -11,22 +11,22 @@ import psycopg
 import pytest
 
 from byrote import App
-from byrote.assembly.again import enqueue_again
 from byrote.assembly.handles import RunHandle
 from byrote.assembly.identity import chance, new_id
-from byrote.core.answer import LOCKED
-from byrote.core.ports import Line
-from byrote.core.schedule import make_schedule
+from byrote.assembly.reenqueue import enqueue_again
+from byrote.core.ports.replies import LOCKED
+from byrote.core.ports.store import PartContext
+from byrote.core.schedule.schedule import make_schedule
 from byrote.core.spec import Delivery, describe
 from byrote.core.state import Status
-from byrote.store import queries, schedules
-from byrote.store.connect import Door
-from byrote.store.lines import Lines
-from byrote.store.looking import delete_dead
+from byrote.store import queries
+from byrote.store.connect import DatabaseAddress
+from byrote.store.queries.enqueue import QueryScript
+from byrote.store.queries.runs import delete_dead
 from byrote.store.query import Query
-from byrote.store.resend import Resent
-from byrote.store.sync import Store, fetch
-from byrote.store.unique import Script
+from byrote.store.runners.resend import Resent
+from byrote.store.runners.sync import Store, fetch
+from byrote.store.worker import PostgresStore
 from tests.contracts.store.desk import judged, returned
 from tests.faults.proxy import Moment, Proxy, proxied
 from tests.support import (
@@ -112,12 +112,12 @@ def test_a_request_that_arrives_after_its_run_has_ended_changes_nothing(
 
 def test_an_enqueue_is_not_sent_again_when_its_run_has_ended_meanwhile(db: Db, url: str) -> None:
     """Between the question and the second copy, the first one was accepted, failed and moved."""
-    store = Store(Door(url, pooled=True), chance=chance)
+    store = Store(DatabaseAddress(url, pooled=True), chance=chance)
     run_id = new_id()
     query = queries.enqueue_one(run_id, describe("t", 1, [], {}, delivery=Delivery()))
     again = Resent(query)
 
-    def meddled(resent: bool) -> Script[Any]:
+    def meddled(resent: bool) -> QueryScript[Any]:
         inner, asked = again(resent), None
         try:
             asked = next(inner)
@@ -143,8 +143,8 @@ def land_and_fail(db: Db, query: Query[Any]) -> None:
 
 def test_a_finish_behind_a_pooler_is_not_lost_to_its_own_first_copy(db: Db, proxy: Proxy) -> None:
     """That session cannot be ended: while it writes, the run is locked; then it has settled it."""
-    line = Line("finish", threading.Event().wait, lambda *_: None, chance)
-    verdicts = Lines(Door(proxy.url, pooled=True)).verdicts(line)
+    line = PartContext("finish", threading.Event().wait, lambda *_: None, chance)
+    verdicts = PostgresStore(DatabaseAddress(proxy.url, pooled=True)).verdicts(line)
     enqueue(db)
     [lease] = claim(db)
     ended = [judged(lease, returned(1))]
@@ -184,8 +184,8 @@ def delete(app: App, run: str, dead: str) -> bool:
 def schedule(app: App, run: str, dead: str) -> bool:
     moment = datetime(2100, 1, 1, tzinfo=UTC)
     made = make_schedule("s", describe("t", 1, [], {}, delivery=Delivery()), every="1h")
-    added = app.store.all(schedules.schedule(made, next_at=moment, replace=False))
-    return added == ["s"] and app.store.all(schedules.unschedule("s")) == [False]
+    added = app.store.all(queries.save_schedule(made, next_at=moment, replace=False))
+    return added == ["s"] and app.store.all(queries.delete_schedule("s")) == [False]
 
 
 VERBS = {

@@ -17,9 +17,9 @@ from byrote.assembly.identity import chance
 from byrote.core.state import Status
 from byrote.embedded import control
 from byrote.embedded.server import Server, open_server
-from byrote.store.connect import Door
+from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
-from byrote.store.trouble import pause_before
+from byrote.store.retries import pause_before
 from tests.faults.proxy import Proxy, proxied
 from tests.support import run_of, until
 from tests.worker.harness import (
@@ -46,7 +46,7 @@ class OwnServer:
         self.home.chmod(0o755)
         self._uses: list[Server] = []
         self._open()
-        migrate(Door(self.url), chance=chance)
+        migrate(DatabaseAddress(self.url), chance=chance)
 
     def _open(self) -> None:
         server = open_server(self.home, environ=os.environ)
@@ -54,7 +54,7 @@ class OwnServer:
         self.url, self.pid = server.url, server.pid
 
     def connect(self) -> Database:
-        return Door(self.url).open("test")
+        return DatabaseAddress(self.url).open("test")
 
     def restart(self, how: str) -> float:
         """Stop the server in one of three ways and start it again; when it accepted again."""
@@ -133,7 +133,10 @@ def test_fault_13_terminated_backends_lose_and_charge_nothing(
     db: Database, url: str, start_worker: StartWorker, marks: Marks
 ) -> None:
     worker = start_worker(lease="5s", hands=2)
-    with Door(url).open("killer") as killer, terminating(killer, 0.2, worker.name) as killed:
+    with (
+        DatabaseAddress(url).open("killer") as killer,
+        terminating(killer, 0.2, worker.name) as killed,
+    ):
         ids = send(db, *(spec("a_mark", marks.path, str(n), 0.01) for n in range(500)))
         until(lambda: killed() >= 12, 10.0, "the fault was not injected")
         more = send(db, *(spec("mark", marks.path, f"m{n}") for n in range(100)))

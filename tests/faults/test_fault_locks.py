@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from byrote.core.state import Status
-from byrote.store.connect import Door
+from byrote.store.connect import DatabaseAddress
 from tests.support import run_of, until
 from tests.worker.harness import (
     Database,
@@ -24,7 +24,7 @@ from tests.worker.harness import (
 
 
 @contextmanager
-def locked(door: Door, run_id: str) -> Iterator[None]:
+def locked(door: DatabaseAddress, run_id: str) -> Iterator[None]:
     with door.open("somebody") as other, other.transaction():
         other.execute("select 1 from byrote_task_runs where result_id = %s for update", (run_id,))
         yield
@@ -35,7 +35,7 @@ def gate_of(marks: Marks, name: str = "gate") -> Path:
 
 
 def test_a_locked_row_costs_its_worker_nothing_else(
-    db: Database, door: Door, start_worker: StartWorker, marks: Marks
+    db: Database, door: DatabaseAddress, start_worker: StartWorker, marks: Marks
 ) -> None:
     """Leases are renewed and ends are written, for longer than a lease lasts."""
     start_worker(lease="1s")
@@ -62,7 +62,7 @@ def test_a_locked_row_costs_its_worker_nothing_else(
 
 
 def test_the_end_of_a_locked_run_is_written_as_soon_as_it_is_free(
-    db: Database, door: Door, start_worker: StartWorker, marks: Marks
+    db: Database, door: DatabaseAddress, start_worker: StartWorker, marks: Marks
 ) -> None:
     worker = start_worker(lease="30s")
     gate = gate_of(marks)
@@ -79,7 +79,7 @@ def test_the_end_of_a_locked_run_is_written_as_soon_as_it_is_free(
 
 
 def test_the_lease_of_an_attempt_that_has_ended_is_renewed_until_its_end_is_written(
-    db: Database, door: Door, start_worker: StartWorker
+    db: Database, door: DatabaseAddress, start_worker: StartWorker
 ) -> None:
     """The finish waits for something else than the run's row, for longer than a lease lasts."""
     worker = start_worker(lease="2s")
@@ -98,7 +98,7 @@ def test_the_lease_of_an_attempt_that_has_ended_is_renewed_until_its_end_is_writ
 
 @pytest.mark.parametrize("drain", [False, True])
 def test_no_stop_or_drain_waits_for_a_locked_run_whose_lease_is_over(
-    db: Database, door: Door, start_worker: StartWorker, marks: Marks, *, drain: bool
+    db: Database, door: DatabaseAddress, start_worker: StartWorker, marks: Marks, *, drain: bool
 ) -> None:
     """By then its end would not be accepted, however long the grace is."""
     gate = gate_of(marks)
@@ -117,7 +117,7 @@ def test_no_stop_or_drain_waits_for_a_locked_run_whose_lease_is_over(
 
 
 def test_a_worker_stops_although_a_run_of_its_is_locked(
-    db: Database, door: Door, start_worker: StartWorker, marks: Marks
+    db: Database, door: DatabaseAddress, start_worker: StartWorker, marks: Marks
 ) -> None:
     worker = start_worker(lease="30s", grace="1s")
     gate = gate_of(marks)
@@ -131,7 +131,7 @@ def test_a_worker_stops_although_a_run_of_its_is_locked(
 
 
 def test_a_step_of_a_locked_run_waits_alone(
-    db: Database, door: Door, start_worker: StartWorker, marks: Marks
+    db: Database, door: DatabaseAddress, start_worker: StartWorker, marks: Marks
 ) -> None:
     start_worker("tests.tasks.steps:app", lease="30s")
     gate = str(gate_of(marks))

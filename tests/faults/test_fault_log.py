@@ -9,10 +9,10 @@ import pytest
 
 from byrote.core.state import Status
 from byrote.service import follow
-from byrote.store import looking, proof, queries
-from byrote.store.connect import Door
-from byrote.store.looking import Position
-from byrote.store.sync import fetch
+from byrote.store import queries
+from byrote.store.connect import DatabaseAddress
+from byrote.store.queries.log import Position
+from byrote.store.runners.sync import fetch
 from tests.faults.test_fault_database import OwnServer
 from tests.support import Db, enqueue, run_of
 
@@ -37,12 +37,12 @@ class Stream:
     """A follower by the statement of `GET /v1/events`."""
 
     def __init__(self, db: Db) -> None:
-        [low] = fetch(db, looking.bounds())
+        [low] = fetch(db, queries.stable_xid())
         self.position = follow.from_now(low)
         self.told: list[tuple[str, str]] = []
 
     def read(self, db: Db) -> None:
-        for fact in fetch(db, looking.stream(self.position, limit=100)):
+        for fact in fetch(db, queries.stream(self.position, limit=100)):
             self.position = Position(fact.xid, fact.seq)
             self.told.append((fact.run, fact.kind))
 
@@ -51,11 +51,11 @@ class Command:
     """A follower by the statements of `byrote events --follow`."""
 
     def __init__(self, db: Db) -> None:
-        self.cursor = next(iter(fetch(db, proof.cursor(back=0))), proof.BEGINNING)
+        self.cursor = next(iter(fetch(db, queries.cursor(back=0))), queries.BEGINNING)
         self.told: list[tuple[str, str]] = []
 
     def read(self, db: Db) -> None:
-        for event in fetch(db, proof.events(self.cursor, limit=100)):
+        for event in fetch(db, queries.events(self.cursor, limit=100)):
             self.cursor = event.cursor
             self.told += [(run_id, event.kind) for run_id in event.runs]
 
@@ -90,7 +90,7 @@ def test_a_follower_misses_nothing_that_is_logged_after_a_crash(
         follower = kind(reader)
         early = enqueue(db, 3, run_after=timedelta(hours=1))
         follower.read(reader)
-        with Door(server.url).open("duties", *RELAXED) as duties:
+        with DatabaseAddress(server.url).open("duties", *RELAXED) as duties:
             db.execute("update byrote_task_runs set run_after = now() where status = 'WAITING'")
             for _ in range(3):
                 fetch(duties, queries.promote(limit=1))
@@ -111,7 +111,7 @@ def test_a_follower_that_begins_where_nothing_was_written_misses_nothing(
 ) -> None:
     """Transactions that came to nothing have ids, too, and these are given away again."""
     with server.connect() as db, reading(server, mode) as reader:
-        with Door(server.url).open("duties", *RELAXED) as relaxed:
+        with DatabaseAddress(server.url).open("duties", *RELAXED) as relaxed:
             for _ in range(5):
                 enqueue(relaxed)
         for _ in range(50):

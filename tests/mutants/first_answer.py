@@ -8,7 +8,7 @@ notices; it is not part of the package that is installed.
 import psycopg
 from psycopg import generators, pq, waiting
 
-from byrote.store import post
+from byrote.store.runners import prepared
 
 
 def first_answer(wire: pq.abc.PGconn) -> pq.abc.PGresult:
@@ -21,4 +21,4 @@ def first_answer(wire: pq.abc.PGconn) -> pq.abc.PGresult:
 
 def believe_it() -> None:
     """From now on this process takes rows for a commit."""
-    post._answer = first_answer
+    prepared._answer = first_answer

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from byrote import App, Run
-from byrote.assembly.build import build_worker
 from byrote.assembly.settings import Settings
+from byrote.assembly.worker import build_worker
 from byrote.core.spec import Delivery, describe
 from tests.faults.roles import role  # noqa: F401 -- a fixture.
 from tests.support import Db, run_of

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from byrote import App
-from byrote.store import replay
-from byrote.store.sync import fetch
+from byrote.store import queries
+from byrote.store.runners.sync import fetch
 from tests.cli.console import Process, byrote
 from tests.cli.test_terminal import on_a_terminal
 from tests.replay.conftest import APP, CHANGED, Execute
@@ -24,7 +24,7 @@ def test_the_same_code_says_same_and_exits_with_0(url: str, db: Db, execute: Exe
     [run] = execute(("price", [99]))
     before = row_of(db, run.id)
     said = byrote("replay", run.id, "--verify", "--app", APP, url=url)
-    [shadow] = fetch(db, replay.replays(run.id))
+    [shadow] = fetch(db, queries.replays(run.id))
 
     assert (said.code, said.out.split()[0]) == (0, "same"), said.err
     assert shadow.id in said.out
@@ -200,7 +200,7 @@ def test_runs_are_told_apart_by_their_steps_and_a_replay_has_those_it_was_given(
     one, two = execute(("more_steps", [marks.path]), ("fewer_steps", [marks.path]))
     said = byrote("runs", "diff", one.id, two.id, url=url)
     byrote("replay", two.id, "--verify", "--app", APP, url=url)
-    [shadow] = fetch(db, replay.replays(two.id))
+    [shadow] = fetch(db, queries.replays(two.id))
     alike = byrote("runs", "diff", two.id, shadow.id, "--json", url=url).object
 
     assert '  + /2  {"kind":"step","name":"two","result":2}' in said.out.splitlines()
@@ -219,7 +219,7 @@ def test_two_gates_at_once_do_not_get_in_each_others_way(
 
     assert [answer.code for answer in answers] == [0, 3]
     for run in runs:
-        assert len(fetch(db, replay.replays(run.id))) == 2
+        assert len(fetch(db, queries.replays(run.id))) == 2
 
 
 def test_broken_off_it_leaves_nothing_under_way(
@@ -233,7 +233,7 @@ def test_broken_off_it_leaves_nothing_under_way(
         until(lambda: db.execute(running).fetchone(), within=60)
         process.signal(signal.SIGINT)
         assert process.ended().code == 130
-    [shadow] = fetch(db, replay.replays(run.id))
+    [shadow] = fetch(db, queries.replays(run.id))
 
     assert shadow.status == "CANCELLED"
     assert count(db, "byrote_workers") == 0
@@ -333,7 +333,7 @@ def test_shadows_are_listed_only_when_asked_and_shown_with_their_original(
 ) -> None:
     [run] = execute(("price", [99]))
     byrote("replay", run.id, "--verify", "--app", APP, url=url)
-    [shadow] = fetch(db, replay.replays(run.id))
+    [shadow] = fetch(db, queries.replays(run.id))
 
     assert [row["id"] for row in byrote("runs", "list", "--json", url=url).objects] == [run.id]
     assert [row["queue"] for row in byrote("queues", "--json", url=url).objects] == ["default"]

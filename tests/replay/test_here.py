@@ -5,11 +5,11 @@ import pytest
 
 from byrote import App, Differs, NotReplayable, Same, Status
 from byrote.assembly.identity import new_id
-from byrote.core.diff import Change
 from byrote.core.errors import BadOption, UnknownRun
-from byrote.core.replay import Replayed
-from byrote.store import queries, replay
-from byrote.store.sync import fetch
+from byrote.core.json.diff import Change
+from byrote.core.replay.verdict import Replayed
+from byrote.store import queries
+from byrote.store.runners.sync import fetch
 from tests.replay.conftest import Execute
 from tests.support import Db, count, row_of, run_of
 from tests.tasks import replayed
@@ -34,7 +34,7 @@ def test_the_same_code_gives_the_same_and_leaves_the_original_alone(
     assert row_of(db, run.id) == before
     shadow = run_of(db, verdict.replay)
     assert (shadow.shadow, shadow.replay_of, shadow.result_hash) == (True, run.id, run.result_hash)
-    assert [row.id for row in fetch(db, replay.replays(run.id))] == [shadow.id]
+    assert [row.id for row in fetch(db, queries.replays(run.id))] == [shadow.id]
     assert count(db, "byrote_workers") == 0
 
 
@@ -130,7 +130,7 @@ def test_an_altered_spec_is_refused_by_its_hash(db: Db, execute: Execute, here: 
     verdict = refused(here.replay(run.id))
 
     assert (verdict.why, verdict.replay) == ("altered", None)
-    assert fetch(db, replay.replays(run.id)) == []
+    assert fetch(db, queries.replays(run.id)) == []
 
 
 def test_an_altered_step_is_refused_by_its_hash(

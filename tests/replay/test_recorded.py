@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from byrote import App, Differs, NotReplayable, Same, Status
-from byrote.core.diff import Change
+from byrote.core.json.diff import Change
 from byrote.core.spec import describe
 from byrote.store import queries
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 from tests.replay.conftest import Execute, drain
 from tests.support import Db, count, run_of
 from tests.tasks.replayed import NOW

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from byrote import App, Differs, Same
-from byrote.core.withholding import WithheldCall, aligned, withheld_id
+from byrote.core.replay.withholding import WithheldCall, aligned, withheld_id
 from tests.cli.console import byrote
 from tests.replay.conftest import APP, Execute
 from tests.support import Db, count, run_of

@@ -18,7 +18,7 @@ from psycopg.conninfo import make_conninfo
 from byrote.assembly.identity import chance, new_token
 from byrote.embedded.control import destroy
 from byrote.embedded.server import open_server
-from byrote.store.connect import Door
+from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
 from tests.cli.console import byrote
 from tests.store.conftest import own_database
@@ -98,7 +98,7 @@ def logins(installed: str, roles_server: str) -> Iterator[Logins]:
 
 @pytest.fixture
 def owner(installed: str) -> Iterator[Db]:
-    with Door(installed).open("test") as connection:
+    with DatabaseAddress(installed).open("test") as connection:
         yield connection
 
 
@@ -108,7 +108,7 @@ def login(logins: Logins) -> Iterator[Callable[[str], Db]]:
     opened: list[Db] = []
 
     def connect(role: str) -> Db:
-        opened.append(Door(logins(role)).open("test"))
+        opened.append(DatabaseAddress(logins(role)).open("test"))
         return opened[-1]
 
     yield connect

@@ -7,8 +7,8 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from byrote.store import proof, queries
-from byrote.store.sync import fetch
+from byrote.store import queries
+from byrote.store.runners.sync import fetch
 from tests.support import Db, claim, count, enqueue, finish, success, until
 
 type Login = Callable[[str], Db]
@@ -121,7 +121,7 @@ def test_a_worker_chains_the_log(login: Login, owner: Db) -> None:
     enqueue(owner)
     worker = login("worker")
 
-    assert until(lambda: fetch(worker, proof.chain()))
+    assert until(lambda: fetch(worker, queries.chain()))
     assert count(owner, "byrote_chain") >= 1
 
 

@@ -15,8 +15,8 @@ import pytest
 from byrote import App, Context
 from byrote.assembly.identity import chance
 from byrote.sdk import Client, Handlers, Worker
-from byrote.store.connect import Door
-from byrote.store.sync import Store
+from byrote.store.connect import DatabaseAddress
+from byrote.store.runners.sync import Store
 from tests.cli.console import Process, Said, byrote
 from tests.roles.conftest import Logins
 from tests.service.harness import make_token, serving
@@ -163,8 +163,8 @@ def test_a_service_serves_clients_and_workers_with_its_role(
         ctx.artifact("note.txt", b"small", "text/plain")
         return ctx.step("one", lambda: payload + 1)
 
-    store = Store(Door(installed), chance=chance)
-    with closing(store), serving(Door(logins("service")), store) as served:
+    store = Store(DatabaseAddress(installed), chance=chance)
+    with closing(store), serving(DatabaseAddress(logins("service")), store) as served:
         _, token = make_token(store)
         worker = Worker(handlers, served.url, token, executor="inline", log_level="error")
         thread = threading.Thread(target=worker.run)

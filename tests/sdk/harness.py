@@ -19,8 +19,8 @@ import pytest
 
 from byrote.assembly.identity import new_id, new_secret
 from byrote.sdk import Client
-from byrote.store import tokens
-from byrote.store.sync import fetch
+from byrote.store import queries
+from byrote.store.runners.sync import fetch
 from tests.support import until
 from tests.worker.harness import ROOT, WorkerProcess, marks  # noqa: F401 -- for conftest.
 
@@ -30,7 +30,7 @@ type Db = psycopg.Connection[Any]
 def new_service_token(db: Db, role: str = "admin", *, queues: tuple[str, ...] = ("*",)) -> str:
     """A token with this role, straight into the database."""
     secret = new_secret()
-    query = tokens.create_token(
+    query = queries.create_token(
         id=new_id(),
         digest=sha256(secret.encode()).digest(),
         name=f"test-{role}",

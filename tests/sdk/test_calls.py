@@ -17,26 +17,34 @@ from byrote.core.errors import (
     WithheldInReplay,
 )
 from byrote.core.policy import Retry
-from byrote.core.withholding import Withholding, open_withholding
-from byrote.sdk import calls
-from byrote.sdk.call import Answer, Call, Lost, Pause, Program, Send, Terms
+from byrote.core.replay.withholding import Withholding, open_withholding
+from byrote.sdk.calls import producer
+from byrote.sdk.transport.request import (
+    Lost,
+    Pause,
+    Program,
+    SendRequest,
+    ServiceCall,
+    ServiceResponse,
+    Terms,
+)
 from byrote.wire.problems import Forbidden, Refused, RunLocked, problem_of
 
-OK = Answer(200, b"fine")
+OK = ServiceResponse(200, b"fine")
 CUT = Lost("the line went dead", sent=True)
 NOT_SENT = Lost("nobody listens", sent=False)
-BUSY = Answer(503, b"", 2.0)
+BUSY = ServiceResponse(503, b"", 2.0)
 
 
 class Stage:
     """Plays the service to a script, and keeps what was done."""
 
-    def __init__(self, *answers: Answer | Lost, timeout_s: float = 60.0) -> None:
+    def __init__(self, *answers: ServiceResponse | Lost, timeout_s: float = 60.0) -> None:
         self._answers = list(answers)
         self._keys = iter(f"key-{n}" for n in range(100))
         self._timeout_s = timeout_s
         self.now = 0.0
-        self.sent: list[Send] = []
+        self.sent: list[SendRequest] = []
         self.pauses: list[float] = []
 
     def run[T](self, program: Program[T]) -> T:
@@ -44,7 +52,7 @@ class Stage:
             "here", lambda: self.now, lambda: 1.0, lambda: next(self._keys), self._timeout_s
         )
         script = program(terms)
-        heard: Answer | Lost | None = None
+        heard: ServiceResponse | Lost | None = None
         while True:
             try:
                 todo = script.send(heard)
@@ -52,7 +60,7 @@ class Stage:
                 return done.value  # type: ignore[no-any-return]
             heard = self._do(todo)
 
-    def _do(self, todo: Send | Pause) -> Answer | Lost | None:
+    def _do(self, todo: SendRequest | Pause) -> ServiceResponse | Lost | None:
         if isinstance(todo, Pause):
             self.pauses.append(todo.seconds)
             self.now += todo.seconds
@@ -61,17 +69,19 @@ class Stage:
         return self._answers.pop(0)
 
 
-def call(**options: Any) -> Call[bytes]:
-    return Call("POST", "/v1/x", bytes, **options)
+def call(**options: Any) -> ServiceCall[bytes]:
+    return ServiceCall("POST", "/v1/x", bytes, **options)
 
 
-@pytest.mark.parametrize("trouble", [CUT, NOT_SENT, BUSY, Answer(429, b""), Answer(502, b"")])
-def test_a_call_that_is_safe_to_repeat_is_repeated(trouble: Answer | Lost) -> None:
+@pytest.mark.parametrize(
+    "trouble", [CUT, NOT_SENT, BUSY, ServiceResponse(429, b""), ServiceResponse(502, b"")]
+)
+def test_a_call_that_is_safe_to_repeat_is_repeated(trouble: ServiceResponse | Lost) -> None:
     assert Stage(trouble, trouble, OK).run(call()) == b"fine"
 
 
 def test_an_unsafe_call_is_not_sent_twice_when_it_may_have_arrived() -> None:
-    for trouble in (CUT, BUSY, Answer(500, b"")):
+    for trouble in (CUT, BUSY, ServiceResponse(500, b"")):
         stage = Stage(trouble, OK)
         with pytest.raises((ServiceUnreachable, Refused)):
             stage.run(call(repeat=False))
@@ -80,7 +90,7 @@ def test_an_unsafe_call_is_not_sent_twice_when_it_may_have_arrived() -> None:
 
 
 def test_an_unsafe_call_that_was_never_sent_or_turned_away_is_sent_again() -> None:
-    stage = Stage(NOT_SENT, Answer(429, b""), OK)
+    stage = Stage(NOT_SENT, ServiceResponse(429, b""), OK)
 
     assert stage.run(call(repeat=False)) == b"fine"
     assert len(stage.sent) == 3
@@ -89,11 +99,11 @@ def test_an_unsafe_call_that_was_never_sent_or_turned_away_is_sent_again() -> No
 def test_an_unsafe_call_for_a_locked_run_is_sent_again_until_time_is_up() -> None:
     """The service did nothing before it answered so."""
     problem = problem_of(RunLocked("Try again.", retry_after_s=1))
-    locked = Answer(503, msgspec.json.encode(problem), 1.0)
+    locked = ServiceResponse(503, msgspec.json.encode(problem), 1.0)
 
-    assert Stage(locked, locked, Answer(200, b"{}")).run(calls.retry("r")) is True
+    assert Stage(locked, locked, ServiceResponse(200, b"{}")).run(producer.retry("r")) is True
     with pytest.raises(RunLocked, match="Try again"):
-        Stage(*[locked] * 9, timeout_s=5).run(calls.retry("r"))
+        Stage(*[locked] * 9, timeout_s=5).run(producer.retry("r"))
 
 
 def test_every_try_of_a_call_has_the_same_key_and_every_call_its_own() -> None:
@@ -113,7 +123,7 @@ def test_a_key_of_the_callers_own_is_used() -> None:
 
 
 def test_a_wait_that_the_service_asks_for_is_kept() -> None:
-    stage = Stage(Answer(503, b"", 7.0), OK)
+    stage = Stage(ServiceResponse(503, b"", 7.0), OK)
     stage.run(call())
 
     assert stage.pauses[0] >= 7.0
@@ -139,22 +149,22 @@ def test_tries_end_with_the_callers_patience() -> None:
 def test_a_refusal_is_raised_as_what_it_is() -> None:
     body = b'{"type":"urn:x","title":"","status":403,"detail":"no","code":"forbidden"}'
     with pytest.raises(Forbidden, match="no"):
-        Stage(Answer(403, body)).run(call())
+        Stage(ServiceResponse(403, body)).run(call())
 
 
 def test_a_run_that_is_not_there_is_an_unknown_run() -> None:
     body = b'{"type":"urn:x","title":"","status":404,"detail":"no","code":"not_found"}'
     with pytest.raises(UnknownRun, match="abc"):
-        Stage(Answer(404, body)).run(calls.get("abc"))
+        Stage(ServiceResponse(404, body)).run(producer.get("abc"))
 
 
 def test_many_runs_go_in_batches_that_the_service_takes() -> None:
-    def reply(count: int) -> Answer:
+    def reply(count: int) -> ServiceResponse:
         runs = [{"id": str(n), "spec_hash": ""} for n in range(count)]
-        return Answer(201, msgspec.json.encode({"runs": runs}))
+        return ServiceResponse(201, msgspec.json.encode({"runs": runs}))
 
     stage = Stage(reply(1000), reply(500))
-    accepted = stage.run(calls.enqueue_many(calls.new_run("t", n) for n in range(1_500)))
+    accepted = stage.run(producer.enqueue_many(producer.new_run("t", n) for n in range(1_500)))
     sizes = [len(msgspec.json.decode(sent.call.body)) for sent in stage.sent]
     keys = [sent.headers["Idempotency-Key"] for sent in stage.sent]
 
@@ -164,15 +174,15 @@ def test_many_runs_go_in_batches_that_the_service_takes() -> None:
 def test_large_runs_go_in_smaller_batches() -> None:
     sizes = [
         sum(map(len, batch))
-        for batch in calls._bodies(calls.new_run("t", "x" * 100_000) for _ in range(20))
+        for batch in producer._bodies(producer.new_run("t", "x" * 100_000) for _ in range(20))
     ]
 
     assert len(sizes) == 4
-    assert max(sizes) <= calls.BODY_MAX
+    assert max(sizes) <= producer.BODY_MAX
 
 
 def described(**how: Any) -> dict[str, Any]:
-    return msgspec.json.decode(msgspec.json.encode(calls.new_run("t", **how)))  # type: ignore[no-any-return]
+    return msgspec.json.decode(msgspec.json.encode(producer.new_run("t", **how)))  # type: ignore[no-any-return]
 
 
 def test_options_are_said_as_the_wire_has_them() -> None:
@@ -210,11 +220,11 @@ def test_a_replay_enqueues_nothing_and_changes_nothing() -> None:
     def replayed() -> tuple[Any, Any]:
         open_withholding(Withholding("r", lambda *what: told.append(what)))
         stage = Stage(OK)
-        one = stage.run(calls.enqueue("mail", {"to": 1}))
-        many = stage.run(calls.enqueue_many([calls.new_run("mail"), calls.new_run("sms")]))
-        assert stage.run(Call("GET", "/v1/x", lambda body: body)) == b"fine"
+        one = stage.run(producer.enqueue("mail", {"to": 1}))
+        many = stage.run(producer.enqueue_many([producer.new_run("mail"), producer.new_run("sms")]))
+        assert stage.run(ServiceCall("GET", "/v1/x", lambda body: body)) == b"fine"
         with pytest.raises(WithheldInReplay, match=r"POST /v1/runs/.*cancel was not sent"):
-            stage.run(calls.cancel(one.id))
+            stage.run(producer.cancel(one.id))
         return one, many
 
     one, many = copy_context().run(replayed)

@@ -10,8 +10,8 @@ from byrote.core.errors import BadOption, ResultTimeout, RunFailed, ServiceUnrea
 from byrote.core.state import Status
 from byrote.sdk import AsyncClient, Client, new_run
 from byrote.store import queries
-from byrote.store.connect import Door
-from byrote.store.sync import fetch
+from byrote.store.connect import DatabaseAddress
+from byrote.store.runners.sync import fetch
 from byrote.wire.problems import Forbidden, Invalid, KeyReused, Unauthorized
 from tests.faults.proxy import HttpProxy
 from tests.sdk.harness import Db, ServiceProcess, free_port, new_service_token
@@ -267,7 +267,7 @@ def test_what_is_no_address_is_refused(kind: Any, url: str) -> None:
         kind(url, "byr_x")
 
 
-def test_batches_name_the_runs_that_are_locked(client: Any, door: Door) -> None:
+def test_batches_name_the_runs_that_are_locked(client: Any, door: DatabaseAddress) -> None:
     stuck, other = [run.id for run in client.enqueue_many([new_run("t", n) for n in range(2)])]
     with locked(door, "byrote_task_runs", "result_id", stuck):
         done = client.cancel_many([stuck, other])
@@ -277,7 +277,7 @@ def test_batches_name_the_runs_that_are_locked(client: Any, door: Door) -> None:
     assert ([moved.id for moved in again], again.locked) == ([stuck], [])
 
 
-def test_dead_letters_that_are_locked_are_named(client: Any, db: Db, door: Door) -> None:
+def test_dead_letters_that_are_locked_are_named(client: Any, db: Db, door: DatabaseAddress) -> None:
     stuck, other = [run.id for run in client.enqueue_many([new_run("t", n) for n in range(2)])]
     finish(db, [verdict(lease, "F") for lease in claim(db, 2)])
     with locked(door, "byrote_dead", "result_id", stuck):

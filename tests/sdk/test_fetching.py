@@ -15,8 +15,9 @@ import pytest
 
 from byrote.core.artifact import ArtifactDamaged, UnknownArtifact
 from byrote.core.errors import BadOption, ServiceUnreachable, UnknownRun
-from byrote.sdk import AsyncClient, fetching
-from byrote.torture.relay import Cut, Wire
+from byrote.lab.torture.faults.relay import Cut, RelayedConnection
+from byrote.sdk import AsyncClient
+from byrote.sdk.calls import artifacts
 from tests.faults.proxy import HttpProxy
 from tests.sdk.harness import Db, ServiceProcess, new_service_token
 from tests.support import claim, enqueue, until
@@ -65,12 +66,12 @@ class Rough(HttpProxy):
         self.change = (b"", b"")
         super().__init__(port)
 
-    def _wire(self, near: asyncio.StreamWriter, far: asyncio.StreamWriter) -> Wire:
+    def _wire(self, near: asyncio.StreamWriter, far: asyncio.StreamWriter) -> RelayedConnection:
         return _Rough(self, super()._wire(near, far))
 
 
 class _Rough:
-    def __init__(self, proxy: Rough, wire: Wire) -> None:
+    def __init__(self, proxy: Rough, wire: RelayedConnection) -> None:
         self._proxy = proxy
         self._wire = wire
         self._seen = 0
@@ -138,7 +139,7 @@ def test_a_content_comes_as_it_was_stored(
 def test_what_is_too_large_for_memory_goes_to_a_file_in_little_of_it(
     client: Any, keep: Keep, tmp_path: Path
 ) -> None:
-    content = bytes(fetching.BYTES_MAX + 1)
+    content = bytes(artifacts.BYTES_MAX + 1)
     run = keep(content)
     [artifact] = client.artifacts(run)
     for which in (artifact, artifact.hash):
@@ -156,7 +157,7 @@ def test_what_is_too_large_for_memory_goes_to_a_file_in_little_of_it(
 def test_as_much_as_the_limit_comes_as_bytes(
     client: Any, keep: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "BYTES_MAX", len(LARGE))
+    monkeypatch.setattr(artifacts, "BYTES_MAX", len(LARGE))
     run = keep(LARGE)
 
     assert client.fetch(run, client.artifacts(run)[0]) == LARGE
@@ -178,7 +179,7 @@ def test_a_content_that_breaks_off_is_begun_anew(
     roughly: Any, rough: Rough, keep: Keep, tmp_path: Path
 ) -> None:
     run = keep(LARGE)
-    rough.cuts = fetching.TRIES_MAX - 1
+    rough.cuts = artifacts.TRIES_MAX - 1
     roughly.fetch(run, hash_of(LARGE), to=tmp_path / "a.csv")
     rough.cuts = 1
 
@@ -243,14 +244,14 @@ def test_a_disk_that_is_full_leaves_no_file(
     client: Any, keep: Keep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = keep(LARGE)
-    write = fetching.Copy.write
+    write = artifacts.Copy.write
 
-    def full(copy: fetching.Copy, piece: bytes) -> None:
+    def full(copy: artifacts.Copy, piece: bytes) -> None:
         if copy.seen > 1 << 20:
             raise OSError(errno.ENOSPC, "No space left on device")
         write(copy, piece)
 
-    monkeypatch.setattr(fetching.Copy, "write", full)
+    monkeypatch.setattr(artifacts.Copy, "write", full)
     with nothing_new(tmp_path), pytest.raises(OSError, match="No space left"):
         client.fetch(run, hash_of(LARGE), to=tmp_path / "a.csv")
 

@@ -42,7 +42,7 @@ for name in byrote.sdk.__all__:
     getattr(byrote.sdk, name)
 for module in pkgutil.iter_modules(byrote.sdk.__path__):
     importlib.import_module(f"byrote.sdk.{module.name}")
-import byrote.assembly.hand
+import byrote.assembly.hand_main
 print("psycopg" in sys.modules)
 """
     assert run(program, tmp_path) == "False\n"

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from byrote.sdk import Client, Context, Handlers, Worker, spans
-from byrote.sdk.calls import current_traceparent
+from byrote.sdk.calls.producer import current_traceparent
 from tests.sdk.harness import Service, StartSdkWorker
 from tests.support import until
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from byrote.assembly.artifacts import artifact_of
-from byrote.core import event
+from byrote.core import events as event
 from byrote.core.errors import BadOption
 from byrote.core.state import Status
 from byrote.sdk import Context, Fatal, Handlers, Retry, Worker, new_run
 from byrote.sdk.handlers import payload_of
 from byrote.sdk.worker import path_of
 from byrote.store import queries
-from byrote.store.sync import Store, fetch
+from byrote.store.runners.sync import Store, fetch
 from tests.sdk import handling
 from tests.sdk.harness import Db, Service, StartSdkWorker, free_port, new_service_token
 from tests.support import count, run_of, until

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from byrote.store.connect import Door
-from byrote.store.sync import Store
+from byrote.store.connect import DatabaseAddress
+from byrote.store.runners.sync import Store
 from tests.service.harness import Served, serving
 
 
 @pytest.fixture
-def served(door: Door, store: Store) -> Iterator[Served]:
+def served(door: DatabaseAddress, store: Store) -> Iterator[Served]:
     with serving(door, store) as running:
         yield running
 

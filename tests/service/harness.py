@@ -16,9 +16,9 @@ from byrote.service.app import build_app
 from byrote.service.options import ServiceOptions
 from byrote.service.server import ServeOptions, build_server
 from byrote.service.service import Service
-from byrote.store import tokens
-from byrote.store.connect import Door
-from byrote.store.sync import Store
+from byrote.store import queries
+from byrote.store.connect import DatabaseAddress
+from byrote.store.runners.sync import Store
 
 
 def make_token(
@@ -33,7 +33,7 @@ def make_token(
     """A new token: its id and itself."""
     secret, token_id = new_secret(), new_id()
     store.all(
-        tokens.create_token(
+        queries.create_token(
             id=token_id,
             digest=sha256(secret.encode()).digest(),
             name=f"{role}-test",
@@ -67,7 +67,7 @@ class Served:
 
 @contextlib.contextmanager
 def serving(
-    door: Door,
+    door: DatabaseAddress,
     store: Store,
     options: ServiceOptions | None = None,
     *,

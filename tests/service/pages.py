@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from byrote.service.routes import ENDPOINTS
+from byrote.service.routes.table import ENDPOINTS
 from byrote.wire import leases, messages, problems, progress
 
 MEANINGS = tomllib.loads(Path(__file__).with_name("meanings.toml").read_text(encoding="utf-8"))

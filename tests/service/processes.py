@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 
-from byrote.bench.stage import environment
+from byrote.lab.bench.stage import environment
 
 
 def free_port() -> int:

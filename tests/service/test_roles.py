@@ -10,12 +10,12 @@ from psycopg.conninfo import make_conninfo
 
 from byrote.assembly.identity import chance, new_id
 from byrote.core.spec import Delivery, describe
-from byrote.store import queries, tokens
-from byrote.store.connect import Door
+from byrote.store import queries
+from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import check
+from byrote.store.queries.enqueue import again, enqueue_unique
 from byrote.store.query import Query
-from byrote.store.sync import Store
-from byrote.store.unique import again, enqueue_unique
+from byrote.store.runners.sync import Store
 from tests.cli.console import byrote
 from tests.service.harness import claim_one, enqueue_one, finish_one, make_token, serving
 from tests.support import Db, claim, success
@@ -35,7 +35,7 @@ def connect(url: str, db: Db) -> Iterator[Connect]:
         create = sql.SQL("create role {} login in role {}")
         db.execute(create.format(sql.Identifier(user), sql.Identifier(f"byrote_{role}")))
         users.append(user)
-        store = Store(Door(make_conninfo(url, user=user)), chance=chance)
+        store = Store(DatabaseAddress(make_conninfo(url, user=user)), chance=chance)
         stores.append(store)
         return store
 
@@ -67,7 +67,7 @@ def test_an_enqueuer_adds_runs_and_reads_none(connect: Connect, db: Db) -> None:
     store.all(many())
 
     assert db.execute("select count(*) from byrote_task_runs").fetchone() == (4,)
-    assert store.all(queries.known(new_id())) == [False]
+    assert store.all(queries.is_accepted(new_id())) == [False]
     refuses(
         store,
         "select spec_json from byrote_task_runs",
@@ -106,7 +106,7 @@ def test_a_worker_works_and_keeps_house(connect: Connect, db: Db) -> None:
     store.all(queries.partition())
     store.all(queries.prune())
     store.all(queries.archive(after="00000000-0000-0000-0000-000000000000"))
-    store.all(queries.forget())
+    store.all(queries.delete_orphans())
     refuses(
         store,
         "select * from byrote_tokens",
@@ -154,7 +154,7 @@ def test_a_service_runs_with_its_own_role_and_cannot_touch_the_audit(
         client.post("/v1/queues/default/pause").raise_for_status()
         for path in ("queues", "stats", "workers", "dead", "runs", f"runs/{run}/events"):
             client.get(f"/v1/{path}").raise_for_status()
-    own.all(tokens.prune_service())
+    own.all(queries.prune_service())
     refuses(
         own,
         "update byrote_audit set action = 'nothing'",
@@ -184,4 +184,4 @@ def test_an_owner_may_make_tokens(connect: Connect) -> None:
     store = connect("owner")
     token_id, _ = make_token(store)
 
-    assert store.all(tokens.revoke_token(token_id)) == [token_id]
+    assert store.all(queries.revoke_token(token_id)) == [token_id]

@@ -15,8 +15,8 @@ import pytest
 from byrote.assembly.identity import chance
 from byrote.embedded import control
 from byrote.service.options import ServiceOptions
-from byrote.store.connect import Door
-from byrote.store.sync import Store
+from byrote.store.connect import DatabaseAddress
+from byrote.store.runners.sync import Store
 from tests.faults.proxy import Fault, Proxy, proxied
 from tests.faults.test_fault_database import OwnServer
 from tests.service.harness import (
@@ -135,7 +135,7 @@ def proxy(url: str) -> Iterator[Proxy]:
 @contextlib.contextmanager
 def behind(proxy: Proxy, store: Store) -> Iterator[httpx2.Client]:
     options = ServiceOptions(patience_s=5)
-    with serving(Door(proxy.url), store, options) as served, served.client() as client:
+    with serving(DatabaseAddress(proxy.url), store, options) as served, served.client() as client:
         client.get("/v1/whoami").raise_for_status()
         yield client
 
@@ -265,9 +265,12 @@ def test_a_verb_whose_answer_is_lost_is_done_once_and_reported_as_done(
 def test_while_the_database_is_away_503_is_answered_and_then_all_is_well() -> None:
     server = OwnServer()
     try:
-        store = Store(Door(server.url), chance=chance)
+        store = Store(DatabaseAddress(server.url), chance=chance)
         options = ServiceOptions(patience_s=0.3)
-        with serving(Door(server.url), store, options) as served, served.client() as client:
+        with (
+            serving(DatabaseAddress(server.url), store, options) as served,
+            served.client() as client,
+        ):
             run = enqueue_one(client)
             lease = claim_one(client, lease_for_s=60)
             proof = {"authorization": client.headers["authorization"]}

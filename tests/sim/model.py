@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from byrote.core.codec import digest_of
-from byrote.core.finding import Kept
+from byrote.core.json.codec import digest_of
+from byrote.core.log.findings import RunRow
+from byrote.core.log.record import LogEntry
 from byrote.core.policy import LOSSES_MAX
-from byrote.core.told import Told
 
 START = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 NEVER_AGES = 10_000_000_000_000
@@ -49,7 +49,7 @@ class Row:
     cancel_requested_at: datetime | None = None
     finished_at: datetime | None = None
     home: str = "queue"
-    told: list[Told] = field(default_factory=list)
+    told: list[LogEntry] = field(default_factory=list)
 
 
 def micros(moment: datetime) -> int:
@@ -67,7 +67,7 @@ class Model:
 
     def _tell(self, row: Row, kind: str, **more: Any) -> None:
         attempt = more.pop("attempt", None) or row.attempts
-        said = Told(kind=kind, at=self.now, move=row.moves, attempt=attempt, schema=3, **more)
+        said = LogEntry(kind=kind, at=self.now, move=row.moves, attempt=attempt, schema=3, **more)
         row.told.append(said)
 
     def _move(self, row: Row, kind: str, *, tell: Any = None, **changes: Any) -> None:
@@ -237,9 +237,11 @@ class Model:
         return [self.rows[run_id] for run_id in dict.fromkeys(ids) if run_id in self.rows]
 
 
-def kept(row: Row) -> Kept:
+def kept(row: Row) -> RunRow:
     """The row as the verifier sees it."""
-    shared = {name: getattr(row, name) for name in Kept.__struct_fields__ if name in row.__dict__}
+    shared = {name: getattr(row, name) for name in RunRow.__struct_fields__ if name in row.__dict__}
     shared |= {"spec_json": SPEC, "spec_hash": SPEC_HASH, "task": "t", "version": 1}
     result = ("null", RESULT_HASH) if row.status == "SUCCESSFUL" else (None, None)
-    return Kept(**shared, result_json=result[0], result_hash=result[1], provenance=None, errors=[])
+    return RunRow(
+        **shared, result_json=result[0], result_hash=result[1], provenance=None, errors=[]
+    )

@@ -21,12 +21,12 @@ from hypothesis.stateful import (
 )
 
 from byrote.assembly.identity import new_id, new_token
-from byrote.core.codec import digest_of
-from byrote.core.fold import fold_all
+from byrote.core.json.codec import digest_of
+from byrote.core.log.fold import fold_all
 from byrote.core.policy import Retry
 from byrote.core.spec import Delivery, describe
-from byrote.store import proof, queries, unserved
-from byrote.store.sync import fetch
+from byrote.store import queries
+from byrote.store.runners.sync import fetch
 from byrote.store.verify import verify_on
 from byrote.testing import FakeClock
 from tests.sim.model import START, Model
@@ -72,7 +72,7 @@ class Store(RuleBasedStateMachine):
             real = row_of(self.db, run_id)
             for name in SAME:
                 assert getattr(row, name) == real[name], (name, run_id)
-            told = fetch(self.db, proof.history(run_id))
+            told = fetch(self.db, queries.history(run_id))
             assert [event.kind for event in told] == [event.kind for event in row.told]
             assert fold_all(told) == fold_all(row.told)
 
@@ -161,9 +161,9 @@ class Store(RuleBasedStateMachine):
     def forsake(self, queue: str) -> None:
         """As after a time in which live workers served the queue and none knew the task."""
         self.counted()
-        fetch(self.db, unserved.set_unserved(queue, after=UNSERVED))
+        fetch(self.db, queries.set_unserved(queue, after=UNSERVED))
         self.db.execute(FORSAKEN, (queue, UNSERVED))
-        ended = [run.id for run in fetch(self.db, unserved.fail_unserved(limit=1_000))]
+        ended = [run.id for run in fetch(self.db, queries.fail_unserved(limit=1_000))]
         assert sorted(ended) == sorted(self.model.fail_unserved(queue, after=UNSERVED))
         self.db.execute("delete from byrote_unserved")
 

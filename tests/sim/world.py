@@ -19,12 +19,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from byrote.core.duration import micros
-from byrote.core.examine import Examiner
-from byrote.core.finding import Finding, Scene
-from byrote.core.judged import LETTERS
+from byrote.core.log.audit import LogAudit
+from byrote.core.log.findings import DatabaseFacts, Finding
 from byrote.core.outcome import Disrupted, Failed, Fault, Outcome, Released, Snoozed, Succeeded
 from byrote.core.policy import RetryIn, SnoozeFor, judge
 from byrote.core.run import Leased
+from byrote.core.verdict import LETTERS
 from tests.sim.model import KINDS, SPEC_HASH, START, Model, kept
 
 LEASE_S = 3.0
@@ -347,9 +347,11 @@ class World:
     def findings(self) -> Generator[Finding]:
         """What the verifier says, what went missing, and who believed what at once."""
         now = self.model.now
-        scene = Scene(now, START, alive=False, quiet={}, kept_until={}, environments=frozenset())
+        scene = DatabaseFacts(
+            now, START, alive=False, quiet={}, kept_until={}, environments=frozenset()
+        )
         for row in self.model.rows.values():
-            examiner = Examiner(row.id, scene)
+            examiner = LogAudit(row.id, scene)
             for told in row.told:
                 examiner.hear(told, queue="q")
             yield from examiner.close(kept(row))

@@ -10,20 +10,20 @@ import pytest
 from psycopg import sql
 
 from byrote.assembly.identity import chance, new_id
-from byrote.core.codec import pack
 from byrote.core.errors import RowLocked
-from byrote.core.ports import Line
-from byrote.core.schedule import turn_of
-from byrote.store import queries, schedules
-from byrote.store.connect import Door
-from byrote.store.duties import DutyLine
-from byrote.store.lines import Lines
+from byrote.core.json.codec import pack
+from byrote.core.ports.store import PartContext
+from byrote.core.schedule.schedule import turn_of
+from byrote.store import queries
+from byrote.store.connect import DatabaseAddress
 from byrote.store.locks import archive_around
+from byrote.store.maintenance import MaintenanceStore
 from byrote.store.query import Query
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
+from byrote.store.worker import PostgresStore
 from byrote.testing import FakeClock
-from tests.store.test_archive import START, finished
-from tests.store.test_schedules import NOON, keep, made
+from tests.store.queues.test_schedules import NOON, keep, made
+from tests.store.retention.test_archive import START, finished
 from tests.support import Db, claim, count, enqueue, register, run_of, verdict
 
 LOCKED_FOR = "idle_in_transaction_session_timeout=20s"
@@ -31,7 +31,7 @@ LOCKED_FOR = "idle_in_transaction_session_timeout=20s"
 
 
 @contextmanager
-def locked(door: Door, table: str, column: str, value: str) -> Iterator[None]:
+def locked(door: DatabaseAddress, table: str, column: str, value: str) -> Iterator[None]:
     """Lock one row as somebody's select_for_update() does."""
     names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
     text = sql.SQL("select 1 from {table} where {column}::text = %s for update").format(**names)
@@ -48,15 +48,15 @@ def db(db: Db) -> Db:
 
 
 @pytest.fixture
-def duties(door: Door) -> Iterator[DutyLine]:
-    line = Line("duties", lambda _s: False, lambda *_: None, chance)
-    made = Lines(door).duties(line)
+def duties(door: DatabaseAddress) -> Iterator[MaintenanceStore]:
+    line = PartContext("duties", lambda _s: False, lambda *_: None, chance)
+    made = PostgresStore(door).duties(line)
     yield made
     made.close()
 
 
 def test_a_locked_run_is_archived_later_than_the_others(
-    db: Db, door: Door, duties: DutyLine
+    db: Db, door: DatabaseAddress, duties: MaintenanceStore
 ) -> None:
     stuck, *others = finished(db, 4)
     db.execute("update byrote_task_runs set finished_at = finished_at - interval '2 hours'")
@@ -83,7 +83,7 @@ def test_both_ways_to_archive_do_the_same(db: Db) -> None:
     assert count(db, "byrote_archive") == 6
 
 
-def test_what_is_locked_is_pruned_later_than_the_rest(db: Db, door: Door) -> None:
+def test_what_is_locked_is_pruned_later_than_the_rest(db: Db, door: DatabaseAddress) -> None:
     stuck, _ = finished(db, 2, "F")
     register(db, "silent", "default")
     db.execute("update byrote_dead set finished_at = finished_at - interval '1 year'")
@@ -95,25 +95,29 @@ def test_what_is_locked_is_pruned_later_than_the_rest(db: Db, door: Door) -> Non
     assert count(db, "byrote_workers") == 0
 
 
-def test_a_locked_schedule_holds_up_no_other(db: Db, door: Door, clock: FakeClock) -> None:
+def test_a_locked_schedule_holds_up_no_other(
+    db: Db, door: DatabaseAddress, clock: FakeClock
+) -> None:
     clock.advance(seconds=(NOON - clock.now).total_seconds())
     keep(db, made("stuck"))
     keep(db, made("free"))
     clock.advance(minutes=1)
-    due = list(map(turn_of, fetch(db, schedules.schedules(due=True))))
+    due = list(map(turn_of, fetch(db, queries.schedules(due=True))))
     with locked(door, "byrote_periodic_tasks", "name", "stuck"):
-        ticked = fetch(db, schedules.tick(due))
+        ticked = fetch(db, queries.tick(due))
     assert [tick.name for tick in ticked] == ["free"]
 
-    due = list(map(turn_of, fetch(db, schedules.schedules(due=True))))
-    assert [tick.name for tick in fetch(db, schedules.tick(due))] == ["stuck"]
+    due = list(map(turn_of, fetch(db, queries.schedules(due=True))))
+    assert [tick.name for tick in fetch(db, queries.tick(due))] == ["stuck"]
 
 
 def heartbeat() -> Query[str]:
     return queries.heartbeat(worker="w", idle=True, stopping=False, running=0, finished=0)
 
 
-def test_a_worker_whose_row_is_locked_goes_on_and_is_still_on_the_list(db: Db, door: Door) -> None:
+def test_a_worker_whose_row_is_locked_goes_on_and_is_still_on_the_list(
+    db: Db, door: DatabaseAddress
+) -> None:
     register(db, "w", "default")
     with locked(door, "byrote_workers", "worker_id", "w"):
         assert fetch(db, heartbeat()) == ["w"]
@@ -125,16 +129,18 @@ def test_a_worker_whose_row_is_locked_goes_on_and_is_still_on_the_list(db: Db, d
     assert [row.idle for row in fetch(db, queries.workers())] == [True]
 
 
-def test_a_locked_duty_is_not_waited_for(db: Db, door: Door) -> None:
+def test_a_locked_duty_is_not_waited_for(db: Db, door: DatabaseAddress) -> None:
     with locked(door, "byrote_duties", "duty", "archive"):
         every = {"archive": timedelta(0), "sweep": timedelta(0)}
         assert [duty.name for duty in fetch(db, queries.duties(worker="w", every=every))] == [
             "sweep"
         ]
-        assert fetch(db, queries.bookmark(duty="archive", cursor="here")) == []
+        assert fetch(db, queries.save_cursor(duty="archive", cursor="here")) == []
 
 
-def test_a_duty_that_meets_a_lock_gives_up_for_now(door: Door, db: Db, duties: DutyLine) -> None:
+def test_a_duty_that_meets_a_lock_gives_up_for_now(
+    door: DatabaseAddress, db: Db, duties: MaintenanceStore
+) -> None:
     """It is due again in a moment; promoting and sweeping must not wait behind it."""
     [run_id] = enqueue(db)
     signal = queries.signal(run_id, new_id(), "paid", pack(None))

@@ -12,24 +12,24 @@ from psycopg.conninfo import make_conninfo
 import byrote.store
 from byrote.assembly.identity import chance
 from byrote.core.errors import DatabaseUnreachable, SchemaMismatch
-from byrote.store import (
-    queries,
-)
-from byrote.store.connect import Door
+from byrote.store import queries
+from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import check, migrate, migrations, pending
 from byrote.store.query import statement
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 from tests.support import Db, claim, enqueue, finish, success, until
 
-STATEMENTS = sorted(path.stem for path in (Path(byrote.store.__file__).parent / "sql").iterdir())
+STATEMENTS = sorted(
+    path.stem for path in (Path(byrote.store.__file__).parent / "sql").rglob("*.sql")
+)
 NAMES = [migration.name for migration in migrations()]
 
 
 def migrate_in_a_process(url: str, answers: "multiprocessing.Queue[list[str]]") -> None:
-    answers.put([migration.name for migration in migrate(Door(url), chance=chance)])
+    answers.put([migration.name for migration in migrate(DatabaseAddress(url), chance=chance)])
 
 
-def test_the_first_run_applies_everything_and_the_second_nothing(bare: Door) -> None:
+def test_the_first_run_applies_everything_and_the_second_nothing(bare: DatabaseAddress) -> None:
     assert [migration.name for migration in migrate(bare, chance=chance)] == NAMES
     assert list(migrate(bare, chance=chance)) == []
     with bare.open("test") as db:
@@ -46,12 +46,12 @@ def test_a_database_that_cannot_hold_all_text_is_refused(server_url: str, encodi
         admin.execute(f"create database {name} {how}")  # type: ignore[call-overload]
         try:
             with pytest.raises(SchemaMismatch, match=f"encoding {encoding}; Byrote needs UTF8"):
-                migrate(Door(make_conninfo(server_url, dbname=name)), chance=chance)
+                migrate(DatabaseAddress(make_conninfo(server_url, dbname=name)), chance=chance)
         finally:
             admin.execute(f"drop database {name}")  # type: ignore[call-overload]
 
 
-def test_processes_that_migrate_at_once_apply_each_migration_once(bare: Door) -> None:
+def test_processes_that_migrate_at_once_apply_each_migration_once(bare: DatabaseAddress) -> None:
     spawn = multiprocessing.get_context("spawn")
     answers: multiprocessing.Queue[list[str]] = spawn.Queue()
     url = bare.conninfo("test")
@@ -67,14 +67,14 @@ def test_processes_that_migrate_at_once_apply_each_migration_once(bare: Door) ->
         check(db)
 
 
-def test_pending_names_what_is_missing_and_check_says_what_to_do(bare: Door) -> None:
+def test_pending_names_what_is_missing_and_check_says_what_to_do(bare: DatabaseAddress) -> None:
     with bare.open("test") as db:
         assert [migration.name for migration in pending(db)] == NAMES
         with pytest.raises(SchemaMismatch, match=r"lacks 0001.*byrote migrate"):
             check(db)
 
 
-def test_a_database_ahead_of_us_is_refused(own: Db, bare: Door) -> None:
+def test_a_database_ahead_of_us_is_refused(own: Db, bare: DatabaseAddress) -> None:
     own.execute("insert into byrote_schema (version, name, checksum) values (9999, 'later', '')")
 
     with pytest.raises(SchemaMismatch, match="Upgrade Byrote"):
@@ -83,7 +83,7 @@ def test_a_database_ahead_of_us_is_refused(own: Db, bare: Door) -> None:
         migrate(bare, chance=chance)
 
 
-def test_a_schema_built_from_other_files_is_refused(own: Db, bare: Door) -> None:
+def test_a_schema_built_from_other_files_is_refused(own: Db, bare: DatabaseAddress) -> None:
     own.execute("update byrote_schema set checksum = 'edited' where version = 1")
 
     with pytest.raises(SchemaMismatch, match=NAMES[0]):
@@ -92,7 +92,7 @@ def test_a_schema_built_from_other_files_is_refused(own: Db, bare: Door) -> None
         migrate(bare, chance=chance)
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(bare: Door) -> None:
+def test_a_migration_that_fails_leaves_nothing_behind(bare: DatabaseAddress) -> None:
     with bare.open("test") as db:
         db.execute("create view byrote_runs as select 1 as mine")
         with pytest.raises(psycopg.errors.DuplicateTable):
@@ -104,7 +104,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(bare: Door) -> None:
     assert len(migrate(bare, chance=chance)) == len(NAMES)
 
 
-def test_a_migration_behind_a_lock_gives_up_quickly_and_tries_again(bare: Door) -> None:
+def test_a_migration_behind_a_lock_gives_up_quickly_and_tries_again(bare: DatabaseAddress) -> None:
     """It never makes others queue behind itself: it waits outside the line."""
     said: list[str] = []
     with bare.open("holder") as holder, ThreadPoolExecutor(1) as pool:
@@ -117,7 +117,7 @@ def test_a_migration_behind_a_lock_gives_up_quickly_and_tries_again(bare: Door) 
         assert [migration.name for migration in done.result()] == NAMES
 
 
-def test_a_migrated_database_can_be_migrated_under_load(own: Db, bare: Door) -> None:
+def test_a_migrated_database_can_be_migrated_under_load(own: Db, bare: DatabaseAddress) -> None:
     with bare.open("busy") as busy, busy.transaction():
         enqueue(busy)
         claim(busy)
@@ -125,10 +125,10 @@ def test_a_migrated_database_can_be_migrated_under_load(own: Db, bare: Door) -> 
         assert list(migrate(bare, chance=chance)) == []
 
 
-def test_a_schema_lives_where_the_search_path_points(bare: Door) -> None:
+def test_a_schema_lives_where_the_search_path_points(bare: DatabaseAddress) -> None:
     with bare.open("test") as db:
         db.execute("create schema tenant")
-    there = Door(f"{bare.conninfo('test')} options='-c search_path=tenant'")
+    there = DatabaseAddress(f"{bare.conninfo('test')} options='-c search_path=tenant'")
     migrate(there, chance=chance)
     with there.open("test") as db:
         enqueue(db)
@@ -141,7 +141,7 @@ def test_a_schema_lives_where_the_search_path_points(bare: Door) -> None:
 
 def test_a_server_that_is_not_there_is_named() -> None:
     with pytest.raises(DatabaseUnreachable, match=r"127\.0\.0\.1:1/none"):
-        migrate(Door("postgresql://127.0.0.1:1/none"), chance=chance)
+        migrate(DatabaseAddress("postgresql://127.0.0.1:1/none"), chance=chance)
 
 
 @pytest.mark.parametrize("name", STATEMENTS)

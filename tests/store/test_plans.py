@@ -18,13 +18,13 @@ from psycopg.conninfo import make_conninfo
 from byrote.assembly.identity import chance, new_id, new_token
 from byrote.core.spec import Delivery, describe
 from byrote.store import queries
-from byrote.store.connect import PLAN_GUARDS, Door
+from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
 from byrote.store.migrate import migrate
+from byrote.store.queries.enqueue import again, enqueue_unique
 from byrote.store.query import Query
-from byrote.store.sync import fetch
-from byrote.store.unique import again, enqueue_unique
+from byrote.store.runners.sync import fetch
 from byrote.testing import FakeClock
-from tests.store.test_step import line, wait
+from tests.store.steps.test_step import line, wait
 from tests.support import LEASE, Db, claim, success
 
 # Groups of pytest-xdist 3.8 have no effect with pytest 9.2, so a file lock keeps these tests apart.
@@ -99,21 +99,24 @@ def gate() -> Gate:
 def build(server_url: str, name: str, size: int) -> None:
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-    door = Door(make_conninfo(server_url, dbname=name))
+    door = DatabaseAddress(make_conninfo(server_url, dbname=name))
     migrate(door, chance=chance)
     with door.open("filler", "maintenance_work_mem=256MB") as db:
         fill(db, size)
 
 
 @pytest.fixture(scope="module")
-def built(server_url: str, gate: Gate) -> Iterator[dict[str, Door]]:
+def built(server_url: str, gate: Gate) -> Iterator[dict[str, DatabaseAddress]]:
     """Databases with a thousand and with four million rows, filled once per run."""
     names = {"small": f"byrote_small_{RUN}", "big": f"byrote_big_{RUN}"}
     with gate.alone():
         if gate.users(+1) == 1:
             build(server_url, names["small"], 250)
             build(server_url, names["big"], MILLION)
-    yield {size: Door(make_conninfo(server_url, dbname=name)) for size, name in names.items()}
+    yield {
+        size: DatabaseAddress(make_conninfo(server_url, dbname=name))
+        for size, name in names.items()
+    }
     with gate.alone():
         if gate.users(-1) == 0:
             gate.forget()
@@ -123,7 +126,7 @@ def built(server_url: str, gate: Gate) -> Iterator[dict[str, Door]]:
 
 
 @pytest.fixture
-def crowds(built: dict[str, Door], gate: Gate) -> Iterator[dict[str, Door]]:
+def crowds(built: dict[str, DatabaseAddress], gate: Gate) -> Iterator[dict[str, DatabaseAddress]]:
     """The crowds for this test alone: rows another test has locked would be walked over."""
     with gate.alone():
         yield built
@@ -155,7 +158,7 @@ class Explained:
         return {n["Node Type"] for n in self.nodes if n.get("Relation Name") in relations}
 
 
-def worker_connection(door: Door) -> Db:
+def worker_connection(door: DatabaseAddress) -> Db:
     return door.open("worker", *PLAN_GUARDS)
 
 
@@ -166,7 +169,7 @@ def claim_query(limit: int, queues: list[str]) -> Query[Any]:
     )
 
 
-def explain(door: Door, query: Query[Any], *, analyzed: bool = False) -> Explained:
+def explain(door: DatabaseAddress, query: Query[Any], *, analyzed: bool = False) -> Explained:
     """Execute and take back; with the statistics of an empty table, or with fresh ones."""
     with worker_connection(door) as db, db.transaction() as trial:
         clock = FakeClock(db)
@@ -181,7 +184,7 @@ def explain(door: Door, query: Query[Any], *, analyzed: bool = False) -> Explain
 @pytest.mark.parametrize("analyzed", [False, True])
 @pytest.mark.parametrize("queues", [["q3"], QUEUES], ids=["one queue", "eight queues"])
 def test_a_claim_touches_pages_in_proportion_to_its_batch(
-    crowds: dict[str, Door], queues: list[str], analyzed: bool
+    crowds: dict[str, DatabaseAddress], queues: list[str], analyzed: bool
 ) -> None:
     few, many = (
         explain(crowds["big"], claim_query(limit, queues), analyzed=analyzed) for limit in (8, 80)
@@ -197,7 +200,7 @@ def test_a_claim_touches_pages_in_proportion_to_its_batch(
 
 @pytest.mark.parametrize("analyzed", [False, True])
 def test_a_promotion_touches_pages_in_proportion_to_its_batch(
-    crowds: dict[str, Door], analyzed: bool
+    crowds: dict[str, DatabaseAddress], analyzed: bool
 ) -> None:
     few, many = (
         explain(crowds["big"], queries.promote(limit=limit), analyzed=analyzed)
@@ -210,7 +213,7 @@ def test_a_promotion_touches_pages_in_proportion_to_its_batch(
     assert few.touched < 2 * small.touched + 50
 
 
-def explain_finish(door: Door, count: int, *, analyzed: bool) -> Explained:
+def explain_finish(door: DatabaseAddress, count: int, *, analyzed: bool) -> Explained:
     with worker_connection(door) as db, db.transaction() as trial:
         FakeClock(db)
         leases = claim(db, count, queues=["q1"])
@@ -224,7 +227,7 @@ def explain_finish(door: Door, count: int, *, analyzed: bool) -> Explained:
 
 @pytest.mark.parametrize("analyzed", [False, True])
 def test_a_finish_touches_pages_in_proportion_to_its_batch(
-    crowds: dict[str, Door], analyzed: bool
+    crowds: dict[str, DatabaseAddress], analyzed: bool
 ) -> None:
     few, many = (explain_finish(crowds["big"], n, analyzed=analyzed) for n in (10, 100))
     small = explain_finish(crowds["small"], 10, analyzed=analyzed)
@@ -234,7 +237,7 @@ def test_a_finish_touches_pages_in_proportion_to_its_batch(
     assert few.touched < 2 * small.touched + 50
 
 
-def explain_steps(door: Door, count: int, *, analyzed: bool) -> Explained:
+def explain_steps(door: DatabaseAddress, count: int, *, analyzed: bool) -> Explained:
     with worker_connection(door) as db, db.transaction() as trial:
         FakeClock(db)
         leases = claim(db, count, queues=["q1"])
@@ -249,7 +252,7 @@ def explain_steps(door: Door, count: int, *, analyzed: bool) -> Explained:
 
 @pytest.mark.parametrize("analyzed", [False, True])
 def test_a_step_touches_pages_in_proportion_to_its_batch(
-    crowds: dict[str, Door], analyzed: bool
+    crowds: dict[str, DatabaseAddress], analyzed: bool
 ) -> None:
     few, many = (explain_steps(crowds["big"], n, analyzed=analyzed) for n in (10, 100))
     small = explain_steps(crowds["small"], 10, analyzed=analyzed)
@@ -259,7 +262,9 @@ def test_a_step_touches_pages_in_proportion_to_its_batch(
     assert few.touched < 2 * small.touched + 50
 
 
-def test_a_finish_does_not_walk_what_others_have_running(crowds: dict[str, Door]) -> None:
+def test_a_finish_does_not_walk_what_others_have_running(
+    crowds: dict[str, DatabaseAddress],
+) -> None:
     """Thousands of leases elsewhere cost this worker's finish nothing."""
     door = crowds["big"]
     alone = explain_finish(door, 10, analyzed=False)
@@ -273,7 +278,9 @@ def test_a_finish_does_not_walk_what_others_have_running(crowds: dict[str, Door]
     assert crowded.touched < 2 * alone.touched
 
 
-def test_a_sweep_with_nothing_to_sweep_touches_almost_nothing(crowds: dict[str, Door]) -> None:
+def test_a_sweep_with_nothing_to_sweep_touches_almost_nothing(
+    crowds: dict[str, DatabaseAddress],
+) -> None:
     explain(crowds["big"], queries.sweep())  # Clears what other tests took back from the index.
     swept = explain(crowds["big"], queries.sweep())
 
@@ -284,7 +291,7 @@ def test_a_sweep_with_nothing_to_sweep_touches_almost_nothing(crowds: dict[str, 
 @pytest.mark.parametrize("guards", [(), PLAN_GUARDS], ids=["a producer", "the service"])
 @pytest.mark.parametrize("resent", [False, True])
 def test_an_enqueue_with_unique_keys_touches_pages_in_proportion_to_its_batch(
-    crowds: dict[str, Door], *, resent: bool, guards: tuple[str, ...]
+    crowds: dict[str, DatabaseAddress], *, resent: bool, guards: tuple[str, ...]
 ) -> None:
     touched = []
     for size in (10, 100):
@@ -305,7 +312,7 @@ def test_an_enqueue_with_unique_keys_touches_pages_in_proportion_to_its_batch(
     assert touched[1] < 14 * touched[0]
 
 
-def test_an_archive_step_reads_one_page_of_its_walk(crowds: dict[str, Door]) -> None:
+def test_an_archive_step_reads_one_page_of_its_walk(crowds: dict[str, DatabaseAddress]) -> None:
     start = "00000000-0000-0000-0000-000000000000"
     step = explain(crowds["big"], queries.archive(after=start, limit=100))
 
@@ -313,7 +320,7 @@ def test_an_archive_step_reads_one_page_of_its_walk(crowds: dict[str, Door]) -> 
     assert step.touched < 3_000
 
 
-def test_the_crowd_is_what_it_is_said_to_be(crowds: dict[str, Door]) -> None:
+def test_the_crowd_is_what_it_is_said_to_be(crowds: dict[str, DatabaseAddress]) -> None:
     with crowds["big"].open("test") as db:
         text = "select status, count(*) from byrote_task_runs group by status order by status"
         found = dict(db.execute(text).fetchall())

@@ -7,12 +7,12 @@ import pytest
 
 from byrote.assembly.identity import new_id, new_token
 from byrote.core.run import Leased
-from byrote.store import looking, progress, queries
-from byrote.store.connect import PLAN_GUARDS, Door
+from byrote.store import queries
+from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
 from byrote.store.query import Query
 from tests.core.leases import leased
+from tests.store.steps.test_step import line
 from tests.store.test_plans import Explained
-from tests.store.test_step import line
 from tests.support import LEASE, Db, success, verdict
 
 
@@ -29,10 +29,10 @@ STATEMENTS: dict[str, Query[Any]] = {
         [(lease.id, lease.token, 1, "null", "00" * 32, None) for lease in leases()]
     ),
     "renew": queries.renew(leases(), lease_for=LEASE),
-    "settled": queries.settled(leases()),
-    "held": looking.held([(lease.id, lease.token) for lease in leases()]),
+    "settled": queries.finished_leases(leases()),
+    "held": queries.leased_runs([(lease.id, lease.token) for lease in leases()]),
     "step": queries.step([line(lease, 1, "charge") for lease in leases()]),
-    "progress": progress.progress(
+    "progress": queries.progress(
         [{"id": lease.id, "token": lease.token, "percent": 1.0} for lease in leases()]
     ),
     "archive": queries.archive(after=new_id()),
@@ -41,7 +41,7 @@ STATEMENTS: dict[str, Query[Any]] = {
 
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_what_is_planned_for_an_empty_table_finds_runs_by_their_ids(
-    db: Db, door: Door, name: str
+    db: Db, door: DatabaseAddress, name: str
 ) -> None:
     with door.open("worker", *PLAN_GUARDS) as worker:
         assert db.execute("select 1 from byrote_task_runs limit 1").fetchone() is None

@@ -2,7 +2,7 @@
 """An app that has something run every second."""
 
 from byrote import App
-from byrote.executors.context import Context
+from byrote.executors.runtime.context import Context
 
 app = App()
 

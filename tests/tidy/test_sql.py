@@ -12,7 +12,7 @@ import pytest
 from byrote.store import rights
 from tests.tidy.sources import SOURCE, faults, parsed, python_files
 
-STATEMENTS = sorted((SOURCE / "store" / "sql").glob("*.sql"))
+STATEMENTS = sorted((SOURCE / "store" / "sql").rglob("*.sql"))
 EXECUTES = {"execute", "executemany", "copy", "stream"}
 
 

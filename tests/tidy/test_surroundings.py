@@ -123,7 +123,7 @@ def test_every_promise_in_the_readme_links_its_test() -> None:
 
 
 def test_a_link_that_leads_nowhere_is_noticed() -> None:
-    assert missing("see tests/store/test_fence.py::test_nothing_of_the_sort")
+    assert missing("see tests/store/leases/test_fence.py::test_nothing_of_the_sort")
     assert missing("see tests/store/test_no_such_file.py")
     good = "tests/tidy/" + MINE + "::test_a_link_that_leads_nowhere_is_noticed"
     assert not missing(good)

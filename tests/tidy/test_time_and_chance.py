@@ -14,7 +14,7 @@ FORBIDDEN = {
     *["uuid.uuid1", "uuid.uuid4", "uuid.uuid7", "os.urandom"],
 }
 FORBIDDEN_MODULES = {"random", "secrets"}
-SEEDED = SOURCE / "executors" / "chance.py"
+SEEDED = SOURCE / "executors" / "runtime" / "seeding.py"
 """The one place outside that has generators, every one of them seeded by a spec."""
 
 

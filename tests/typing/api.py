@@ -21,7 +21,7 @@ from byrote import (
     TaskHandle,
 )
 from byrote.core.progress import Progress
-from byrote.core.schedule import Schedule
+from byrote.core.schedule.schedule import Schedule
 
 app = App("postgresql://host/db", queues=["mail"])
 

@@ -11,11 +11,11 @@ from typing import Any
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import new_id, new_token
 from byrote.core.outcome import Outcome
-from byrote.core.ports import Emit, Executor
+from byrote.core.ports.executor import Emit, Executor
 from byrote.core.run import Leased
 from byrote.core.spec import Delivery, describe
-from byrote.executors.hand_options import HandOptions
-from byrote.executors.hands import Hands
+from byrote.executors.hands.options import HandOptions
+from byrote.executors.hands.pool import Hands
 from byrote.executors.inline import Inline
 from tests.support import until
 from tests.tasks import fates

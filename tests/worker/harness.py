@@ -20,7 +20,7 @@ from byrote.core.run import Run
 from byrote.core.spec import Delivery, Spec, describe
 from byrote.core.state import FINAL, Status
 from byrote.store import queries
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 from tests.support import run_of, until
 
 ROOT = Path(__file__).parents[2]

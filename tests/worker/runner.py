@@ -6,9 +6,9 @@ import signal
 import sys
 from types import FrameType
 
-from byrote.assembly.build import build_worker
 from byrote.assembly.clock import now
 from byrote.assembly.settings import resolve
+from byrote.assembly.worker import build_worker
 from byrote.core.errors import BadOption, DatabaseUnreachable
 from byrote.observe.logs import LogWriter
 from byrote.worker.worker import Worker

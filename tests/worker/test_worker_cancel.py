@@ -5,7 +5,7 @@ import pytest
 
 from byrote.core.state import Status
 from byrote.store import queries
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 from tests.support import run_of, until
 from tests.worker.harness import (
     Database,

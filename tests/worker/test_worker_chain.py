@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-from byrote.store.connect import Door
+from byrote.store.connect import DatabaseAddress
 from byrote.store.verify import verify
 from tests.worker.harness import Database, StartWorker, await_end, await_row, send, spec
 
@@ -16,7 +16,7 @@ def test_a_worker_that_is_told_to_chains_the_log(
            = (select count(*) from byrote_events)""",
     )
 
-    assert verify(Door(url)).sound
+    assert verify(DatabaseAddress(url)).sound
 
 
 def test_a_worker_that_is_not_told_to_chains_nothing(

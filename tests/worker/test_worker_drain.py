@@ -3,10 +3,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from byrote.core.schedule import make_schedule
+from byrote.core.schedule.schedule import make_schedule
 from byrote.core.state import Status
-from byrote.store import schedules
-from byrote.store.sync import fetch
+from byrote.store import queries
+from byrote.store.runners.sync import fetch
 from tests.support import run_of
 from tests.worker.harness import Database, Marks, StartWorker, send, send_one, spec
 
@@ -64,7 +64,7 @@ def test_a_drain_enqueues_what_is_due_by_a_schedule(
 ) -> None:
     """Where all workers drain, no other one beats."""
     wanted = make_schedule("s", spec("echo", 1), every="1h")
-    fetch(db, schedules.announce(wanted, datetime.now(UTC) - timedelta(hours=2)))
+    fetch(db, queries.announce(wanted, datetime.now(UTC) - timedelta(hours=2)))
 
     assert start_worker(drain=True, ready=False).wait() == 0
     ended = "select status from byrote_runs where task_path = 'echo'"

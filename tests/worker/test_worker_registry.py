@@ -8,12 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from byrote.assembly.build import build_worker
 from byrote.assembly.identity import worker_id
 from byrote.assembly.settings import Settings
+from byrote.assembly.worker import build_worker
 from byrote.store import queries
-from byrote.store.sync import fetch
-from byrote.worker import keeper
+from byrote.store.runners.sync import fetch
+from byrote.worker import lease_keeper
 from byrote.worker.worker import Worker
 from tests.support import until
 from tests.worker.harness import (
@@ -74,7 +74,7 @@ def test_two_workers_have_two_ids(db: Database, start_worker: StartWorker) -> No
 
 @pytest.fixture
 def quick_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(lease_keeper, "HEARTBEAT_S", 0.1)
 
 
 def test_the_heartbeat_tells_load_and_life(db: Database, url: str, quick_heartbeat: None) -> None:

@@ -2,8 +2,8 @@
 """A worker notes runs whose task no live worker knows, and ends them when the queue has waited."""
 
 from byrote.core.state import Status
-from byrote.store import unserved
-from byrote.store.sync import fetch
+from byrote.store import queries
+from byrote.store.runners.sync import fetch
 from tests.support import until
 from tests.worker.harness import Database, StartWorker, await_end, history, send, spec
 
@@ -34,7 +34,7 @@ def test_a_task_that_no_worker_knows_is_logged_once_and_ended(
 
 def test_a_queue_that_waits_for_ever_ends_none(db: Database, start_worker: StartWorker) -> None:
     worker = start_worker()
-    fetch(db, unserved.set_unserved("default", after=None))
+    fetch(db, queries.set_unserved("default", after=None))
     send(db, spec("gone"))
     db.execute(DUE)
     worker.await_log("Unserved", task="gone@1")
@@ -43,4 +43,4 @@ def test_a_queue_that_waits_for_ever_ends_none(db: Database, start_worker: Start
     looked = "select 1 from byrote_unserved where waited > interval '25 hours'"
     until(lambda: db.execute(looked).fetchone(), 20)
 
-    assert fetch(db, unserved.fail_unserved(limit=10)) == []
+    assert fetch(db, queries.fail_unserved(limit=10)) == []

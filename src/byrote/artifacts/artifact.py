@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, cast
 
-from byrote.core.artifact import ArtifactDamaged, Entry
+from byrote.core.artifact import ArtifactDamaged, ArtifactEntry
 
 CHUNK = 1 << 18
 """Bytes of a piece."""
@@ -22,7 +22,7 @@ class Artifact:
     that is not what was stored.
     """
 
-    def __init__(self, entry: Entry, source: Source) -> None:
+    def __init__(self, entry: ArtifactEntry, source: Source) -> None:
         self._source = source
         self.run_id = entry.run_id
         self.attempt = entry.attempt

@@ -14,31 +14,31 @@ import psycopg
 
 from byrote.assembly.handles import RunHandle, TaskHandle, TaskMaker, note_withheld, withheld_runs
 from byrote.assembly.identity import chance, new_id, new_ids
-from byrote.assembly.memory import Memory
+from byrote.assembly.memo import Memos
 from byrote.assembly.settings import Settings, resolve
-from byrote.core.codec import PAYLOAD_LARGE, pack
 from byrote.core.command import Command, Container, Limits, Payload, command_of
 from byrote.core.errors import BadOption, UnknownQueue
+from byrote.core.json.codec import PAYLOAD_LARGE, pack
+from byrote.core.json.seed import SeedFrom
 from byrote.core.memo import memo_keep
 from byrote.core.policy import ONCE, Retry
-from byrote.core.replay import Replayed
-from byrote.core.schedule import Schedule, Timing, make_schedule
-from byrote.core.seed import SeedFrom
+from byrote.core.replay.verdict import Replayed
+from byrote.core.replay.withholding import withholding
+from byrote.core.schedule.schedule import Schedule, Timing, make_schedule
 from byrote.core.spec import Delivery, Spec
 from byrote.core.task import Registry, make_task, stand_in
 from byrote.core.unique import UniqueKey
-from byrote.core.withholding import withholding
 from byrote.embedded.databases import own_url
 from byrote.embedded.server import open_server
-from byrote.executors.context import Context
-from byrote.executors.step_call import check_name
+from byrote.executors.runtime.context import Context
+from byrote.executors.runtime.steps.call import check_name
 from byrote.store import bulk, queries
-from byrote.store.aio import AsyncStore
-from byrote.store.connect import Door
+from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
+from byrote.store.queries.enqueue import EnqueueResult
 from byrote.store.query import Query
-from byrote.store.sync import Store
-from byrote.store.unique import Settled
+from byrote.store.runners.aio import AsyncStore
+from byrote.store.runners.sync import Store
 
 
 class LargePayload(UserWarning):
@@ -57,7 +57,7 @@ class App:
         self.url = url
         """The database given in code; absent: as set elsewhere, else the embedded server."""
         self._queues = None if queues is None else frozenset(queues)
-        self._memory = Memory()
+        self._memory = Memos()
         self._schedules: dict[str, Schedule] = {}
 
     # -- Tasks -----------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ class App:
         query = self._memory.enqueue_one(run_id, spec)
         return self._accepted(run_id, await self.astore.accept(query, connection=connection))
 
-    def _accepted(self, run_id: str, settled: Settled) -> RunHandle[Any]:
+    def _accepted(self, run_id: str, settled: EnqueueResult) -> RunHandle[Any]:
         holder = settled.instead.get(run_id)
         return RunHandle(self, holder or run_id, created=holder is None)
 
@@ -342,7 +342,7 @@ class App:
         In shadow runs: nothing but them is written, and recorded steps are not executed again.
         """
         # Enqueueing must not wait for the import of a worker.
-        from byrote.assembly.replay import replay_here  # noqa: PLC0415
+        from byrote.assembly.replay.session import replay_here  # noqa: PLC0415
 
         return replay_here(self, which, **options)
 
@@ -354,16 +354,16 @@ class App:
         return resolve({"database_url": self.url}).settings
 
     @cached_property
-    def door(self) -> Door:
+    def door(self) -> DatabaseAddress:
         """Where the database is; starts the embedded server when nothing else is set."""
         url = self.settings.database_url or self._embedded()
-        return Door(url, pooled=self.settings.pooled)
+        return DatabaseAddress(url, pooled=self.settings.pooled)
 
     def _embedded(self) -> str:
         server = open_server(environ=os.environ)
         atexit.register(server.close)
         url = own_url(server.url, Path.cwd(), os.environ)
-        migrate(Door(url), chance=chance)
+        migrate(DatabaseAddress(url), chance=chance)
         return url
 
     @cached_property

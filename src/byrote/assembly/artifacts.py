@@ -8,13 +8,12 @@ from pathlib import Path
 import platformdirs
 
 from byrote.artifacts.artifact import Artifact, Source
-from byrote.artifacts.place import open_place, pieces
-from byrote.core.artifact import POSTGRES, Entry, UnknownArtifact
+from byrote.artifacts.content_store import open_place, pieces
+from byrote.core.artifact import POSTGRES, ArtifactEntry, UnknownArtifact
 from byrote.core.errors import UnknownRun
 from byrote.embedded.home import ROOT_STATE
-from byrote.store import artifacts as kept
 from byrote.store import queries
-from byrote.store.sync import Store
+from byrote.store.runners.sync import Store
 
 
 def default_place(environ: Mapping[str, str]) -> str:
@@ -29,7 +28,7 @@ def default_place(environ: Mapping[str, str]) -> str:
 
 def artifacts_of(store: Store, run_id: str) -> list[Artifact]:
     """Every artifact of a run, oldest attempt first; UnknownRun when there is no such run."""
-    entries = store.all(kept.artifacts(run_id))
+    entries = store.all(queries.artifacts(run_id))
     if not entries and store.first(queries.run(run_id)) is None:
         raise UnknownRun(run_id)
     return [Artifact(entry, _source(store, entry)) for entry in entries]
@@ -46,12 +45,12 @@ def artifact_of(store: Store, run_id: str, name: str, *, attempt: int | None = N
     raise UnknownArtifact(f"Run {run_id} has no artifact {name!r}{which}. There are: {names}.")
 
 
-def _source(store: Store, entry: Entry) -> Source:
+def _source(store: Store, entry: ArtifactEntry) -> Source:
     if entry.place != POSTGRES:
         return lambda: open_place(entry.place).read(entry.hash)
 
     def read() -> Iterator[bytes]:
-        data = store.first(kept.blob(entry.hash))
+        data = store.first(queries.blob(entry.hash))
         if data is None:
             raise UnknownArtifact(f"The content of artifact {entry.name!r} is gone: {entry.hash}.")
         return pieces(data)

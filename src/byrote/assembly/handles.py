@@ -12,21 +12,21 @@ import msgspec
 from byrote.artifacts.artifact import Artifact
 from byrote.assembly.artifacts import artifact_of, artifacts_of
 from byrote.assembly.clock import monotonic
-from byrote.core.codec import unpack
 from byrote.core.duration import duration
 from byrote.core.errors import ResultTimeout, RunFailed, UnknownRun
+from byrote.core.json.codec import unpack
+from byrote.core.replay.withholding import Withholding, withholding
 from byrote.core.run import Run
 from byrote.core.spec import Delivery, Spec, describe
 from byrote.core.state import FINAL, Status
 from byrote.core.task import Task
 from byrote.core.unique import CallKey, call_key
 from byrote.core.unserved import Standing
-from byrote.core.withholding import Withholding, withholding
-from byrote.executors.context import Context
+from byrote.executors.runtime.context import Context
 from byrote.store import queries
 from byrote.store.locks import move
-from byrote.store.rows import Ended
-from byrote.store.unserved import standing
+from byrote.store.queries.queues import why_waiting
+from byrote.store.rows import RunOutcome
 
 if TYPE_CHECKING:
     from byrote.assembly.app import App
@@ -172,7 +172,7 @@ class RunHandle[R]:
             if patience.over(ended):
                 return patience.value  # type: ignore[no-any-return]
             if patience.late:
-                raise patience.timeout(self._app.store.all(standing(self.id)))
+                raise patience.timeout(self._app.store.all(why_waiting(self.id)))
             threading.Event().wait(patience.pause)
 
     async def aresult(
@@ -186,7 +186,7 @@ class RunHandle[R]:
             if patience.over(ended):
                 return patience.value  # type: ignore[no-any-return]
             if patience.late:
-                raise patience.timeout(await self._app.astore.all(standing(self.id)))
+                raise patience.timeout(await self._app.astore.all(why_waiting(self.id)))
             await asyncio.sleep(patience.pause)
 
     def artifacts(self) -> list[Artifact]:
@@ -247,7 +247,7 @@ class _Patience:
         self.late = False
         self._status = Status.READY
 
-    def over(self, ended: Ended | None) -> bool:
+    def over(self, ended: RunOutcome | None) -> bool:
         if ended is None:
             raise UnknownRun(self._run_id)
         if ended.status is Status.SUCCESSFUL and ended.result_json is not None:

@@ -17,24 +17,25 @@ from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import chance, new_ids, new_token, worker_id
 from byrote.assembly.settings import Settings, resolve
 from byrote.core.errors import BadOption, DatabaseUnreachable
-from byrote.core.ports import Emit, Line
+from byrote.core.ports.executor import Emit
+from byrote.core.ports.store import PartContext
 from byrote.service.app import build_app
-from byrote.service.options import Means, ServiceOptions
+from byrote.service.options import ServiceContext, ServiceOptions
 from byrote.service.service import Service
-from byrote.store.connect import Door
-from byrote.store.lines import Lines
-from byrote.worker.artifacts import Tidier
-from byrote.worker.means import Means as WorkerMeans
+from byrote.store.connect import DatabaseAddress
+from byrote.store.worker import PostgresStore
+from byrote.worker.asks.artifacts import ArtifactCleaner
+from byrote.worker.context import WorkerContext as WorkerMeans
 from byrote.worker.notices import Notices
-from byrote.worker.sweeper import Sweeper
+from byrote.worker.upkeep.maintenance import Maintenance
 
 
 def build_service(
-    door: Door, options: ServiceOptions, *, emit: Emit = lambda _events: None
+    door: DatabaseAddress, options: ServiceOptions, *, emit: Emit = lambda _events: None
 ) -> Service:
     """A service on this database, not running yet."""
     name = f"service-{worker_id()}"[:200]
-    means = Means(
+    means = ServiceContext(
         name=name,
         clock=monotonic,
         chance=chance,
@@ -51,7 +52,7 @@ def service_app(settings: Settings | None = None) -> Starlette:
     settings = resolve().settings if settings is None else settings
     if settings.database_url is None:
         raise BadOption("No database is set; set BYROTE_DATABASE_URL.")
-    door = Door(settings.database_url, name="byrote service", pooled=settings.pooled)
+    door = DatabaseAddress(settings.database_url, name="byrote service", pooled=settings.pooled)
     options = ServiceOptions(
         payload_max=settings.payload_max,
         artifacts=settings.artifacts or default_place(os.environ),
@@ -75,14 +76,16 @@ def _describe(name: str, queues: Sequence[str], tasks: Sequence[str]) -> Mapping
 
 
 @contextlib.contextmanager
-def _housekeeping(door: Door, name: str, emit: Emit, artifacts: str | None) -> Iterator[None]:
+def _housekeeping(
+    door: DatabaseAddress, name: str, emit: Emit, artifacts: str | None
+) -> Iterator[None]:
     """Promote, sweep, archive and prune beside the service: its workers have no database."""
     stopped = threading.Event()
-    lines = Lines(door, listen=False)
+    lines = PostgresStore(door, listen=False)
     means = WorkerMeans(name, monotonic, chance, new_token, emit)
     notice = Notices(name, emit)
-    duties = lines.duties(Line("duties", stopped.wait, notice, chance))
-    sweeper = Sweeper(duties, means, idle=lambda: True)
+    duties = lines.duties(PartContext("duties", stopped.wait, notice, chance))
+    sweeper = Maintenance(duties, means, idle=lambda: True)
     stops = [sweeper.stop]
 
     def sweep() -> None:
@@ -93,8 +96,8 @@ def _housekeeping(door: Door, name: str, emit: Emit, artifacts: str | None) -> I
 
     threads = [threading.Thread(target=sweep, name="byrote-duties", daemon=True)]
     if artifacts is not None:
-        shelf = lines.shelf(Line("tidy", stopped.wait, notice, chance))
-        tidier = Tidier(shelf, means, artifacts)
+        shelf = lines.shelf(PartContext("tidy", stopped.wait, notice, chance))
+        tidier = ArtifactCleaner(shelf, means, artifacts)
         stops.append(tidier.stop)
         threads.append(threading.Thread(target=tidier.run, name="byrote-tidier", daemon=True))
     for thread in threads:

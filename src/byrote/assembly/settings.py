@@ -11,9 +11,9 @@ from typing import Any, Literal
 import msgspec
 
 from byrote.core.artifact import SIZE_MAX
-from byrote.core.codec import PAYLOAD_MAX, pack
 from byrote.core.duration import duration
 from byrote.core.errors import BadOption
+from byrote.core.json.codec import PAYLOAD_MAX, pack
 from byrote.core.spec import check_name
 
 SECRET = frozenset({"database_url", "service_token"})

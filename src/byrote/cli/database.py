@@ -13,13 +13,13 @@ from byrote.assembly.app import App
 from byrote.assembly.identity import chance
 from byrote.assembly.settings import resolve
 from byrote.core.errors import BadOption, UnknownRun
-from byrote.core.redaction import HIDDEN, redacted
+from byrote.core.text.redaction import HIDDEN, redacted
 from byrote.embedded.databases import own_url
 from byrote.embedded.server import open_server
 from byrote.store import migrate, queries
-from byrote.store.connect import Door
+from byrote.store.connect import DatabaseAddress
 from byrote.store.outlines import ReadingStore
-from byrote.store.sync import Store, unreachable
+from byrote.store.runners.sync import Store, unreachable
 
 
 @contextlib.contextmanager
@@ -32,7 +32,7 @@ def open_url(url: str | None, *, ready: bool = True) -> Iterator[str]:
     with open_server(environ=os.environ) as server:
         found = own_url(server.url, Path.cwd(), os.environ)
         if ready:
-            migrate.migrate(Door(found), chance=chance)
+            migrate.migrate(DatabaseAddress(found), chance=chance)
         yield found
 
 
@@ -53,7 +53,9 @@ def open_store(url: str | None) -> Iterator[Store]:
     pooled = resolve({"database_url": url}).settings.pooled
     with (
         open_url(url) as found,
-        contextlib.closing(ReadingStore(Door(found, pooled=pooled), chance=chance)) as store,
+        contextlib.closing(
+            ReadingStore(DatabaseAddress(found, pooled=pooled), chance=chance)
+        ) as store,
     ):
         check(store)
         yield store

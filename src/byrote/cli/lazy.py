@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -12,23 +11,24 @@ HELP = frozenset({"-h", "--help"})
 
 
 class LazyGroup(click.Group):
-    """A group whose commands live in `byrote.cli.<name>` and are imported one at a time."""
+    """A group whose commands are imported one at a time: name -> (module, one line of help)."""
 
-    def __init__(self, *args: Any, lazy: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands that are there, in the order a newcomer meets them."""
+        """The commands, in the order a newcomer meets them."""
         del ctx
-        return [name for name in self._lazy if find_spec(f"byrote.cli.{name}") is not None]
+        return list(self._lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of one command, and no other."""
-        if cmd_name not in self.list_commands(ctx):
+        del ctx
+        if cmd_name not in self._lazy:
             return None
         try:
-            module = import_module(f"byrote.cli.{cmd_name}")
+            module = import_module(f"byrote.cli.commands.{self._lazy[cmd_name][0]}")
         except ModuleNotFoundError as error:
             from byrote.core.errors import missing_driver  # noqa: PLC0415 -- only when it fails.
 
@@ -38,8 +38,9 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List every command with its one line, importing none of them."""
+        del ctx
         with formatter.section("Commands"):
-            formatter.write_dl([(name, self._lazy[name]) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, line) for name, (_, line) in self._lazy.items()])
 
 
 class ListingGroup(click.Group):

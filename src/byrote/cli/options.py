@@ -19,7 +19,7 @@ FOREVER = timedelta.max
 """What `--wait` without a time means."""
 
 
-class Length(click.ParamType[timedelta]):
+class DurationParam(click.ParamType[timedelta]):
     """A duration: `30s`, `1h30m`, or a number of seconds."""
 
     name = "duration"
@@ -34,7 +34,7 @@ class Length(click.ParamType[timedelta]):
             self.fail(str(error), param, ctx)
 
 
-class Moment(click.ParamType[timedelta | datetime]):
+class MomentParam(click.ParamType[timedelta | datetime]):
     """A delay such as `10m`, or a moment such as `2030-01-31T09:00Z`."""
 
     name = "duration|time"
@@ -111,7 +111,7 @@ class Label(click.ParamType[tuple[str, str]]):
         return key, text
 
 
-class Patience(Length):
+class WaitParam(DurationParam):
     """How long to wait; a value that is none is often a word that was meant for the command."""
 
     def convert(
@@ -134,7 +134,7 @@ url_option = click.option(
 )
 wait_option = click.option(
     "--wait",
-    type=Patience(),
+    type=WaitParam(),
     is_flag=False,
     flag_value="",
     metavar="[=SECONDS]",

@@ -11,29 +11,32 @@ from byrote.cli.lazy import LazyGroup
 from byrote.cli.main import installed_version
 
 COMMANDS = {
-    "demo": "See Byrote work: a server, a worker and a few hundred runs, in seconds.",
-    "worker": "Execute runs for an app until told to stop.",
-    "serve": "Serve the queue over HTTP.",
-    "up": "Run everything on one machine: PostgreSQL, the service and a worker.",
-    "enqueue": "Accept one run of a task, or one for each line of a file.",
-    "runs": "List, show, cancel and retry runs.",
-    "replay": "Enqueue the spec of an earlier run again.",
-    "queues": "List queues, pause and resume them.",
-    "schedules": "List, add, pause and remove periodic tasks.",
-    "dead": "List, show, requeue and delete dead letters.",
-    "workers": "List workers.",
-    "top": "Watch queues, tasks and workers live.",
-    "token": "Create, list, rotate and revoke tokens of the service.",
-    "roles": "Print SQL for database roles with least privilege.",
-    "events": "Show what happens, as it happens.",
-    "prune": "Forget now what has been kept long enough.",
-    "migrate": "Bring the database's schema up to date, or check it.",
-    "verify": "Check every run against the event log and the rules.",
-    "doctor": "Check the set-up and say what to do about it.",
-    "config": "Show the settings and where each came from.",
-    "pg": "Look after the embedded PostgreSQL server.",
-    "torture": "Break everything by a seed and check that every promise held.",
-    "bench": "Measure enqueueing, draining and latency on this machine.",
+    "demo": (
+        "processes.demo",
+        "See Byrote work: a server, a worker and a few hundred runs, in seconds.",
+    ),
+    "worker": ("processes.worker", "Execute runs for an app until told to stop."),
+    "serve": ("processes.serve", "Serve the queue over HTTP."),
+    "up": ("processes.up", "Run everything on one machine: PostgreSQL, the service and a worker."),
+    "enqueue": ("runs.enqueue", "Accept one run of a task, or one for each line of a file."),
+    "runs": ("runs.listing", "List, show, cancel and retry runs."),
+    "replay": ("runs.replay", "Enqueue the spec of an earlier run again."),
+    "queues": ("operations.queues", "List queues, pause and resume them."),
+    "schedules": ("operations.schedules", "List, add, pause and remove periodic tasks."),
+    "dead": ("runs.dead", "List, show, requeue and delete dead letters."),
+    "workers": ("operations.workers", "List workers."),
+    "top": ("operations.top", "Watch queues, tasks and workers live."),
+    "token": ("operations.token", "Create, list, rotate and revoke tokens of the service."),
+    "roles": ("operations.roles", "Print SQL for database roles with least privilege."),
+    "events": ("operations.events", "Show what happens, as it happens."),
+    "prune": ("operations.prune", "Forget now what has been kept long enough."),
+    "migrate": ("operations.migrate", "Bring the database's schema up to date, or check it."),
+    "verify": ("checks.verify", "Check every run against the event log and the rules."),
+    "doctor": ("checks.doctor", "Check the set-up and say what to do about it."),
+    "config": ("checks.config", "Show the settings and where each came from."),
+    "pg": ("operations.pg", "Look after the embedded PostgreSQL server."),
+    "torture": ("checks.torture", "Break everything by a seed and check that every promise held."),
+    "bench": ("checks.bench", "Measure enqueueing, draining and latency on this machine."),
 }
 
 
@@ -52,7 +55,7 @@ class Root(LazyGroup):
         try:
             code = super().main(words, prog_name, **extra)
         except _expected() as error:
-            from byrote.cli.failure import tell  # noqa: PLC0415 -- `--help` stays fast.
+            from byrote.cli.errors import tell  # noqa: PLC0415 -- `--help` stays fast.
 
             code = tell(error, as_json="--json" in words)
         sys.exit(code if isinstance(code, int) else 0)
@@ -60,7 +63,7 @@ class Root(LazyGroup):
 
 def _expected() -> tuple[type[Exception], ...]:
     # Asked only once something was raised, so that a command that imports little stays quick.
-    from byrote.cli.failure import expected  # noqa: PLC0415 -- the same.
+    from byrote.cli.errors import expected  # noqa: PLC0415 -- the same.
 
     return expected()
 

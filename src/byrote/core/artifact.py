@@ -41,7 +41,7 @@ class UnknownArtifact(ByroteError, LookupError):
     code = "unknown_artifact"
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ArtifactEntry(msgspec.Struct, frozen=True):
     """One row: which attempt stored what under which name, and where the content lies."""
 
     run_id: str

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from byrote.core.errors import BadOption
-from byrote.core.seed import SeedFrom, check_seed
+from byrote.core.json.seed import SeedFrom, check_seed
 
 type Payload = Literal["stdin", "file", "argv", "argv-payload"]
 """`stdin` and `file` (`--payload-file PATH`) carry the document with spec and context;

@@ -4,6 +4,9 @@
 import re
 from datetime import timedelta
 
+type DurationLike = timedelta | str | float
+"""A length of time as callers may write it: a timedelta, `30s`, or seconds."""
+
 UNITS = {
     "us": timedelta(microseconds=1),
     "ms": timedelta(milliseconds=1),

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from byrote.core.duration import duration
-from byrote.core.redaction import redacted
+from byrote.core.text.redaction import redacted
 
 
 class ByroteError(Exception):

@@ -14,9 +14,9 @@ from hashlib import sha256
 
 import msgspec
 
-from byrote.core.codec import unpack
 from byrote.core.duration import duration
 from byrote.core.errors import BadOption
+from byrote.core.json.codec import unpack
 
 _encode = msgspec.json.Encoder().encode
 

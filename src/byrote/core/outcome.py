@@ -18,7 +18,7 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: str
     """`raised`, `timeout`, `crashed`, `lost`, `bad_result`, `bad_arguments`,
     `nondeterminism` or `unknown_task`;
-    of a command also what `executors/envelope.py` lists."""
+    of a command also what `executors/commands/envelope.py` lists."""
     type: str
     """The exception's class path, or the name of what happened."""
     message: str = ""

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from byrote.core.codec import pack
 from byrote.core.errors import BadOption, BadPayload
+from byrote.core.json.codec import pack
 from byrote.core.outcome import safe_text
 from byrote.core.state import FINAL, Status
 
@@ -24,7 +24,7 @@ LEFT_MAX: Final = timedelta(days=3_650)
 """An estimate beyond this says nothing."""
 
 
-class Report(msgspec.Struct, frozen=True):
+class ProgressReport(msgspec.Struct, frozen=True):
     """What a task has said of how far it is; sound."""
 
     percent: float
@@ -57,7 +57,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 def report_of(
     done: object, total: object = None, message: object = "", data: object = None
-) -> Report:
+) -> ProgressReport:
     """What a task says of its progress; BadOption says what it may say instead."""
     if not isinstance(message, str) or len(message) > MESSAGE_MAX:
         raise BadOption(f"A message of progress is a text of up to {MESSAGE_MAX} characters.")
@@ -66,7 +66,7 @@ def report_of(
         percent = _number(done)
         if not 0 <= percent <= 100:
             raise BadOption(f"Progress without a total is in per cent, 0 to 100, not {done!r:.40}.")
-        return Report(round(percent, DIGITS), None, None, *said)
+        return ProgressReport(round(percent, DIGITS), None, None, *said)
     many, of = round(_number(done), DIGITS), round(_number(total), DIGITS)
     if not 0 <= many <= of <= COUNT_MAX:
         raise BadOption(
@@ -75,7 +75,7 @@ def report_of(
         )
     # Nothing of nothing is all of it.
     percent = round(many / of * 100, DIGITS) if of else 100.0
-    return Report(percent, many, of, *said)
+    return ProgressReport(percent, many, of, *said)
 
 
 def _number(value: object) -> float:

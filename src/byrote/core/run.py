@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from byrote.core.codec import unpack
+from byrote.core.json.codec import unpack
 from byrote.core.progress import Progress
-from byrote.core.provenance import Provenance
+from byrote.core.replay.provenance import Provenance
 from byrote.core.state import FINAL, Status
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from byrote.core.codec import PAYLOAD_MAX, pack
 from byrote.core.duration import duration
 from byrote.core.errors import BadOption
+from byrote.core.json.codec import PAYLOAD_MAX, pack
 from byrote.core.policy import ONCE, Retry
 from byrote.core.unique import check_key
 

@@ -10,8 +10,8 @@ import msgspec
 
 from byrote.core.command import Command
 from byrote.core.errors import BadArguments, BadOption, DuplicateTask, UnknownTask
-from byrote.core.ignore import read_paths
-from byrote.core.seed import SeedFrom, check_seed
+from byrote.core.json.paths import read_paths
+from byrote.core.json.seed import SeedFrom, check_seed
 from byrote.core.spec import Delivery, check_name
 
 
@@ -39,7 +39,7 @@ class Task(msgspec.Struct, frozen=True):
     seed: SeedFrom = "run"
     """What that `random`, `ctx.random`, `ctx.uuid()` and `ctx.seed` follow from."""
     replay_ignore: tuple[str, ...] = ()
-    """What of its results does not count when a replay is compared, see `core/ignore.py`."""
+    """What of its results does not count when a replay is compared, see `core/json/paths.py`."""
     files: tuple[str, ...] = ()
     """Data files that it reads, from the folder of its module; their hashes are recorded."""
     memo: timedelta | None = None

@@ -17,7 +17,7 @@ KIND = "unknown_task"
 LEAST, MOST = timedelta(minutes=1), timedelta(days=3650)
 
 
-class Unserved(msgspec.Struct, frozen=True, kw_only=True):
+class UnservedTask(msgspec.Struct, frozen=True, kw_only=True):
     """A task with ready runs that no live worker of their queue knows."""
 
     queue: str
@@ -42,7 +42,7 @@ class Unserved(msgspec.Struct, frozen=True, kw_only=True):
         return nearest(self.key, self.known)
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class UnservedEnd(msgspec.Struct, frozen=True, kw_only=True):
     """A run that ended because no live worker knew its task."""
 
     id: str

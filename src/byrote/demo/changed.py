@@ -3,7 +3,7 @@
 
 from byrote.assembly.app import App
 from byrote.demo.tasks import ask_rate
-from byrote.executors.context import Context
+from byrote.executors.runtime.context import Context
 
 app = App()
 

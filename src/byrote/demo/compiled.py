@@ -14,7 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 NEVER, WHERE = "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"
-WANTED = "byrote.cli.root, byrote.cli.worker, byrote.assembly.hand, byrote.cli.verified"
+WANTED = (
+    "byrote.cli.root, byrote.cli.commands.processes.worker, byrote.assembly.hand_main, "
+    "byrote.cli.output.replay_verdicts"
+)
 """What workers, their hands and those who verify import."""
 
 

@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from byrote.assembly.clock import monotonic
-from byrote.bench.stage import own_folder
 from byrote.demo.compiled import compiling
 from byrote.demo.screen import Paint, Screen
+from byrote.lab.bench.stage import own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 10.0
 
 
-class Ended(NamedTuple):
+class DemoResult(NamedTuple):
     """The story, and where its data lies if it was kept."""
 
     story: Story
@@ -32,7 +32,7 @@ class Ended(NamedTuple):
     """The home of the server whose data was kept."""
 
 
-def run_demo(*, url: str | None, keep: bool, silent: bool, paint: Paint) -> Ended:
+def run_demo(*, url: str | None, keep: bool, silent: bool, paint: Paint) -> DemoResult:
     """Play the demo; whatever happens, nothing is left running."""
     began = monotonic()
     screen = Screen(silent=silent, paint=paint)
@@ -46,7 +46,7 @@ def run_demo(*, url: str | None, keep: bool, silent: bool, paint: Paint) -> Ende
                 compiler.wait(PATIENCE_S)
             play = Play(found, folder)
             story = play.perform(began=began, watch=screen.watch, tell=screen.tell)
-        return Ended(story, folder / "pg" if keep and url is None else None)
+        return DemoResult(story, folder / "pg" if keep and url is None else None)
 
 
 @contextlib.contextmanager

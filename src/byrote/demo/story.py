@@ -14,15 +14,15 @@ import msgspec
 
 from byrote.assembly.app import App
 from byrote.assembly.identity import chance, new_id, new_token
-from byrote.bench.stage import StageFailed, WorkerProcess, worker
 from byrote.core.errors import ResultTimeout, RunFailed
 from byrote.core.run import Run
 from byrote.core.spec import Spec
 from byrote.demo.kinds import KINDS, Kind
 from byrote.demo.tasks import struck
 from byrote.demo.verified import Verified, verifying
+from byrote.lab.bench.stage import StageFailed, WorkerProcess, worker
 from byrote.store import queries
-from byrote.store.connect import Door
+from byrote.store.connect import DatabaseAddress
 from byrote.store.locks import move
 from byrote.store.migrate import migrate
 
@@ -30,8 +30,8 @@ PATIENCE_S = 30.0
 LOOK_S = 0.1
 REPLAY_S = 10.0
 
-type Watch = Callable[[Sequence[Run]], None]
-type Tell = Callable[[str], None]
+type WatchRuns = Callable[[Sequence[Run]], None]
+type Print = Callable[[str], None]
 
 
 class Chapter(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class Chapter(msgspec.Struct, frozen=True):
     """The id of one of the runs."""
 
 
-class Replay(msgspec.Struct, frozen=True):
+class ReplayStory(msgspec.Struct, frozen=True):
     """An earlier run's spec enqueued again by its hash, and what came of it."""
 
     spec_hash: str
@@ -69,7 +69,7 @@ class Story(msgspec.Struct, frozen=True):
     queue: str
     """The queue the runs were sent to."""
     chapters: Sequence[Chapter]
-    replay: Replay
+    replay: ReplayStory
     verified: Sequence[Verified]
     """A run compared with what the same code makes of it, and what changed code does."""
 
@@ -88,9 +88,9 @@ class Play:
         self._struck = False
         self._cancelled = False
 
-    def perform(self, *, began: float, watch: Watch, tell: Tell) -> Story:
+    def perform(self, *, began: float, watch: WatchRuns, tell: Print) -> Story:
         """Send everything, look on until it has ended, replay one run and verify another."""
-        migrate(Door(self._url), chance=chance)
+        migrate(DatabaseAddress(self._url), chance=chance)
         tell("Starting a worker with two hands.")
         with contextlib.closing(self._app), self._worker() as crew:
             self._send(1, tell)
@@ -128,7 +128,7 @@ class Play:
     def _queue(self) -> str:
         return f"demo-{self._label}"
 
-    def _send(self, act: int, tell: Tell) -> None:
+    def _send(self, act: int, tell: Print) -> None:
         kinds = [kind for kind in KINDS if kind.act == act]
         tell(f"Sending {sum(kind.count for kind in kinds)} runs in one transaction.")
         specs = (spec for kind in kinds for spec in self._specs(kind))
@@ -145,7 +145,9 @@ class Play:
     def _look(self) -> list[Run]:
         return self._store.all(queries.runs(labels={"demo": self._label}, limit=self._sent))
 
-    def _until_ended(self, crew: WorkerProcess, watch: Watch, kind: str | None = None) -> list[Run]:
+    def _until_ended(
+        self, crew: WorkerProcess, watch: WatchRuns, kind: str | None = None
+    ) -> list[Run]:
         """Look on until every run has ended, or every one of a kind."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -173,7 +175,7 @@ class Play:
         ids = [run.id for run in runs if run.labels["kind"] == kind]
         move(queries.cancel, ids, self._store.all)
 
-    def _replay(self, run: Run) -> Replay:
+    def _replay(self, run: Run) -> ReplayStory:
         original = self._store.first(queries.latest_by_hash(run.spec_hash)) or run.id
         again = new_id()
         self._store.all(queries.replay(original=original, id=again))
@@ -184,7 +186,7 @@ class Play:
             later.result(timeout=REPLAY_S)
         hashes = (earlier.refresh().result_hash, later.refresh().result_hash)
         ok = hashes[0] is not None and hashes[0] == hashes[1]
-        return Replay(run.spec_hash, original, again, *hashes, ok)
+        return ReplayStory(run.spec_hash, original, again, *hashes, ok)
 
     def _worker_id(self) -> str | None:
         found = [row.worker for row in self._store.all(queries.workers())

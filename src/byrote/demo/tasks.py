@@ -11,7 +11,7 @@ from pathlib import Path
 from byrote.assembly.app import App
 from byrote.core.errors import Fatal, Snooze
 from byrote.core.policy import Retry
-from byrote.executors.context import Context
+from byrote.executors.runtime.context import Context
 
 SOON = Retry(attempts=3, backoff="fixed", delay_first=timedelta(milliseconds=100), jitter=False)
 

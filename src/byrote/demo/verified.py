@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from byrote.bench.stage import StageFailed, environment
-from byrote.core.replay import Replayed
+from byrote.core.replay.verdict import Replayed
 from byrote.core.run import Run
 from byrote.demo import changed, tasks
+from byrote.lab.bench.stage import StageFailed, environment
 
 PATIENCE_S = 30.0
 EXPECTED = {

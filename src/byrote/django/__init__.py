@@ -5,16 +5,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from byrote.django.backend import Backend
-    from byrote.django.bulk import enqueue_many, enqueue_on_commit
-    from byrote.django.context import TaskContext, current
-    from byrote.django.control import acancel, asignal, cancel, signal
-    from byrote.django.definition import Task, task
-    from byrote.django.instant import Dummy, Immediate
-    from byrote.django.periodic import schedule
-    from byrote.django.result import TaskResult
-    from byrote.django.router import Router
-    from byrote.django.telling import progress
+    from byrote.django.backend.backend import Backend
+    from byrote.django.backend.bulk import enqueue_many, enqueue_on_commit
+    from byrote.django.backend.control import acancel, asignal, cancel, signal
+    from byrote.django.backend.local import Dummy, Immediate
+    from byrote.django.backend.progress import progress
+    from byrote.django.backend.result import TaskResult
+    from byrote.django.backend.schedules import schedule
+    from byrote.django.backend.task import Task, task
+    from byrote.django.schema.router import Router
+    from byrote.django.worker.context import TaskContext, current
 
 __all__ = [
     "Backend",
@@ -37,23 +37,23 @@ __all__ = [
 ]
 
 _HOME = {
-    "Backend": "backend",
-    "Dummy": "instant",
-    "Immediate": "instant",
-    "Router": "router",
-    "Task": "definition",
-    "TaskContext": "context",
-    "TaskResult": "result",
-    "acancel": "control",
-    "asignal": "control",
-    "cancel": "control",
-    "current": "context",
-    "enqueue_many": "bulk",
-    "enqueue_on_commit": "bulk",
-    "progress": "telling",
-    "schedule": "periodic",
-    "signal": "control",
-    "task": "definition",
+    "Backend": "backend.backend",
+    "Dummy": "backend.local",
+    "Immediate": "backend.local",
+    "Router": "schema.router",
+    "Task": "backend.task",
+    "TaskContext": "worker.context",
+    "TaskResult": "backend.result",
+    "acancel": "backend.control",
+    "asignal": "backend.control",
+    "cancel": "backend.control",
+    "current": "worker.context",
+    "enqueue_many": "backend.bulk",
+    "enqueue_on_commit": "backend.bulk",
+    "progress": "backend.progress",
+    "schedule": "backend.schedules",
+    "signal": "backend.control",
+    "task": "backend.task",
 }
 
 

@@ -12,16 +12,16 @@ import django
 from django.apps import apps
 from django.utils.module_loading import autodiscover_modules
 
-from byrote.core.answer import Stranger
 from byrote.core.errors import BadOption, UnknownTask
+from byrote.core.ports.replies import UnknownTaskRef
 from byrote.core.task import Registry, Task
 from byrote.django import compat
-from byrote.django.attempt import Attempts
-from byrote.django.backend import KNOWN, VERSION, Backend, definition_at
-from byrote.django.outages import ask_patiently
-from byrote.django.periodic import schedules_of
-from byrote.django.sessions import watch_sessions
-from byrote.observe.logs import Lines
+from byrote.django.backend.backend import KNOWN, VERSION, Backend, definition_at
+from byrote.django.backend.schedules import schedules_of
+from byrote.django.worker.attempt import Attempts
+from byrote.django.worker.outages import ask_patiently
+from byrote.django.worker.sessions import watch_sessions
+from byrote.observe.logs import LogHandler
 
 
 class Found(Registry):
@@ -45,7 +45,7 @@ class Found(Registry):
         return task
 
 
-class App:
+class DjangoApp:
     """The tasks of a Django project as the backend of one alias executes them."""
 
     url = None
@@ -80,7 +80,7 @@ def _is_ours(alias: str) -> bool:
     return isinstance(compat.task_backends[alias], Backend)
 
 
-def imports(backend: Backend, stranger: Stranger) -> bool:
+def imports(backend: Backend, stranger: UnknownTaskRef) -> bool:
     """Whether a run is one of this backend's, of a task that can be imported here."""
     path = backend.path_of(stranger.task)
     if path is None or stranger.version != VERSION:
@@ -106,7 +106,7 @@ def print_once() -> None:
     With DEBUG, Django prints them as well, which would write each line twice.
     """
     logger = logging.getLogger("django")
-    if not logger.propagate or not any(isinstance(h, Lines) for h in logging.root.handlers):
+    if not logger.propagate or not any(isinstance(h, LogHandler) for h in logging.root.handlers):
         return
     for handler in list(logger.handlers):
         if type(handler) is logging.StreamHandler:
@@ -117,4 +117,4 @@ def __getattr__(alias: str) -> Any:
     if alias.startswith("__"):
         raise AttributeError(alias)
     set_up()
-    return App(backend_of(alias))
+    return DjangoApp(backend_of(alias))

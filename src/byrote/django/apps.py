@@ -25,6 +25,6 @@ def check_schema(databases: Sequence[str] | None = None, **more: Any) -> list[An
     """Whether each database that holds runs has the schema this Byrote needs."""
     if not databases:
         return []  # Django 5.2 calls this with every command, to no purpose.
-    from byrote.django.schema_check import faults_of_schema  # noqa: PLC0415 -- few commands check.
+    from byrote.django.schema.schema_check import faults_of_schema  # noqa: PLC0415 -- few commands check.
 
     return faults_of_schema(databases, **more)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from byrote.django.fields import ArrayOf
+from byrote.django.schema.fields import ArrayOf
 from byrote.django.service_models import (
     AuditEntry,
     ChainLink,

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import models
 
-from byrote.django.fields import ArrayOf
+from byrote.django.schema.fields import ArrayOf
 
 
 def run_fields() -> list[tuple[str, Any]]:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from byrote.django.fields import ArrayOf
+from byrote.django.schema.fields import ArrayOf
 
 
 class Token(models.Model):

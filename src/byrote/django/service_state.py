@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import migrations, models
 
-from byrote.django.fields import ArrayOf
+from byrote.django.schema.fields import ArrayOf
 
 SERVICE_MODELS: list[Any] = [
     migrations.CreateModel(

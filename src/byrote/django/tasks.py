@@ -3,14 +3,14 @@
 
 from typing import Any
 
-from byrote.django.backend import KNOWN
-from byrote.django.definition import own_task
+from byrote.django.backend.backend import KNOWN
+from byrote.django.backend.task import own_task
 
 
 @own_task
 def verify(context: Any, run_id: str) -> dict[str, Any]:
     """Execute an ended run again in a shadow run, compare, and give the verdict."""
-    from byrote.django.verification import verdict_on  # noqa: PLC0415 -- only workers need it.
+    from byrote.django.worker.verification import verdict_on  # noqa: PLC0415 -- only workers need it.
 
     return verdict_on(context.task_result.backend, run_id)
 

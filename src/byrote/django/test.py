@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import Any
 
 from byrote.django import compat
-from byrote.django.backend import Backend
+from byrote.django.backend.backend import Backend
 from byrote.django.models import TaskRun
-from byrote.django.testbed import Testbed
+from byrote.django.testing.testbed import Testbed
 
 ATTEMPTS_MAX = 10_000
 """How many attempts one call makes before it takes tasks for endless."""

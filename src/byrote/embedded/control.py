@@ -11,21 +11,21 @@ from typing import Literal
 from byrote.embedded.cluster import DATABASE, USER, ensure_cluster, run_single
 from byrote.embedded.errors import HomeUnusable, NoServer, ServerInUse
 from byrote.embedded.home import Home, home_at
-from byrote.embedded.kept import read_kept, write_kept
+from byrote.embedded.keep_running import read_kept, write_kept
 from byrote.embedded.locks import Lock, try_hold
 from byrote.embedded.postmaster import Postmaster, await_ready, find_running
 from byrote.embedded.postmaster import stop as stop_postmaster
 from byrote.embedded.server import hold_start, runner_for, start_here, url_of
 
-type State = Literal["running", "busy", "stopped", "absent"]
+type ServerState = Literal["running", "busy", "stopped", "absent"]
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ServerStatus:
     """What is known of the server of one home."""
 
     home: Path
-    state: State
+    state: ServerState
     """`busy` is starting or stopping; `absent` means that nothing was ever made here."""
     log: Path
     version: str | None
@@ -38,20 +38,24 @@ class Status:
     tcp_port: int | None = None
 
 
-def status(path: Path) -> Status:
+def status(path: Path) -> ServerStatus:
     """Look at the server of this home without waiting and without changing anything."""
     home = home_at(path)
     version = _version(home)
     if not home.start_lock.exists():
-        return Status(home.path, "absent" if version is None else "stopped", home.log, version)
+        return ServerStatus(
+            home.path, "absent" if version is None else "stopped", home.log, version
+        )
     lock = _try_start(home)
     if lock is None:
-        return Status(home.path, "busy", home.log, version)
+        return ServerStatus(home.path, "busy", home.log, version)
     with lock:
         running = find_running(home)
         if running is None:
-            return Status(home.path, "absent" if version is None else "stopped", home.log, version)
-        return Status(
+            return ServerStatus(
+                home.path, "absent" if version is None else "stopped", home.log, version
+            )
+        return ServerStatus(
             home.path,
             "running" if running.ready else "busy",
             home.log,

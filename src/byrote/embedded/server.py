@@ -15,14 +15,14 @@ from urllib.parse import quote
 
 from byrote.embedded.account import server_account
 from byrote.embedded.binaries import Binaries, find_binaries
+from byrote.embedded.binaries_copy import within_reach
 from byrote.embedded.cluster import DATABASE, USER, ensure_cluster
 from byrote.embedded.errors import HomeUnusable, ServerInUse
 from byrote.embedded.home import Home, default_home, home_at, make_socket_dir
-from byrote.embedded.kept import read_kept, write_kept
+from byrote.embedded.keep_running import read_kept, write_kept
 from byrote.embedded.locks import Lock, hold, share, try_hold
 from byrote.embedded.postmaster import Postmaster, await_ready, find_running, start, stop
 from byrote.embedded.process import Runner
-from byrote.embedded.reach import within_reach
 
 __all__ = ["Server", "default_home", "open_server"]
 

@@ -15,17 +15,17 @@ from typing import Any
 
 from byrote.core.errors import BadOption
 from byrote.core.outcome import Outcome, Printing, Released
-from byrote.core.ports import Asks, Clock, Once, Report, Room
-from byrote.core.provenance import Provenance
+from byrote.core.ports.executor import Asks, Capacity, Clock, OnceStatement, ReportOutcomes
+from byrote.core.replay.provenance import Provenance
 from byrote.core.run import Leased
 from byrote.core.task import Registry
-from byrote.executors import call
-from byrote.executors.board import SLOTS, Board
-from byrote.executors.chance import install
-from byrote.executors.child import job_of
-from byrote.executors.desk import Desk, Replay, pass_on
-from byrote.executors.engine import Engine
-from byrote.executors.tempo import Tempos
+from byrote.executors.capacity import CapacityPlanner
+from byrote.executors.hands.process import job_of
+from byrote.executors.runtime import call
+from byrote.executors.runtime.asks import AskClient, ReplayMode, pass_on
+from byrote.executors.runtime.engine import Engine
+from byrote.executors.runtime.seeding import install
+from byrote.executors.shared.board import SLOTS, Board
 
 SWITCH_S = 0.0005
 """How long a task may keep the threads that claim and write from running, if it never waits."""
@@ -43,11 +43,11 @@ class Inline:
         worker: str,
         clock: Clock,
         asks: Asks | None = None,
-        once: Once | None = None,
+        once: OnceStatement | None = None,
         provenance: Provenance | None = None,
         deterministic: bool = True,
     ) -> None:
-        self.replay: Replay | None = None
+        self.replay: ReplayMode | None = None
         """How steps are answered where every run is a replay; set before the start."""
         self._asks = asks
         self._once = once
@@ -65,14 +65,14 @@ class Inline:
         self._revoked: set[int] = set()
         self._forgotten: set[int] = set()
         self._free: deque[int] = deque(range(SLOTS))
-        self._tempos = Tempos(clock, self._limits)
+        self._tempos = CapacityPlanner(clock, self._limits)
         self._lock = threading.RLock()
         self._draining = False
         board = Board.make()
         self._board = Board(board)
         os.close(board)
 
-    def start(self, report: Report) -> None:
+    def start(self, report: ReportOutcomes) -> None:
         """Start the loop's thread."""
         if not len(self._registry):
             raise BadOption("The app has no tasks; import the modules that define them.")
@@ -89,7 +89,7 @@ class Inline:
     async def _live(self, started: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
-        self._desk = None if self._once is None else Desk(self._ask, self._once, self.replay)
+        self._desk = None if self._once is None else AskClient(self._ask, self._once, self.replay)
         self._engine = Engine(
             self._registry,
             self._board,
@@ -116,13 +116,13 @@ class Inline:
         """Every task of the registry."""
         return sorted(self._kinds)
 
-    def room(self) -> Room:
+    def room(self) -> Capacity:
         """How much may be claimed now, of which tasks."""
         if self._draining:
-            return Room(0, ())
+            return Capacity(0, ())
         room = self._tempos.room(self._kinds, self._running, 1)
         slots = len(self._free)
-        return room if room.limit <= slots else Room(slots, room.tasks, min(room.worth, slots))
+        return room if room.limit <= slots else Capacity(slots, room.tasks, min(room.worth, slots))
 
     def submit(self, runs: Sequence[Leased]) -> None:
         """Hand runs to the loop in one go."""

@@ -15,8 +15,8 @@ from typing import Any, Literal, TextIO
 
 import msgspec
 
-from byrote.core.event import Event, is_trouble
-from byrote.core.printable import json_printable, one_line, printable
+from byrote.core.events import Event, is_trouble
+from byrote.core.text.printable import json_printable, one_line, printable
 
 type Format = Literal["text", "json"]
 type Now = Callable[[], datetime]
@@ -110,13 +110,13 @@ class TextFormatter(logging.Formatter):
         return textwrap.indent(printable(super().formatException(ei)), "    ")
 
 
-class Lines(logging.StreamHandler[TextIO]):
+class LogHandler(logging.StreamHandler[TextIO]):
     """The handler of the standard logging module's records that Byrote installs."""
 
 
 def set_up_logging(form: str, level: str) -> None:
     """Send the standard logging module's records to standard error in the chosen form."""
-    handler = Lines()
+    handler = LogHandler()
     # Not only the root: a logger with a level of its own, as Django has, asks no other.
     handler.setLevel(LEVELS[level])
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())

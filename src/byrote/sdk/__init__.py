@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     )
     from byrote.core.policy import Retry
     from byrote.core.run import Run
-    from byrote.executors.context import Context
+    from byrote.executors.runtime.context import Context
     from byrote.sdk.aclient import AsyncClient
-    from byrote.sdk.calls import new_run
+    from byrote.sdk.calls.producer import new_run
     from byrote.sdk.client import Client
     from byrote.sdk.handlers import Handlers
     from byrote.sdk.traces import spans
@@ -59,7 +59,7 @@ _HOME = {
     "AsyncClient": "byrote.sdk.aclient",
     "ByroteError": "byrote.core.errors",
     "Client": "byrote.sdk.client",
-    "Context": "byrote.executors.context",
+    "Context": "byrote.executors.runtime.context",
     "Fatal": "byrote.core.errors",
     "Handlers": "byrote.sdk.handlers",
     "NewRun": "byrote.wire.messages",
@@ -74,7 +74,7 @@ _HOME = {
     "UnknownArtifact": "byrote.core.artifact",
     "UnknownRun": "byrote.core.errors",
     "Worker": "byrote.sdk.worker",
-    "new_run": "byrote.sdk.calls",
+    "new_run": "byrote.sdk.calls.producer",
     "spans": "byrote.sdk.traces",
 }
 

@@ -11,14 +11,15 @@ from typing import Any, Self, overload
 import httpx2
 
 from byrote.artifacts.artifact import CHUNK
-from byrote.sdk import calls, fetching
-from byrote.sdk.call import Answer, Lost, Pause, Program, Send, Sink
-from byrote.sdk.doorway import Doorway, answer_of, lost_of
-from byrote.sdk.stream import Stream
+from byrote.sdk.calls import artifacts as fetching
+from byrote.sdk.calls import producer
+from byrote.sdk.transport.address import ServiceAddress, answer_of, lost_of
+from byrote.sdk.transport.request import Lost, Pause, Program, SendRequest, ServiceResponse, Sink
+from byrote.sdk.transport.sse import Stream
 from byrote.wire.messages import EventView
 
 
-class Verb[**P, T]:
+class AsyncMethod[**P, T]:
     """A verb of `calls.py` as a method that does it when awaited."""
 
     def __init__(self, make: Callable[P, Program[T]]) -> None:
@@ -46,39 +47,39 @@ class AsyncClient:
         timeout: float = 10.0,
         verify: Any = True,
     ) -> None:
-        self._door = Doorway.find(url, token)
+        self._door = ServiceAddress.find(url, token)
         self._terms = self._door.terms(timeout)
         self._http = httpx2.AsyncClient(**self._door.options(verify))
 
-    enqueue = Verb(calls.enqueue)
-    enqueue_many = Verb(calls.enqueue_many)
-    get = Verb(calls.get)
-    wait = Verb(calls.wait)
-    result = Verb(calls.result)
-    runs = Verb(calls.runs)
-    cancel = Verb(calls.cancel)
-    cancel_many = Verb(calls.cancel_many)
-    retry = Verb(calls.retry)
-    retry_many = Verb(calls.retry_many)
-    replay = Verb(calls.replay)
-    signal = Verb(calls.signal)
-    events = Verb(calls.events)
-    progress = Verb(calls.progress)
-    artifacts = Verb(fetching.artifacts)
-    dead = Verb(calls.dead)
-    requeue = Verb(calls.requeue)
-    delete = Verb(calls.delete)
-    queues = Verb(calls.queues)
-    pause = Verb(calls.pause)
-    resume = Verb(calls.resume)
-    unserved = Verb(calls.unserved)
-    stats = Verb(calls.stats)
-    workers = Verb(calls.workers)
-    whoami = Verb(calls.whoami)
+    enqueue = AsyncMethod(producer.enqueue)
+    enqueue_many = AsyncMethod(producer.enqueue_many)
+    get = AsyncMethod(producer.get)
+    wait = AsyncMethod(producer.wait)
+    result = AsyncMethod(producer.result)
+    runs = AsyncMethod(producer.runs)
+    cancel = AsyncMethod(producer.cancel)
+    cancel_many = AsyncMethod(producer.cancel_many)
+    retry = AsyncMethod(producer.retry)
+    retry_many = AsyncMethod(producer.retry_many)
+    replay = AsyncMethod(producer.replay)
+    signal = AsyncMethod(producer.signal)
+    events = AsyncMethod(producer.events)
+    progress = AsyncMethod(producer.progress)
+    artifacts = AsyncMethod(fetching.artifacts)
+    dead = AsyncMethod(producer.dead)
+    requeue = AsyncMethod(producer.requeue)
+    delete = AsyncMethod(producer.delete)
+    queues = AsyncMethod(producer.queues)
+    pause = AsyncMethod(producer.pause)
+    resume = AsyncMethod(producer.resume)
+    unserved = AsyncMethod(producer.unserved)
+    stats = AsyncMethod(producer.stats)
+    workers = AsyncMethod(producer.workers)
+    whoami = AsyncMethod(producer.whoami)
 
     async def run[T](self, program: Program[T]) -> T:
         """Do what a script says, and give what it returns."""
-        heard: Answer | Lost | None = None
+        heard: ServiceResponse | Lost | None = None
         with contextlib.closing(program(self._terms)) as script:
             while True:
                 try:
@@ -87,7 +88,7 @@ class AsyncClient:
                     return done.value  # type: ignore[no-any-return]
                 heard = await self._do(todo)
 
-    async def _do(self, todo: Send | Pause) -> Answer | Lost | None:
+    async def _do(self, todo: SendRequest | Pause) -> ServiceResponse | Lost | None:
         if isinstance(todo, Pause):
             await asyncio.sleep(todo.seconds)
             return None
@@ -99,7 +100,7 @@ class AsyncClient:
         except httpx2.TransportError as error:
             return lost_of(error)
 
-    async def _pour(self, request: httpx2.Request, sink: Sink) -> Answer:
+    async def _pour(self, request: httpx2.Request, sink: Sink) -> ServiceResponse:
         answer = await self._http.send(request, stream=True)
         async with contextlib.aclosing(answer):
             if answer.status_code >= 300:
@@ -112,18 +113,22 @@ class AsyncClient:
                     await asyncio.to_thread(sink.write, piece)
             except httpx2.TransportError as error:
                 sink.cut(lost_of(error).why)
-            return Answer(answer.status_code, b"")
+            return ServiceResponse(answer.status_code, b"")
 
     @overload
-    async def fetch(self, run_id: str, artifact: fetching.Wanted) -> bytes: ...
+    async def fetch(self, run_id: str, artifact: fetching.ArtifactRef) -> bytes: ...
 
     @overload
     async def fetch(
-        self, run_id: str, artifact: fetching.Wanted, *, to: fetching.Target
+        self, run_id: str, artifact: fetching.ArtifactRef, *, to: fetching.DownloadTarget
     ) -> Path: ...
 
     async def fetch(
-        self, run_id: str, artifact: fetching.Wanted, *, to: fetching.Target | None = None
+        self,
+        run_id: str,
+        artifact: fetching.ArtifactRef,
+        *,
+        to: fetching.DownloadTarget | None = None,
     ) -> bytes | Path:
         """The content of an artifact, or of its hash: up to 16 MiB as bytes, or in the file `to`.
 

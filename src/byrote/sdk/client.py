@@ -11,14 +11,15 @@ from typing import Any, Self, overload
 import httpx2
 
 from byrote.artifacts.artifact import CHUNK
-from byrote.sdk import calls, fetching
-from byrote.sdk.call import Answer, Lost, Pause, Program, Send, Sink
-from byrote.sdk.doorway import Doorway, answer_of, lost_of
-from byrote.sdk.stream import Stream
+from byrote.sdk.calls import artifacts as fetching
+from byrote.sdk.calls import producer
+from byrote.sdk.transport.address import ServiceAddress, answer_of, lost_of
+from byrote.sdk.transport.request import Lost, Pause, Program, SendRequest, ServiceResponse, Sink
+from byrote.sdk.transport.sse import Stream
 from byrote.wire.messages import EventView
 
 
-class Verb[**P, T]:
+class SyncMethod[**P, T]:
     """A verb of `calls.py` as a method that does it."""
 
     def __init__(self, make: Callable[P, Program[T]]) -> None:
@@ -44,39 +45,39 @@ class Client:
         timeout: float = 10.0,
         verify: Any = True,
     ) -> None:
-        self._door = Doorway.find(url, token)
+        self._door = ServiceAddress.find(url, token)
         self._terms = self._door.terms(timeout)
         self._http = httpx2.Client(**self._door.options(verify))
 
-    enqueue = Verb(calls.enqueue)
-    enqueue_many = Verb(calls.enqueue_many)
-    get = Verb(calls.get)
-    wait = Verb(calls.wait)
-    result = Verb(calls.result)
-    runs = Verb(calls.runs)
-    cancel = Verb(calls.cancel)
-    cancel_many = Verb(calls.cancel_many)
-    retry = Verb(calls.retry)
-    retry_many = Verb(calls.retry_many)
-    replay = Verb(calls.replay)
-    signal = Verb(calls.signal)
-    events = Verb(calls.events)
-    progress = Verb(calls.progress)
-    artifacts = Verb(fetching.artifacts)
-    dead = Verb(calls.dead)
-    requeue = Verb(calls.requeue)
-    delete = Verb(calls.delete)
-    queues = Verb(calls.queues)
-    pause = Verb(calls.pause)
-    resume = Verb(calls.resume)
-    unserved = Verb(calls.unserved)
-    stats = Verb(calls.stats)
-    workers = Verb(calls.workers)
-    whoami = Verb(calls.whoami)
+    enqueue = SyncMethod(producer.enqueue)
+    enqueue_many = SyncMethod(producer.enqueue_many)
+    get = SyncMethod(producer.get)
+    wait = SyncMethod(producer.wait)
+    result = SyncMethod(producer.result)
+    runs = SyncMethod(producer.runs)
+    cancel = SyncMethod(producer.cancel)
+    cancel_many = SyncMethod(producer.cancel_many)
+    retry = SyncMethod(producer.retry)
+    retry_many = SyncMethod(producer.retry_many)
+    replay = SyncMethod(producer.replay)
+    signal = SyncMethod(producer.signal)
+    events = SyncMethod(producer.events)
+    progress = SyncMethod(producer.progress)
+    artifacts = SyncMethod(fetching.artifacts)
+    dead = SyncMethod(producer.dead)
+    requeue = SyncMethod(producer.requeue)
+    delete = SyncMethod(producer.delete)
+    queues = SyncMethod(producer.queues)
+    pause = SyncMethod(producer.pause)
+    resume = SyncMethod(producer.resume)
+    unserved = SyncMethod(producer.unserved)
+    stats = SyncMethod(producer.stats)
+    workers = SyncMethod(producer.workers)
+    whoami = SyncMethod(producer.whoami)
 
     def run[T](self, program: Program[T]) -> T:
         """Do what a script says, and give what it returns."""
-        heard: Answer | Lost | None = None
+        heard: ServiceResponse | Lost | None = None
         with contextlib.closing(program(self._terms)) as script:
             while True:
                 try:
@@ -85,7 +86,7 @@ class Client:
                     return done.value  # type: ignore[no-any-return]
                 heard = self._do(todo)
 
-    def _do(self, todo: Send | Pause) -> Answer | Lost | None:
+    def _do(self, todo: SendRequest | Pause) -> ServiceResponse | Lost | None:
         if isinstance(todo, Pause):
             threading.Event().wait(todo.seconds)
             return None
@@ -97,7 +98,7 @@ class Client:
         except httpx2.TransportError as error:
             return lost_of(error)
 
-    def _pour(self, request: httpx2.Request, sink: Sink) -> Answer:
+    def _pour(self, request: httpx2.Request, sink: Sink) -> ServiceResponse:
         with contextlib.closing(self._http.send(request, stream=True)) as answer:
             if answer.status_code >= 300:
                 answer.read()
@@ -108,16 +109,22 @@ class Client:
                     sink.write(piece)
             except httpx2.TransportError as error:
                 sink.cut(lost_of(error).why)
-            return Answer(answer.status_code, b"")
+            return ServiceResponse(answer.status_code, b"")
 
     @overload
-    def fetch(self, run_id: str, artifact: fetching.Wanted) -> bytes: ...
+    def fetch(self, run_id: str, artifact: fetching.ArtifactRef) -> bytes: ...
 
     @overload
-    def fetch(self, run_id: str, artifact: fetching.Wanted, *, to: fetching.Target) -> Path: ...
+    def fetch(
+        self, run_id: str, artifact: fetching.ArtifactRef, *, to: fetching.DownloadTarget
+    ) -> Path: ...
 
     def fetch(
-        self, run_id: str, artifact: fetching.Wanted, *, to: fetching.Target | None = None
+        self,
+        run_id: str,
+        artifact: fetching.ArtifactRef,
+        *,
+        to: fetching.DownloadTarget | None = None,
     ) -> bytes | Path:
         """The content of an artifact, or of its hash: up to 16 MiB as bytes, or in the file `to`.
 

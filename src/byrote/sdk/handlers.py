@@ -10,10 +10,10 @@ from typing import Any, Protocol
 import msgspec
 
 from byrote.core.errors import BadOption, Fatal
-from byrote.core.seed import SeedFrom
+from byrote.core.json.seed import SeedFrom
 from byrote.core.spec import Delivery
 from byrote.core.task import Registry, Task, make_task
-from byrote.executors.context import Context
+from byrote.executors.runtime.context import Context
 
 type Around = Callable[[Context], AbstractContextManager[Any]]
 """What is entered before a handler is called and left when it is through, whatever happens."""

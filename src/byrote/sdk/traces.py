@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from byrote.core.errors import BadOption
-from byrote.executors.context import Context
+from byrote.executors.runtime.context import Context
 
 
 def spans(tracer: Any = None) -> Callable[[Context], AbstractContextManager[Any]]:

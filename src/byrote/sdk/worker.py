@@ -5,34 +5,32 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypedDict, Unpack
 
 from byrote.assembly.clock import monotonic, now
-from byrote.assembly.executing import build_executor, hands_of, log_form, worker_options
+from byrote.assembly.executors import build_executor, hands_of, log_form, worker_options
 from byrote.assembly.identity import chance, new_token, worker_id
 from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
+from byrote.core.duration import DurationLike
 from byrote.core.errors import BadOption
-from byrote.core.event import Event
-from byrote.core.ports import Asks, Emit
+from byrote.core.events import Event
+from byrote.core.ports.executor import Asks, Emit
 from byrote.observe.logs import LogWriter
-from byrote.sdk.doorway import Doorway
+from byrote.sdk.artifact_upload import service_answers
 from byrote.sdk.handlers import Handlers
-from byrote.sdk.lines import ServiceLines
-from byrote.sdk.shelving import service_answers
-from byrote.worker.means import Means
+from byrote.sdk.store import ServiceStore
+from byrote.sdk.transport.address import ServiceAddress
+from byrote.worker.context import WorkerContext
 from byrote.worker.worker import Worker as Supervisor
-
-type Length = timedelta | str | float
 
 BUFFER_S = 0.25
 """How long the work kept in hand lasts: a claim over HTTP takes longer than one over a socket."""
 
 
-class Options(TypedDict, total=False):
+class SdkWorkerOptions(TypedDict, total=False):
     """How a worker works; what is not given comes from BYROTE_* and the settings files."""
 
     queues: str | Sequence[str]
@@ -40,9 +38,9 @@ class Options(TypedDict, total=False):
     hands: int
     concurrency: int
     threads: int
-    lease: Length
-    grace: Length
-    poll_interval: Length
+    lease: DurationLike
+    grace: DurationLike
+    poll_interval: DurationLike
     executor: str
     worker_id: str
     max_tasks: int
@@ -57,7 +55,7 @@ class Worker:
 
     Handlers are named by `module:name` because child processes import them; a Handlers object is
     taken when it can be found again in its module. Each of `hooks` is given the worker's events in
-    batches (`byrote.core.event`), from several threads: count them, log them, send them on.
+    batches (`byrote.core.events`), from several threads: count them, log them, send them on.
     """
 
     def __init__(
@@ -69,19 +67,19 @@ class Worker:
         hooks: Sequence[Emit] = (),
         drain: bool = False,
         verify: Any = True,
-        **options: Unpack[Options],
+        **options: Unpack[SdkWorkerOptions],
     ) -> None:
         self.settings = resolve({**options}).settings
         self._log = LogWriter(
             sys.stderr, form=log_form(self.settings), level=self.settings.log_level, now=now
         )
         self._hooks = tuple(hooks)
-        door = Doorway.find(url, token)
+        door = ServiceAddress.find(url, token)
         app = path_of(handlers) if self.settings.executor != "inline" else handlers
         self._supervisor = _supervisor(
             app,
             self.settings,
-            lambda: ServiceLines(door, verify=verify),
+            lambda: ServiceStore(door, verify=verify),
             emit=self._emit,
             drain=drain,
         )
@@ -110,7 +108,7 @@ class Worker:
 def _supervisor(
     app: Any,
     settings: Settings,
-    store: Callable[[], ServiceLines],
+    store: Callable[[], ServiceStore],
     *,
     emit: Emit,
     drain: bool,
@@ -122,7 +120,7 @@ def _supervisor(
         app, settings, name, emit=emit, hands=hands, asks=asks, buffer_s=BUFFER_S
     )
     options = worker_options(settings, name, hands=hands, drain=drain)
-    means = Means(name, monotonic, chance, new_token, emit)
+    means = WorkerContext(name, monotonic, chance, new_token, emit)
     answers = service_answers(settings.artifact_max)
     return Supervisor(
         store,

@@ -21,12 +21,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from byrote.service.entry import JSON, Entry
-from byrote.service.gate import Gate, problem, refused
-from byrote.service.openapi import describe
-from byrote.service.routes import ENDPOINTS
+from byrote.service.http.endpoint import JSON, RouteApp
+from byrote.service.http.gate import Gate, problem, refused
+from byrote.service.http.openapi import describe
+from byrote.service.routes.table import ENDPOINTS
+from byrote.service.routes.workers import VERBS
 from byrote.service.service import Service
-from byrote.service.workers import VERBS
 
 GZIP_FROM = 2_048
 
@@ -36,7 +36,7 @@ class _ByMethod:
 
     __name__ = "routes"  # Starlette wants one.
 
-    def __init__(self, entries: Mapping[str, Entry]) -> None:
+    def __init__(self, entries: Mapping[str, RouteApp]) -> None:
         self.entries = dict(entries)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,9 +52,9 @@ def build_app(service: Service, *, version: str) -> Starlette:
         async with service.running():
             yield
 
-    paths: dict[str, dict[str, Entry]] = {}
+    paths: dict[str, dict[str, RouteApp]] = {}
     for endpoint in ENDPOINTS:
-        paths.setdefault(endpoint.path, {})[endpoint.method] = Entry(service, endpoint)
+        paths.setdefault(endpoint.path, {})[endpoint.method] = RouteApp(service, endpoint)
     described = msgspec.json.encode(describe(ENDPOINTS, version=version))
 
     async def openapi(request: Request) -> Response:

@@ -9,11 +9,11 @@ import psycopg
 
 from byrote.core.errors import ByroteError
 from byrote.service import follow
-from byrote.service.access import Keyring
-from byrote.service.options import Means
-from byrote.store import looking, queries, tokens
-from byrote.store.aio import AsyncStore
-from byrote.store.sync import Interrupted
+from byrote.service.http.auth import Keyring
+from byrote.service.options import ServiceContext
+from byrote.store import queries
+from byrote.store.runners.aio import AsyncStore
+from byrote.store.runners.sync import Interrupted
 
 EVERY = {
     "stats": timedelta(seconds=1),
@@ -34,7 +34,7 @@ NOTE_EVERY = 5
 class Chores:
     """Does the service's duties on the loop, a statement at a time."""
 
-    def __init__(self, store: AsyncStore, keyring: Keyring, means: Means) -> None:
+    def __init__(self, store: AsyncStore, keyring: Keyring, means: ServiceContext) -> None:
         self._store = store
         self._keyring = keyring
         self._means = means
@@ -60,18 +60,18 @@ class Chores:
                 case "depths":
                     self._recount_due = True
                 case _:
-                    await self._store.all(tokens.prune_service())
+                    await self._store.all(queries.prune_service())
 
     async def _count(self, cursor: str | None) -> None:
         if cursor is None:
-            [low] = await self._store.all(looking.bounds())
+            [low] = await self._store.all(queries.stable_xid())
             cursor = follow.written(follow.from_now(low))
-            await self._store.all(queries.bookmark(duty="stats", cursor=cursor))
+            await self._store.all(queries.save_cursor(duty="stats", cursor=cursor))
             self._recount_due = True
         end = await self._to_the_end(cursor)
         # From a place far behind, all that was logged since would have to be taken off again.
         if end is not None and self._recount_due:
-            query = looking.recount(follow.read(end), cursor=end, most=RECOUNT_MAX)
+            query = queries.recount(follow.read(end), cursor=end, most=RECOUNT_MAX)
             await self._store.ask(query)
             self._recount_due = False
 
@@ -79,7 +79,7 @@ class Chores:
         """Count on, and say where the log ends; nothing if that is far, or somebody else counts."""
         deadline = self._means.clock() + BUSY_S
         while self._means.clock() < deadline:
-            query = looking.count_stats(follow.read(cursor), cursor=cursor, limit=COUNT_MAX)
+            query = queries.count_stats(follow.read(cursor), cursor=cursor, limit=COUNT_MAX)
             [(events, moved)] = await self._store.ask(query)
             if events < COUNT_MAX:
                 return cursor if events == 0 else moved
@@ -93,4 +93,4 @@ class Chores:
         used, self._keyring.used = self._keyring.used, set()
         if used:
             with contextlib.suppress(ByroteError, psycopg.Error, Interrupted):
-                await self._store.ask(tokens.use_tokens(sorted(used)))
+                await self._store.ask(queries.use_tokens(sorted(used)))

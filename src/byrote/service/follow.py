@@ -6,7 +6,7 @@ of transactions, and only up to the oldest one still under way. What is read is 
 (`stream.sql`): after a crash of the server, the ids of transactions that were not are used again.
 """
 
-from byrote.store.looking import Position
+from byrote.store.queries.log import Position
 
 SEQ_MAX = 2**63 - 1
 

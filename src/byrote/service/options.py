@@ -8,8 +8,8 @@ from typing import NamedTuple
 import msgspec
 
 from byrote.core.artifact import SIZE_MAX
-from byrote.core.codec import PAYLOAD_MAX
-from byrote.core.ports import Clock
+from byrote.core.json.codec import PAYLOAD_MAX
+from byrote.core.ports.executor import Clock
 from byrote.wire.terms import WAIT_MAX_S
 
 
@@ -64,7 +64,7 @@ class ServiceOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.payload_max.get(queue, self.payload_max["*"])
 
 
-class Means(NamedTuple):
+class ServiceContext(NamedTuple):
     """Time and chance come through the door, here."""
 
     name: str

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from byrote.core.errors import BadOption
-from byrote.service import gate
+from byrote.service.http import gate
 from byrote.wire.problems import MEDIA_TYPE, BadRequest, problem_of
 
 HEAD_S = 10.0
@@ -198,7 +198,7 @@ class Protocol(H11Protocol):
             self.transport.close()
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """A server that sends waiting requests home as soon as it is told to stop."""
 
     def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None]) -> None:
@@ -224,7 +224,7 @@ class Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._on_stop)
 
 
-def build_server(app: ASGIApp, options: ServeOptions, on_stop: Callable[[], None]) -> Server:
+def build_server(app: ASGIApp, options: ServeOptions, on_stop: Callable[[], None]) -> HttpServer:
     """A server for the app; `run` serves until a signal ends it."""
     config = uvicorn.Config(
         app,
@@ -245,7 +245,7 @@ def build_server(app: ASGIApp, options: ServeOptions, on_stop: Callable[[], None
         ssl_keyfile=options.key,
         ssl_version=ssl.PROTOCOL_TLS_SERVER,
     )
-    return Server(config, on_stop)
+    return HttpServer(config, on_stop)
 
 
 def _room() -> int:

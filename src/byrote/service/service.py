@@ -6,18 +6,18 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from byrote.service.access import Keyring
-from byrote.service.bell import Bell
-from byrote.service.calling import Calling
 from byrote.service.chores import Chores
-from byrote.service.offload import Offload
-from byrote.service.options import Means, ServiceOptions
-from byrote.service.readiness import Readiness
-from byrote.service.slots import Slots
-from byrote.service.watch import Watch
-from byrote.store.aio import AsyncStore
-from byrote.store.connect import PLAN_GUARDS, Door
+from byrote.service.http.auth import Keyring
+from byrote.service.http.offload import Offload
+from byrote.service.http.slots import Slots
+from byrote.service.options import ServiceContext, ServiceOptions
+from byrote.service.routes.health import Readiness
+from byrote.service.waiting.cancellations import CancellationWaiters
+from byrote.service.waiting.claims import ClaimWaiters
+from byrote.service.waiting.runs import RunWaiters
+from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
 from byrote.store.locks import Detour
+from byrote.store.runners.aio import AsyncStore
 
 DESK_GUARDS = ("enable_seqscan=off", "jit=off")
 """Whoever counts to a limit must find what to count by an index, whatever the statistics say."""
@@ -36,9 +36,9 @@ class Service:
 
     def __init__(
         self,
-        door: Door,
+        door: DatabaseAddress,
         options: ServiceOptions,
-        means: Means,
+        means: ServiceContext,
         *,
         beside: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> None:
@@ -68,11 +68,11 @@ class Service:
         self.detour = Detour()
         """Leads finishes and renewals around rows that are locked."""
         self.keyring = Keyring(self.work, means.clock, rate=options.rate, token_s=options.token_s)
-        self.calling = Calling()
-        self.bell = Bell(
+        self.calling = CancellationWaiters()
+        self.bell = ClaimWaiters(
             self.work, means, poll_s=options.poll.total_seconds(), on_cancel=self.calling.call
         )
-        self.watch = Watch(self.desk, means.clock)
+        self.watch = RunWaiters(self.desk, means.clock)
         self.chores = Chores(self.desk, self.keyring, means)
         self.requests = Slots(options.at_once, "Too many requests are under way here")
         self.probes = Slots(PROBES_MAX, "Too many ask after this service")

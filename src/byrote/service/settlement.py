@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from byrote.service.call import Call
+from byrote.service.http.request import RequestContext
 from byrote.service.verdicts import Row, with_common
 from byrote.store import queries
-from byrote.store.locks import Asking, adrive
+from byrote.store.locks import LockScript, adrive
 from byrote.store.query import Query
-from byrote.store.sync import Interrupted
+from byrote.store.runners.sync import Interrupted
 from byrote.wire import leases as wire
 
 HEARD: Mapping[str, wire.HeardAs] = {
@@ -34,14 +34,16 @@ class Pair(msgspec.Struct, frozen=True):
     attempt: int | None = None
 
 
-async def settle(call: Call, rows: Sequence[Row], action: str) -> dict[str, wire.HeardAs | None]:
+async def settle(
+    call: RequestContext, rows: Sequence[Row], action: str
+) -> dict[str, wire.HeardAs | None]:
     """What was accepted, and as what, also earlier from the same lease; None for what is locked."""
     store = call.service.work
     rows, common = with_common(rows)
     noted = call.noted(action, _accepted)
     heard: dict[str, wire.HeardAs | None] = {}
 
-    def around(some: Sequence[Row]) -> Asking:
+    def around(some: Sequence[Row]) -> LockScript:
         return call.service.detour.around(
             {row["id"]: row for row in some}, lambda sent: queries.finish(sent, provenance=common)
         )
@@ -64,9 +66,9 @@ def _accepted(found: Sequence[tuple[str, str]]) -> list[str]:
     return [run_id for run_id, _ in found]
 
 
-async def _already(call: Call, rows: Sequence[Row]) -> dict[str, wire.HeardAs | None]:
+async def _already(call: RequestContext, rows: Sequence[Row]) -> dict[str, wire.HeardAs | None]:
     pairs: Any = [Pair(row["id"], row["token"]) for row in rows]
-    found = await call.service.work.all(queries.settled(pairs))
+    found = await call.service.work.all(queries.finished_leases(pairs))
     return dict.fromkeys((run_id for run_id, _ in found), "already")
 
 

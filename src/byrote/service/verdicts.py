@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from byrote.core.codec import PAYLOAD_MAX, digest_of
 from byrote.core.duration import duration, micros
 from byrote.core.errors import BadPayload, PayloadTooLarge
+from byrote.core.json.codec import PAYLOAD_MAX, digest_of
 from byrote.core.outcome import (
     OUTPUT_MAX,
     TRACEBACK_MAX,
@@ -21,7 +21,7 @@ from byrote.core.outcome import (
 )
 from byrote.core.policy import Fail, RetryIn, Salvage, judge
 from byrote.core.run import Leased
-from byrote.service.reading import prefixed
+from byrote.service.http.decoding import prefixed
 from byrote.wire.leases import Error, Finish, Output
 from byrote.wire.problems import Invalid
 

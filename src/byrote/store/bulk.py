@@ -11,20 +11,20 @@ import psycopg
 
 from byrote.core.spec import Spec
 from byrote.store import queries
-from byrote.store.aio import afetch, aperform
-from byrote.store.query import Query, Resend
-from byrote.store.resend import ByFirst
-from byrote.store.sync import fetch
-from byrote.store.unique import (
-    Script,
-    Settled,
+from byrote.store.queries.enqueue import (
+    EnqueueResult,
+    QueryScript,
+    accept,
     again,
     enqueue_memo,
     enqueue_unique,
     is_keyed,
-    perform,
-    settle,
+    run_script,
 )
+from byrote.store.query import Query, Resend
+from byrote.store.runners.aio import afetch, aperform
+from byrote.store.runners.resend import ByFirst
+from byrote.store.runners.sync import fetch
 
 BATCH = 1_000
 
@@ -57,13 +57,13 @@ def enqueue_all(
     """
     instead: dict[str, str] = {}
     with connection.transaction(), ThreadPoolExecutor(1, "byrote-enqueue") as sender:
-        under_way: Future[Settled] | None = None
+        under_way: Future[EnqueueResult] | None = None
         for statement in statements:
             if under_way is not None:
                 instead |= under_way.result().instead
             # The connection is this call's alone; the thread only lets us encode while it waits.
             ask = partial(fetch, connection)
-            under_way = sender.submit(perform, settle(statement), ask)
+            under_way = sender.submit(run_script, accept(statement), ask)
         if under_way is not None:
             instead |= under_way.result().instead
     return instead
@@ -79,7 +79,7 @@ async def aenqueue_all(
     instead: dict[str, str] = {}
     async with connection.transaction():
         for statement in statements:
-            settled = await aperform(settle(statement), partial(afetch, connection))
+            settled = await aperform(accept(statement), partial(afetch, connection))
             instead |= settled.instead
     return instead
 
@@ -92,12 +92,12 @@ class ResentAll(ByFirst):
         super().__init__(None if plain is None else plain.args["first"])
         self._statements = statements
 
-    def __call__(self, _again: bool) -> Script[dict[str, str]]:
+    def __call__(self, _again: bool) -> QueryScript[dict[str, str]]:
         """The transaction, as a script; gives what `enqueue_all` does."""
         accepted = yield from self.is_known()
         instead: dict[str, str] = {}
         for statement in to_send_again(self._statements, accepted=accepted):
-            instead |= (yield from settle(statement)).instead
+            instead |= (yield from accept(statement)).instead
         yield from self.check_alone()
         return instead
 

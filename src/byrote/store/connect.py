@@ -8,7 +8,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from byrote.core.errors import BadOption
-from byrote.core.redaction import EXAMPLE
+from byrote.core.text.redaction import EXAMPLE
 
 # A peer that vanished without a word is noticed in about ten seconds, well inside a lease.
 NOTICES_DEATH = {
@@ -68,7 +68,7 @@ def _of_scheme(scheme: str) -> str:
     return "Byrote runs on PostgreSQL only."
 
 
-class Door:
+class DatabaseAddress:
     """Where the database is and how to knock: a checked URL and the settings of a connection."""
 
     def __init__(self, url: str, *, name: str = "byrote", pooled: bool = False) -> None:

@@ -24,15 +24,15 @@ from typing import Any, Final
 
 import msgspec
 
-from byrote.core.answer import LOCKED, Archived, Locked, say_locked
 from byrote.core.errors import RowLocked
+from byrote.core.ports.replies import LOCKED, Archived, Locked, say_locked
 from byrote.store.query import Query
 
 KNOWN_MAX = 10_000
 PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.3, 0.33)
 """Pauses before a verb is sent again for rows that were locked: a second in all."""
 
-type Asking = Generator[Query[Any], list[Any] | RowLocked, dict[str, Any]]
+type LockScript = Generator[Query[Any], list[Any] | RowLocked, dict[str, Any]]
 """Yields queries, is sent their rows or that a row was locked; returns the answer for each id."""
 
 
@@ -44,7 +44,9 @@ def locked(ids: Sequence[str]) -> Query[str]:
 def holding(leases: Sequence[Mapping[str, Any]]) -> Query[str]:
     """Which of these leases, by id and token, hold now."""
     sent = [{"id": lease["id"], "token": lease["token"]} for lease in leases]
-    return Query("holding", {"leases": msgspec.json.encode(sent).decode()}, lambda row: str(row[0]))
+    return Query(
+        "held_leases", {"leases": msgspec.json.encode(sent).decode()}, lambda row: str(row[0])
+    )
 
 
 def archive_around(*, after: str, limit: int) -> Query[Archived]:
@@ -62,7 +64,7 @@ class Detour:
         self,
         entries: Mapping[str, Entry],
         statement: Callable[[Sequence[Entry]], Query[tuple[str, Any]]],
-    ) -> Asking:
+    ) -> LockScript:
         """Send a statement for these; its answer by id, and LOCKED for what it was not sent for."""
         passed_by: set[str] = set()
         suspects = self._known & entries.keys()
@@ -95,7 +97,7 @@ def _find(ids: Sequence[str]) -> Generator[Query[Any], list[Any] | RowLocked, se
     return set(ids) if isinstance(found, RowLocked) else set(found)
 
 
-def drive(asking: Asking, ask: Callable[[Query[Any]], list[Any]]) -> dict[str, Any]:
+def drive(asking: LockScript, ask: Callable[[Query[Any]], list[Any]]) -> dict[str, Any]:
     """Run the queries of a detour with whatever asks them."""
     try:
         query = next(asking)
@@ -110,7 +112,7 @@ def drive(asking: Asking, ask: Callable[[Query[Any]], list[Any]]) -> dict[str, A
 
 
 async def adrive(
-    asking: Asking, ask: Callable[[Query[Any]], Awaitable[list[Any]]]
+    asking: LockScript, ask: Callable[[Query[Any]], Awaitable[list[Any]]]
 ) -> dict[str, Any]:
     """Run the queries of a detour with whatever asks them on an event loop."""
     try:

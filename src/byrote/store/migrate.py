@@ -18,9 +18,9 @@ import psycopg
 
 from byrote.core.errors import DatabaseUnreachable, SchemaMismatch
 from byrote.store import queries
-from byrote.store.connect import Door
-from byrote.store.sync import fetch
-from byrote.store.trouble import Remedy, pause_before, remedy
+from byrote.store.connect import DatabaseAddress
+from byrote.store.retries import Remedy, pause_before, remedy
+from byrote.store.runners.sync import fetch
 
 TRIES_MAX = 20
 
@@ -97,7 +97,10 @@ def check(connection: psycopg.Connection[Any]) -> None:
 
 
 def migrate(
-    door: Door, *, chance: Callable[[], float], tell: Callable[[str], None] = lambda _line: None
+    door: DatabaseAddress,
+    *,
+    chance: Callable[[], float],
+    tell: Callable[[str], None] = lambda _line: None,
 ) -> Sequence[Migration]:
     """Bring the schema up to date; gives what was applied, nothing when there was nothing to do."""
     tries = 1

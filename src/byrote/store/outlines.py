@@ -11,7 +11,7 @@ from typing import Any, Final
 import psycopg
 
 from byrote.store.query import Query
-from byrote.store.sync import Store
+from byrote.store.runners.sync import Store
 
 _FILTERS: Final = ("id", "status", "queue", "task", "hash", "label", "before")
 

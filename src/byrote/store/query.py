@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 import msgspec
 
 from byrote.core.errors import WithheldInReplay
-from byrote.core.withholding import withholding
+from byrote.core.replay.withholding import withholding
 
 _COMMENT = re.compile(rb"--[^\n]*")
 _WRITING = re.compile(rb"\b(insert into|update|delete from|pg_notify|truncate)\b")
@@ -61,12 +62,24 @@ def _writes(name: str) -> bool:
 
 @cache
 def statement(name: str) -> bytes:
-    """The text of `sql/<name>.sql`, read once."""
-    return files("byrote.store").joinpath("sql", f"{name}.sql").read_bytes()
+    """The text of `sql/<noun>/<name>.sql`, read once."""
+    return _files()[name].read_bytes()
+
+
+@cache
+def _files() -> Mapping[str, Traversable]:
+    """Every file of `sql/` by its name, whichever folder it is in."""
+    folders = (each for each in files("byrote.store").joinpath("sql").iterdir() if each.is_dir())
+    return {
+        file.name.removesuffix(".sql"): file
+        for folder in folders
+        for file in folder.iterdir()
+        if file.name.endswith(".sql")
+    }
 
 
 def explanation(name: str) -> bytes:
-    """The statement of `sql/<name>.sql`, to be planned and not executed."""
+    """The statement of that name, to be planned and not executed."""
     return b"explain (costs off) " + statement(name)
 
 

@@ -22,37 +22,38 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 ENQUEUE: Final = _names("""
-bounds databases end_sessions enqueue enqueue_one enqueue_unique homes key_holders known known_times
-now patience ready rights schema session uptime verify_catalog writable
+count_copies databases end_sessions enqueue enqueue_one enqueue_unique is_accepted key_holders now
+ready_queues rights schema schemas session set_timeout stable_xid uptime verify_catalog writable
 """)
 
 WORKER: Final = _names("""
-archive archive_around artifact artifact_home artifacts blob bookmark briefs cancel chain claim
-claimed counting cursor dead dead_outline delete_dead deregister duties ended enqueue_memo events
-facts fail_unserved finish forget heartbeat held history history_outline holding idle latest_by_hash
-locked marks names note_unserved once originals outcome outlines outputs partition pause_schedule
-progress progressed progressing progressing_outline promote provenances prunable prune
-prune_artifacts prune_blobs prune_memos pulse queues referred register register_provenance
-remembered renew replay replays resume_schedule retry run runs runs_at schedule schedules
-schedules_outline settled shadow signal standing step steps steps_outline strangers stream succeed
-sweep tell tick timeline unfinished unmark unschedule unserved_tasks verify_chain verify_events
-verify_head verify_later verify_malformed verify_recorded verify_runs verify_scene verify_stored
-verify_written watch watched whereabouts worker workers workers_at
+archive archive_around artifact artifact_prefix artifacts blob briefs cancel chain claim claimed
+counters cursor dead dead_outline delete_dead delete_mark delete_orphans delete_schedule deregister
+duties ended_runs enqueue_memo enqueue_verification events facts fail_unserved filter_names finish
+finished_leases heartbeat held_leases history history_outline idle is_logged last_event
+latest_by_hash leased_runs live_output locked note_unserved once once_keys originals outcome
+outlines outputs partition pause_schedule progress progressed progressing progressing_outline
+promote provenances prunable prune prune_artifacts prune_blobs prune_memos queues referenced
+register register_provenance renew replay replays resume_schedule retry run run_access runs runs_at
+save_cursor save_schedule schedules schedules_outline shadow signal step steps steps_outline stream
+succeed sweep tick timeline unfinished unknown_tasks unserved_tasks verify_chain verify_events
+verify_head verify_malformed verify_recorded verify_runs verify_scene verify_stored verify_written
+watch watched why_waiting worker_owner workers workers_at
 """)
 
 SERVICE: Final = _names("""
-audit count_stats depths keep key keyed pause prune_service quieten recount resume set_unserved
-stats task_depths token tokens use_tokens
+audit count_stats depths pause prune_service recount resume set_events set_retention set_unserved
+stats store_reply stored_reply task_depths token tokens use_tokens
 """)
 
-OWNER: Final = _names("audits create_token extend_token remove revoke_token rotate_token")
+OWNER: Final = _names("audits create_token delete_runs extend_token revoke_token rotate_token")
 
 READ: Final = _names("""
-artifacts bounds counting cursor databases dead_outline depths ended events facts history_outline
-homes known latest_by_hash names now originals outlines patience progressed progressing_outline
-provenances prunable pulse queues replays rights schedules_outline schema session standing stats
-steps_outline task_depths timeline unserved_tasks verify_catalog verify_scene whereabouts workers
-workers_at writable
+artifacts counters cursor databases dead_outline depths ended_runs events facts filter_names
+history_outline is_accepted last_event latest_by_hash now originals outlines progressed
+progressing_outline provenances prunable queues replays rights run_access schedules_outline schema
+schemas session set_timeout stable_xid stats steps_outline task_depths timeline unserved_tasks
+verify_catalog verify_scene why_waiting workers workers_at writable
 """)
 
 LEAST: Final[Mapping[str, str]] = {
@@ -69,11 +70,11 @@ LEAST: Final[Mapping[str, str]] = {
 TO_WORK: Final = _names("claim renew finish succeed register register_provenance step")
 """What a worker must be able to run before it claims anything."""
 
-TO_SERVE: Final = (*TO_WORK, *_names("enqueue_one signal audit token key count_stats"))
+TO_SERVE: Final = (*TO_WORK, *_names("enqueue_one signal audit token store_reply count_stats"))
 """What a service must be able to run before it listens."""
 
 
-class Deed(msgspec.Struct, frozen=True):
+class Permission(msgspec.Struct, frozen=True):
     """Something a login may want to do, and the role made for it."""
 
     name: str
@@ -82,12 +83,12 @@ class Deed(msgspec.Struct, frozen=True):
 
 
 DEEDS: Final = (
-    Deed("enqueue", "byrote_enqueue", ENQUEUE),
-    Deed("enqueue tasks with a memo", "byrote_worker", ("enqueue_memo",)),
-    Deed("work", "byrote_worker", (*ENQUEUE, *WORKER)),
-    Deed("serve", "byrote_service", (*ENQUEUE, *WORKER, *SERVICE)),
-    Deed("make tokens", "byrote_owner", OWNER),
-    Deed("read", "byrote_read", READ),
+    Permission("enqueue", "byrote_enqueue", ENQUEUE),
+    Permission("enqueue tasks with a memo", "byrote_worker", ("enqueue_memo",)),
+    Permission("work", "byrote_worker", (*ENQUEUE, *WORKER)),
+    Permission("serve", "byrote_service", (*ENQUEUE, *WORKER, *SERVICE)),
+    Permission("make tokens", "byrote_owner", OWNER),
+    Permission("read", "byrote_read", READ),
 )
 
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from byrote.core.answer import Locked
+from byrote.core.log.record import LogEntry
+from byrote.core.ports.replies import Locked
 from byrote.core.progress import Progress, Reported, progress_of
 from byrote.core.run import Leased, Run
 from byrote.core.state import Status
-from byrote.core.told import Told
 
 
 def leased_from(
@@ -64,10 +64,10 @@ def _json(text: str | None, absent: Any) -> Any:
     return absent if text is None else msgspec.json.decode(text)
 
 
-def told_from(row: tuple[Any, ...]) -> Told:
+def told_from(row: tuple[Any, ...]) -> LogEntry:
     """Read a row of history.sql, or of verify_events.sql without its run."""
     seq, at, kind, schema, attempt, move, worker, token, until, data, digest = row
-    return Told(
+    return LogEntry(
         kind=kind,
         at=at,
         move=move,
@@ -99,7 +99,7 @@ def id_from(row: tuple[Any, ...]) -> str | Locked:
     return Locked(row[0]) if row[1] == "LOCKED" else str(row[0])
 
 
-class Ended(msgspec.Struct, frozen=True):
+class RunOutcome(msgspec.Struct, frozen=True):
     """What a waiting caller needs to know of a run."""
 
     status: Status
@@ -107,9 +107,9 @@ class Ended(msgspec.Struct, frozen=True):
     faults: list[dict[str, Any]]
 
 
-def ended_from(row: tuple[Any, ...]) -> Ended:
+def ended_from(row: tuple[Any, ...]) -> RunOutcome:
     """Read a row of outcome.sql."""
-    return Ended(Status(row[0]), row[1], _json(row[2], []))
+    return RunOutcome(Status(row[0]), row[1], _json(row[2], []))
 
 
 class Renewal(NamedTuple):
@@ -142,7 +142,7 @@ class Printed(msgspec.Struct, frozen=True):
     stderr_dropped: int
 
 
-class Seen(msgspec.Struct, frozen=True):
+class LiveOutput(msgspec.Struct, frozen=True):
     """What an attempt under way was last seen to print: the end of it, and how much it was."""
 
     attempt: int
@@ -152,9 +152,9 @@ class Seen(msgspec.Struct, frozen=True):
     stderr_size: int
 
 
-def seen_from(row: tuple[Any, ...]) -> Seen | None:
+def seen_from(row: tuple[Any, ...]) -> LiveOutput | None:
     """Read a row of watch.sql; None while nobody has told anything."""
-    return Seen(*row[:5]) if row[0] else None
+    return LiveOutput(*row[:5]) if row[0] else None
 
 
 class Environment(msgspec.Struct, frozen=True):

@@ -16,26 +16,26 @@ from typing import Any
 import msgspec
 import psycopg
 
-from byrote.core.chain import Head, judge_chain
 from byrote.core.errors import SchemaMismatch
-from byrote.core.examine import Examiner, matches
-from byrote.core.finding import CHECKS, Finding, Kept, Scene
-from byrote.core.records import Records
-from byrote.core.told import Told
-from byrote.store import migrate, proof
-from byrote.store.connect import Door
+from byrote.core.log.audit import LogAudit, matches
+from byrote.core.log.chain import Head, judge_chain
+from byrote.core.log.contents import Records
+from byrote.core.log.findings import CHECKS, DatabaseFacts, Finding, RunRow
+from byrote.core.log.record import LogEntry
+from byrote.store import migrate, queries
+from byrote.store.connect import DatabaseAddress
 from byrote.store.query import Query
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 
 PAGE = 2_000
 SHOWN_MAX = 1_000
 """Findings that are kept; all of them are counted."""
 DAILY = ("byrote_archive", "byrote_events", "byrote_outputs")
 
-type Tell = Callable[[int, int], None]
+type OnProgress = Callable[[int, int], None]
 
 
-class Report(msgspec.Struct, frozen=True):
+class VerifyReport(msgspec.Struct, frozen=True):
     """What a verification looked at and what it found."""
 
     runs: int
@@ -73,16 +73,19 @@ class _Notes:
                 self.findings.append(finding)
 
     @property
-    def report(self) -> Report:
+    def report(self) -> VerifyReport:
         counts = {check: self.counts[check] for check in CHECKS}
-        return Report(
+        return VerifyReport(
             self.runs, self.events, counts, self.findings, self.head, self.unchained, self.uncovered
         )
 
 
 def verify(
-    door: Door, *, tell: Tell = lambda _done, _whole: None, kept: Head | None = None
-) -> Report:
+    door: DatabaseAddress,
+    *,
+    tell: OnProgress = lambda _done, _whole: None,
+    kept: Head | None = None,
+) -> VerifyReport:
     """Prove or refute every check on one snapshot; `tell` receives how many runs are done.
 
     `kept` is a head of the chain from an earlier verification, which must still be in it.
@@ -95,9 +98,9 @@ def verify(
 def verify_on(
     connection: psycopg.Connection[Any],
     *,
-    tell: Tell = lambda _done, _whole: None,
+    tell: OnProgress = lambda _done, _whole: None,
     kept: Head | None = None,
-) -> Report:
+) -> VerifyReport:
     """The same as this transaction sees the database."""
     notes = _Notes()
     try:
@@ -105,34 +108,34 @@ def verify_on(
     except SchemaMismatch as error:
         notes.add([Finding("catalog", str(error))])
         return notes.report
-    [asked] = fetch(connection, proof.verify_scene())
-    notes.add(_catalog(fetch(connection, proof.verify_catalog()), asked.scene))
+    [asked] = fetch(connection, queries.verify_scene())
+    notes.add(_catalog(fetch(connection, queries.verify_catalog()), asked.scene))
     notes.add(_chain(connection, asked.scene))
-    [chained] = fetch(connection, proof.verify_head(kept))
+    [chained] = fetch(connection, queries.verify_head(kept))
     notes.head, notes.unchained = chained.head, chained.unchained
     notes.add(judge_chain(chained, kept))
     notes.add(_stored(connection))
     notes.add(
         Finding("moves", f"event {seq} ({kind}) is malformed")
-        for seq, kind in _stream(connection, proof.verify_malformed())
+        for seq, kind in _stream(connection, queries.verify_malformed())
     )
     _judge_all(connection, asked, notes, tell)
     return notes.report
 
 
 def _judge_all(
-    connection: psycopg.Connection[Any], asked: proof.Asked, notes: _Notes, tell: Tell
+    connection: psycopg.Connection[Any], asked: queries.VerifyStart, notes: _Notes, tell: OnProgress
 ) -> None:
-    kept = _stream(connection, proof.verify_runs())
-    told = _stream(connection, proof.verify_events())
+    kept = _stream(connection, queries.verify_runs())
+    told = _stream(connection, queries.verify_events())
     beside = _side_by_side(
         groupby(kept, key=lambda row: row.id),
         groupby(told, key=lambda pair: pair[0]),
-        groupby(_stream(connection, proof.verify_written()), key=lambda write: write.run),
-        groupby(_stream(connection, proof.verify_recorded()), key=lambda record: record.run),
+        groupby(_stream(connection, queries.verify_written()), key=lambda write: write.run),
+        groupby(_stream(connection, queries.verify_recorded()), key=lambda record: record.run),
     )
     for run_id, groups in beside:
-        examiner = Examiner(run_id, asked.scene, Records(groups[2], groups[3]))
+        examiner = LogAudit(run_id, asked.scene, Records(groups[2], groups[3]))
         notes.add(_judge(examiner, notes, groups[0], groups[1]))
         notes.uncovered += not examiner.covered
         notes.runs += 1
@@ -140,7 +143,7 @@ def _judge_all(
 
 
 def _judge(
-    examiner: Examiner, notes: _Notes, kept: Iterable[Kept], told: Iterable[tuple[str, Told]]
+    examiner: LogAudit, notes: _Notes, kept: Iterable[RunRow], told: Iterable[tuple[str, LogEntry]]
 ) -> list[Finding]:
     rows = list(kept)
     queue = rows[0].queue if rows else None
@@ -178,7 +181,7 @@ _DISAGREES = {
 
 
 def _stored(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
-    for stored in _stream(connection, proof.verify_stored()):
+    for stored in _stream(connection, queries.verify_stored()):
         what = f"{stored.kind} {stored.name}"
         if not matches(stored.text, stored.hash):
             yield Finding("results", f"{what} does not match its hash", stored.run)
@@ -186,7 +189,7 @@ def _stored(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
             yield Finding("results", f"{what}: {_DISAGREES[stored.kind]}", stored.run)
 
 
-def _catalog(objects: Iterable[proof.Object], scene: Scene) -> Iterator[Finding]:
+def _catalog(objects: Iterable[queries.CatalogObject], scene: DatabaseFacts) -> Iterator[Finding]:
     for item in objects:
         if not item.good:
             said = f"{item.kind} {item.name} is invalid: drop it and create it again"
@@ -233,8 +236,8 @@ def _migrated() -> str:
     return re.sub(r"--[^\n]*", "", "\n".join(texts))
 
 
-def _chain(connection: psycopg.Connection[Any], scene: Scene) -> Iterator[Finding]:
-    for link in _stream(connection, proof.verify_chain(horizon=scene.horizon)):
+def _chain(connection: psycopg.Connection[Any], scene: DatabaseFacts) -> Iterator[Finding]:
+    for link in _stream(connection, queries.verify_chain(horizon=scene.horizon)):
         if link.found != link.events:
             said = f"link {link.number} was made of {link.events} events and there are {link.found}"
             yield Finding("chain", said)

@@ -6,13 +6,13 @@ from typing import Any
 import psycopg
 
 from byrote.core.errors import StoreRefused
-from byrote.store.connect import Door
-from byrote.store.queries import writable
-from byrote.store.sync import fetch
-from byrote.store.trouble import READ_ONLY
+from byrote.store.connect import DatabaseAddress
+from byrote.store.queries.database import writable
+from byrote.store.retries import READ_ONLY
+from byrote.store.runners.sync import fetch
 
 
-def check_writable(connection: psycopg.Connection[Any], door: Door) -> None:
+def check_writable(connection: psycopg.Connection[Any], door: DatabaseAddress) -> None:
     """Raise StoreRefused if the server is a standby or its transactions are read-only."""
     [takes_writes] = fetch(connection, writable())
     if not takes_writes:

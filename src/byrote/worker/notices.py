@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Reports trouble with the store."""
 
-from byrote.core import event
-from byrote.core.ports import Emit
+from byrote.core import events
+from byrote.core.ports.executor import Emit
 
 
 class Notices:
@@ -18,7 +18,7 @@ class Notices:
         if error is None:
             if what in self._troubled:
                 self._troubled.discard(what)
-                self._emit([event.Recovered(self._worker, what)])
+                self._emit([events.Recovered(self._worker, what)])
         elif what not in self._troubled:
             self._troubled.add(what)
-            self._emit([event.Troubled(self._worker, what, error)])
+            self._emit([events.Troubled(self._worker, what, error)])

@@ -11,10 +11,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from byrote.core import event
-from byrote.core.answer import LOCKED
+from byrote.core import events
 from byrote.core.errors import StoreRefused, ValueRefused
-from byrote.core.judged import Judged
 from byrote.core.outcome import Disrupted, Failed, Fault, Outcome, Succeeded
 from byrote.core.policy import (
     Cancel,
@@ -24,10 +22,12 @@ from byrote.core.policy import (
     SnoozeFor,
     judge,
 )
-from byrote.core.ports import Verdicts
+from byrote.core.ports.replies import LOCKED
+from byrote.core.ports.store import FinishPort
 from byrote.core.run import Leased
-from byrote.worker.held import Held
-from byrote.worker.means import Means
+from byrote.core.verdict import Judged
+from byrote.worker.context import WorkerContext
+from byrote.worker.leases import HeldLeases
 
 BATCH_MAX = 500
 ASIDE_S = 0.25
@@ -42,7 +42,7 @@ COMES_BACK = frozenset({RetryIn, SnoozeFor, Release, Salvage})
 class Recorder:
     """The worker's writing hand; `report` may be called from any thread."""
 
-    def __init__(self, verdicts: Verdicts, held: Held, means: Means) -> None:
+    def __init__(self, verdicts: FinishPort, held: HeldLeases, means: WorkerContext) -> None:
         self._verdicts = verdicts
         self._held = held
         self._means = means
@@ -89,7 +89,7 @@ class Recorder:
             late = [run for run, _ in aside if run.deadline < now and run in self._held]
             self._held.drop(late)
             self._means.emit(
-                [event.LeaseLost(run.id, run.task, run.queue, run.attempt, worker) for run in late]
+                [events.LeaseLost(run.id, run.task, run.queue, run.attempt, worker) for run in late]
             )
         for start in range(0, len(aside), BATCH_MAX):
             self._write(aside[start : start + BATCH_MAX])
@@ -161,7 +161,7 @@ class Recorder:
             return
         self._held.drop([run])
         what = f"finish of {run.id}"
-        self._means.emit([event.Troubled(self._means.worker, what, str(error), run.id)])
+        self._means.emit([events.Troubled(self._means.worker, what, str(error), run.id)])
 
     def _tell(self, judged: Sequence[Judged], accepted: Mapping[str, str]) -> None:
         now, worker = self._means.clock(), self._means.worker
@@ -175,30 +175,30 @@ class Recorder:
 
 def told(  # noqa: PLR0911 -- one fact per verdict.
     judged: Judged, heard: str | None, worker: str, now: float
-) -> event.Event:
+) -> events.Event:
     """The fact that a verdict became when it was written."""
     run, outcome, verdict = judged
     if heard == "S":
         took_s = int((now - run.claimed_at) * 1e6) / 1e6
-        return event.Succeeded(run.id, run.task, run.queue, run.attempt, worker, took_s)
+        return events.Succeeded(run.id, run.task, run.queue, run.attempt, worker, took_s)
     who = (run.id, run.task, run.queue, run.attempt, worker)
     if heard is None:
-        return event.LeaseLost(*who)
+        return events.LeaseLost(*who)
     if heard == "C":
-        return event.Cancelled(*who)
+        return events.Cancelled(*who)
     if heard == "F":
-        return event.Failed(*who, error=_error_of(outcome))
+        return events.Failed(*who, error=_error_of(outcome))
     match verdict:
         case RetryIn(delay=delay):
-            return event.Retried(*who, after_s=delay.total_seconds(), error=_error_of(outcome))
+            return events.Retried(*who, after_s=delay.total_seconds(), error=_error_of(outcome))
         case Cancel():
-            return event.Cancelled(*who)
+            return events.Cancelled(*who)
         case SnoozeFor(delay=delay):
-            return event.Snoozed(*who, after_s=delay.total_seconds())
+            return events.Snoozed(*who, after_s=delay.total_seconds())
         case Release():
-            return event.Released(*who)
+            return events.Released(*who)
         case _:
-            return event.Salvaged(*who, error=_error_of(outcome))
+            return events.Salvaged(*who, error=_error_of(outcome))
 
 
 def _error_of(outcome: Outcome) -> str:

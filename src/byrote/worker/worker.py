@@ -10,26 +10,27 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from byrote.core import event
+from byrote.core import events
 from byrote.core.errors import Unreachable
 from byrote.core.outcome import Outcome
-from byrote.core.ports import Asks, Executor, Line, Store
+from byrote.core.ports.executor import Asks, Executor
+from byrote.core.ports.store import PartContext, WorkerStore
 from byrote.core.run import Leased
-from byrote.core.schedule import Schedule
-from byrote.worker.artifacts import Tidier
-from byrote.worker.claimer import Claimer, ClaimOptions
-from byrote.worker.clerk import Answer, Clerk
-from byrote.worker.finder import Finder, Front, Strangers
-from byrote.worker.held import Held
-from byrote.worker.keeper import Keeper
-from byrote.worker.means import Means
+from byrote.core.schedule.schedule import Schedule
+from byrote.worker.asks.artifacts import ArtifactCleaner
+from byrote.worker.asks.ask_server import AskHandler, AskServer
+from byrote.worker.asks.ledger_server import LedgerServer
+from byrote.worker.claiming.claimer import Claimer, ClaimOptions
+from byrote.worker.claiming.discovery import Discovery, DiscoveryHooks, DiscoveryPort
+from byrote.worker.claiming.watermark import Watermark
+from byrote.worker.context import WorkerContext
+from byrote.worker.lease_keeper import LeaseKeeper
+from byrote.worker.leases import HeldLeases
 from byrote.worker.notices import Notices
 from byrote.worker.options import WorkerOptions
 from byrote.worker.recorder import Recorder
-from byrote.worker.scribe import Scribe
-from byrote.worker.sweeper import CHAINED, EVERY, LEAST, Sweeper
-from byrote.worker.watch import Watch
-from byrote.worker.watermark import Watermark
+from byrote.worker.upkeep.live_output import OutputWatcher
+from byrote.worker.upkeep.maintenance import CHAINED, EVERY, LEAST, Maintenance
 
 SIGNALS_S = 0.5
 """How long the main thread waits at a time. A signal that arrives just before the wait begins is
@@ -45,8 +46,8 @@ def _nothing() -> None:
 class _Parts(NamedTuple):
     recorder: Recorder
     claimer: Claimer
-    keeper: Keeper
-    sweeper: Sweeper | None
+    keeper: LeaseKeeper
+    sweeper: Maintenance | None
 
 
 class _Closes(Protocol):
@@ -58,15 +59,15 @@ class Worker:
 
     def __init__(
         self,
-        store: Callable[[], Store],
+        store: Callable[[], WorkerStore],
         executor: Executor,
         options: WorkerOptions,
-        means: Means,
+        means: WorkerContext,
         *,
         asks: Asks | None = None,
-        answers: Mapping[str, Answer] | None = None,
+        answers: Mapping[str, AskHandler] | None = None,
         settled: Callable[[Sequence[tuple[Leased, str | None]]], None] | None = None,
-        strangers: Strangers | None = None,
+        strangers: DiscoveryHooks | None = None,
         schedules: Callable[[], Sequence[Schedule]] = tuple,
         queues: Callable[[], Sequence[str]] = tuple,
     ) -> None:
@@ -74,11 +75,11 @@ class Worker:
         self._strangers = strangers
         self._schedules = schedules
         self._queues = queues
-        self._finder: Finder | None = None
-        self._looking: Front | None = None
+        self._finder: Discovery | None = None
+        self._looking: DiscoveryPort | None = None
         """The line by which a claimer that drains looks for more tasks to serve."""
         self._answers = answers or {}
-        self._tidier: Tidier | None = None
+        self._tidier: ArtifactCleaner | None = None
         self._find_store = store
         self._asks: Asks = SimpleQueue() if asks is None else asks
         self._executor = executor
@@ -93,7 +94,7 @@ class Worker:
         self._notice = Notices(options.worker, means.emit)
         self._reason = ""
         self._failure: BaseException | None = None
-        self._held = Held()
+        self._held = HeldLeases()
         self._parts: _Parts | None = None
         self._threads: dict[str, threading.Thread] = {}
         self._ends: dict[str, Callable[[], None]] = {}
@@ -164,20 +165,20 @@ class Worker:
     def _start_helpers(self) -> None:
         others: Asks = SimpleQueue()
         ledgers = self._with_end("scribe", self._store.ledgers(self._line("steps")))
-        self._start("scribe", Scribe(ledgers, self._asks, others).run)
+        self._start("scribe", LedgerServer(ledgers, self._asks, others).run)
         shelf = self._with_end("clerk", self._store.shelf(self._line("ask")))
-        self._start("clerk", Clerk(shelf, others, self._answers).run)
+        self._start("clerk", AskServer(shelf, others, self._answers).run)
         if self._options.artifacts is not None:
             shelf = self._with_end("tidier", self._store.shelf(self._line("tidy")))
-            self._tidier = Tidier(shelf, self._means, self._options.artifacts)
+            self._tidier = ArtifactCleaner(shelf, self._means, self._options.artifacts)
             self._start("tidier", self._tidier.run)
 
-    def _find(self, claimer: Claimer) -> Finder | None:
+    def _find(self, claimer: Claimer) -> Discovery | None:
         """Look for tasks to serve; who goes on looking, beside the claimer."""
         if self._strangers is None:
             return None
         line = self._strangers.open(self._line("find"))
-        finder = Finder(line, self._executor, claimer, self._strangers)
+        finder = Discovery(line, self._executor, claimer, self._strangers)
         finder.look()
         if self._options.drain:
             # The claimer looks itself before it calls the queues dry, on its own thread.
@@ -196,7 +197,7 @@ class Worker:
         verdicts = self._with_end("recorder", self._store.verdicts(self._line("finish")))
         recorder = Recorder(verdicts, held, means)
         recorder.on_settled = self._settled
-        keeper = Keeper(
+        keeper = LeaseKeeper(
             self._with_end("keeper", self._store.roll(self._line("renew"))),
             self._executor,
             held=held,
@@ -226,16 +227,16 @@ class Worker:
         )
         return _Parts(recorder, claimer, keeper, self._sweeper(claimer))
 
-    def _sweeper(self, claimer: Claimer) -> Sweeper | None:
+    def _sweeper(self, claimer: Claimer) -> Maintenance | None:
         duties = self._store.duties(self._line("duties"))
         if duties is None:
             return None
         duties = self._with_end("sweeper", duties)
-        watch = Watch(duties, self._executor, self._held, clock=self._means.clock)
+        watch = OutputWatcher(duties, self._executor, self._held, clock=self._means.clock)
         every = EVERY if self._options.housekeeping else LEAST
         if self._options.chain_events:
             every = {**every, **CHAINED}
-        return Sweeper(
+        return Maintenance(
             duties,
             self._means,
             idle=lambda: claimer.idle,
@@ -244,11 +245,11 @@ class Worker:
             schedules=self._schedules() if self._options.housekeeping else (),
         )
 
-    def _line(self, purpose: str) -> Line:
+    def _line(self, purpose: str) -> PartContext:
         # Claims and duties are given up at the first word of stopping; verdicts and leases not.
         needed = purpose in {"finish", "renew", "steps", "ask"}
         stopped = self._given_up_within if needed else self._wanted.wait
-        return Line(purpose, stopped, self._notice, self._means.chance, self._is_impatient)
+        return PartContext(purpose, stopped, self._notice, self._means.chance, self._is_impatient)
 
     def _given_up_within(self, seconds: float) -> bool:
         # Before the worker has begun it holds nothing that would have to be written.
@@ -288,7 +289,7 @@ class Worker:
         options = self._options
         self._means.emit(
             [
-                event.WorkerStarted(
+                events.WorkerStarted(
                     options.worker, ",".join(options.queues), options.hands, options.concurrency
                 )
             ]
@@ -364,7 +365,7 @@ class Worker:
         for name in self._threads:
             self._join(name, self._means.clock() + 0.2)
         self._means.emit(
-            [event.WorkerStopped(self._options.worker, recorder.finished, recorder.released)]
+            [events.WorkerStopped(self._options.worker, recorder.finished, recorder.released)]
         )
 
     def _leave_early(self) -> None:
@@ -377,7 +378,7 @@ class Worker:
 
     def _emit_stopping(self) -> None:
         reason = self._reason or "failed to start"
-        self._means.emit([event.WorkerStopping(self._options.worker, reason)])
+        self._means.emit([events.WorkerStopping(self._options.worker, reason)])
 
     def _drain(self, deadline: float) -> None:
         """Wait for what is under way, as long as the grace lasts and nobody hurries us."""

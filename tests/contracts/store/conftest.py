@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from byrote.sdk.doorway import Doorway
-from byrote.sdk.lines import ServiceLines
-from byrote.store.connect import Door
-from byrote.store.lines import Lines
+from byrote.sdk.store import ServiceStore
+from byrote.sdk.transport.address import ServiceAddress
+from byrote.store.connect import DatabaseAddress
+from byrote.store.worker import PostgresStore
 from tests.contracts.store.desk import Db, Desk
 from tests.faults.proxy import HttpProxy, Proxy
 from tests.sdk import harness
@@ -24,10 +24,10 @@ def desk(
     """Each store in turn, behind a proxy that can break its exchanges."""
     if request.param == "http":
         proxy: Proxy = HttpProxy(module_service.port)
-        door = Doorway(proxy.url, new_service_token(db, "work"))
-        made = Desk(ServiceLines(door), "http", proxy)
+        door = ServiceAddress(proxy.url, new_service_token(db, "work"))
+        made = Desk(ServiceStore(door), "http", proxy)
     else:
         proxy = Proxy(url)
-        made = Desk(Lines(Door(proxy.url)), "postgres", proxy)
+        made = Desk(PostgresStore(DatabaseAddress(proxy.url)), "postgres", proxy)
     yield made
     made.close()

@@ -10,18 +10,27 @@ import psycopg
 
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import chance, new_token
-from byrote.core.codec import pack
-from byrote.core.judged import Judged
+from byrote.core.json.codec import pack
 from byrote.core.outcome import (
     Fault,
     Outcome,
     Succeeded,
 )
 from byrote.core.policy import judge
-from byrote.core.ports import Leases, Ledgers, Line, Roll, Shelf, Store, Verdicts, Wanted
+from byrote.core.ports.store import (
+    ArtifactPort,
+    ClaimPort,
+    ClaimRequest,
+    FinishPort,
+    PartContext,
+    RegistryPort,
+    StepPort,
+    WorkerStore,
+)
 from byrote.core.run import Leased
+from byrote.core.verdict import Judged
 from byrote.store import queries
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 from tests.faults.proxy import Proxy
 
 type Db = psycopg.Connection[Any]
@@ -49,22 +58,22 @@ NO = Fault("raised", "ValueError", "no")
 class Desk:
     """A store, and a line of each kind to it."""
 
-    def __init__(self, store: Store, kind: str, proxy: Proxy) -> None:
+    def __init__(self, store: WorkerStore, kind: str, proxy: Proxy) -> None:
         self.kind = kind
         self.proxy = proxy
         self.store = store
         self.heard: list[tuple[str, str | None]] = []
-        self.leases: Leases = store.leases(
+        self.leases: ClaimPort = store.leases(
             self._line("claim"), on_cancel=lambda: None, on_return=lambda: None
         )
-        self.verdicts: Verdicts = store.verdicts(self._line("finish"))
-        self.roll: Roll = store.roll(self._line("renew"))
-        self.ledgers: Ledgers = store.ledgers(self._line("steps"))
-        self.shelf: Shelf = store.shelf(self._line("ask"))
+        self.verdicts: FinishPort = store.verdicts(self._line("finish"))
+        self.roll: RegistryPort = store.roll(self._line("renew"))
+        self.ledgers: StepPort = store.ledgers(self._line("steps"))
+        self.shelf: ArtifactPort = store.shelf(self._line("ask"))
 
-    def _line(self, purpose: str) -> Line:
+    def _line(self, purpose: str) -> PartContext:
         stopped = threading.Event().wait
-        return Line(purpose, stopped, lambda *said: self.heard.append(said), chance)
+        return PartContext(purpose, stopped, lambda *said: self.heard.append(said), chance)
 
     def break_next(self, verb: str, moment: Any) -> Any:
         """Have the next exchange of this verb break."""
@@ -81,7 +90,7 @@ class Desk:
         """Lease up to so many runs of each queue."""
         before = monotonic()
         quotas = dict.fromkeys(queues, limit)
-        wanted = Wanted(quotas, tasks, worker, new_token(), LEASE, before + 27, before, {})
+        wanted = ClaimRequest(quotas, tasks, worker, new_token(), LEASE, before + 27, before, {})
         found = self.leases.claim(wanted)
         return self.claim(limit, queues=queues, tasks=tasks) if found is None else found
 

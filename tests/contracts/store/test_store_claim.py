@@ -12,7 +12,7 @@ from byrote.core.policy import Retry
 from byrote.core.spec import Delivery, describe
 from byrote.core.state import Status
 from byrote.store import queries
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 from tests.contracts.store.desk import Db, Desk, returned
 from tests.support import enqueue, history, run_of
 

@@ -7,9 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from byrote.core.answer import LOCKED
-from byrote.core.codec import pack
 from byrote.core.errors import StoreRefused
+from byrote.core.json.codec import pack
 from byrote.core.outcome import (
     Cancelled,
     Disrupted,
@@ -22,11 +21,12 @@ from byrote.core.outcome import (
     Succeeded,
 )
 from byrote.core.policy import Retry
-from byrote.core.provenance import provenance_of
+from byrote.core.ports.replies import LOCKED
+from byrote.core.replay.provenance import provenance_of
 from byrote.core.run import Leased
 from byrote.core.state import Status
 from byrote.store import queries
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 from tests.contracts.store.desk import NO, Db, Desk, expire, judged, returned
 from tests.support import (
     commits_held,

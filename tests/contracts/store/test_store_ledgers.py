@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from byrote.assembly.identity import new_id
-from byrote.core.codec import pack
+from byrote.core.json.codec import pack
 from byrote.core.run import Leased
 from byrote.store import queries
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 from tests.contracts.store.desk import Db, Desk, expire
 from tests.support import count, enqueue
 

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 import pytest
 from psycopg import sql
 
-from byrote.core.answer import LOCKED
 from byrote.core.errors import Fatal
 from byrote.core.outcome import Failed, Fault
+from byrote.core.ports.replies import LOCKED
 from byrote.core.run import Leased
 from byrote.core.state import Status
-from byrote.store.connect import Door
+from byrote.store.connect import DatabaseAddress
 from tests.contracts.store.desk import LEASE, Db, Desk, expire, judged, returned
 from tests.contracts.store.test_store_ledgers import step
 from tests.support import enqueue, run_of
@@ -21,7 +21,7 @@ FATAL = Failed(Fault(kind="fatal", type=Fatal.__name__, message="no"))
 
 
 @contextmanager
-def locked(door: Door, *leases: Leased, how: str = "update") -> Iterator[None]:
+def locked(door: DatabaseAddress, *leases: Leased, how: str = "update") -> Iterator[None]:
     """Lock the rows of these runs as somebody's select_for_update() does."""
     text = sql.SQL("select 1 from byrote_task_runs where result_id = any(%s::uuid[]) for ")
     with door.open("somebody") as other, other.transaction():
@@ -30,7 +30,9 @@ def locked(door: Door, *leases: Leased, how: str = "update") -> Iterator[None]:
 
 
 @pytest.mark.parametrize("how", ["update", "no key update", "share"])
-def test_a_locked_row_holds_up_no_other_renewal(desk: Desk, db: Db, door: Door, how: str) -> None:
+def test_a_locked_row_holds_up_no_other_renewal(
+    desk: Desk, db: Db, door: DatabaseAddress, how: str
+) -> None:
     enqueue(db, 3)
     one, other, stuck = desk.claim(3)
     before = run_of(db, one.id).leased_until
@@ -43,7 +45,7 @@ def test_a_locked_row_holds_up_no_other_renewal(desk: Desk, db: Db, door: Door, 
     assert desk.roll.renew([one, stuck], lease_for=LEASE) == {one.id: False, stuck.id: False}
 
 
-def test_a_locked_row_holds_up_no_other_finish(desk: Desk, db: Db, door: Door) -> None:
+def test_a_locked_row_holds_up_no_other_finish(desk: Desk, db: Db, door: DatabaseAddress) -> None:
     """Bare successes and all other verdicts; what was locked is accepted later."""
     enqueue(db, 6)
     leases = desk.claim(6)
@@ -61,7 +63,7 @@ def test_a_locked_row_holds_up_no_other_finish(desk: Desk, db: Db, door: Door) -
 
 
 def test_a_lock_that_only_a_deletion_waits_for_holds_up_nothing_else(
-    desk: Desk, db: Db, door: Door
+    desk: Desk, db: Db, door: DatabaseAddress
 ) -> None:
     """A foreign key to a run: it can be updated, but not be moved to the dead letters."""
     enqueue(db, 4)
@@ -74,7 +76,9 @@ def test_a_lock_that_only_a_deletion_waits_for_holds_up_nothing_else(
     assert renewed == {leases[1].id: False}
 
 
-def test_a_lease_that_is_lost_is_not_called_locked(desk: Desk, db: Db, door: Door) -> None:
+def test_a_lease_that_is_lost_is_not_called_locked(
+    desk: Desk, db: Db, door: DatabaseAddress
+) -> None:
     """Not when another row is; and not when its own was, once it is free."""
     enqueue(db, 3)
     lost, stuck, free = desk.claim(3)
@@ -89,7 +93,9 @@ def test_a_lease_that_is_lost_is_not_called_locked(desk: Desk, db: Db, door: Doo
     assert desk.roll.renew([stuck], lease_for=LEASE) == {}
 
 
-def test_a_locked_row_holds_up_no_other_step_or_report(desk: Desk, db: Db, door: Door) -> None:
+def test_a_locked_row_holds_up_no_other_step_or_report(
+    desk: Desk, db: Db, door: DatabaseAddress
+) -> None:
     enqueue(db, 3)
     stuck, lost, free = desk.claim(3)
     expire(db, lost.id)

@@ -5,7 +5,7 @@ import pytest
 
 from byrote.core.state import Status
 from byrote.store import queries
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 from tests.contracts.store.desk import LEASE, Db, Desk, expire, returned
 from tests.support import enqueue, run_of
 

@@ -8,18 +8,18 @@ import msgspec
 from django.utils.timezone import now
 
 from byrote.assembly.identity import new_id
-from byrote.core.diff import diff
-from byrote.core.replay import Differs
+from byrote.core.json.diff import diff
+from byrote.core.replay.verdict import Differs
 from byrote.core.run import Leased
 from byrote.core.state import Status
 from byrote.django import compat
-from byrote.django.admin import verdicts
-from byrote.django.verification import told
-from byrote.store import queries, replay
-from byrote.store.sync import fetch
+from byrote.django.admin import replays
+from byrote.django.worker.verification import told
+from byrote.store import queries
+from byrote.store.runners.sync import fetch
 from tests.django.shop import tasks
-from tests.store.test_artifact import keep
-from tests.store.test_step import line
+from tests.store.steps.test_artifact import keep
+from tests.store.steps.test_step import line
 from tests.support import Db, claim, success, verdict
 
 ECHO = "tests.django.shop.tasks.echo"
@@ -147,10 +147,10 @@ def verified(db: Db) -> str:
     """A run whose verification has found another result, by other code."""
     run_id = successful(db, '{"total":5,"items":["a"]}')
     [backend] = [one for one in compat.task_backends.all() if one.alias == "default"]
-    spec = verdicts.request_for(backend.database, ECHO, "default", run_id)
+    spec = replays.request_for(backend.database, ECHO, "default", run_id)
     assert spec is not None
-    fetch(db, replay.verify_later(new_id(), spec, original=run_id))
-    settle(db, success(lease(db, task=verdicts.PATH), verdict_json(run_id)))
+    fetch(db, queries.enqueue_verification(new_id(), spec, original=run_id))
+    settle(db, success(lease(db, task=replays.PATH), verdict_json(run_id)))
     return run_id
 
 

@@ -11,7 +11,7 @@ from django.test import Client
 from byrote.assembly.identity import new_id
 from byrote.django.models import Output, Run, Step
 from byrote.store import queries
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 from tests.django.admin import stage
 from tests.django.admin.conftest import person
 from tests.support import Db, count, history
@@ -222,8 +222,8 @@ def test_one_press_moves_so_many_and_no_more(
     root: Client, db: Db, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = [stage.dead(db) for _ in range(3)]
-    monkeypatch.setattr("byrote.django.admin.verbs.BATCH_MAX", 2)
-    monkeypatch.setattr("byrote.django.admin.doing.BATCH_MAX", 2)
+    monkeypatch.setattr("byrote.django.admin.actions.BATCH_MAX", 2)
+    monkeypatch.setattr("byrote.django.admin.action_views.BATCH_MAX", 2)
 
     choose(root, "retry", *made, select_across="1")
     assert count(db, "byrote_dead") == 3

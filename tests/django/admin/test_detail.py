@@ -9,10 +9,10 @@ from django.test import Client
 
 from byrote.assembly.identity import new_id
 from byrote.store import queries
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 from tests.django.admin import stage
 from tests.django.shop import tasks
-from tests.store.test_progress import tell
+from tests.store.runs.test_progress import tell
 from tests.support import Db, enqueue
 
 RUNS = "/admin/byrote/run/"

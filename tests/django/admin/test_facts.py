@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from byrote.store import oversight
-from byrote.store.sync import fetch
+from byrote.store import queries
+from byrote.store.runners.sync import fetch
 from tests.django.admin import stage
 from tests.django.admin.test_detail import text_of
 from tests.support import Db
@@ -63,7 +63,9 @@ def test_queues_of_replays_are_no_names_to_look_for(db: Db) -> None:
     db.execute("update byrote_dead set queue_name = 'byrote.shadow.0e7'")
     stage.ready()
 
-    assert [name for kind, name in fetch(db, oversight.names()) if kind == "queue"] == ["default"]
+    assert [name for kind, name in fetch(db, queries.filter_names()) if kind == "queue"] == [
+        "default"
+    ]
 
 
 @pytest.mark.parametrize("model", ["queue", "worker"])

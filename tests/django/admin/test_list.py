@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from byrote.django.admin.filters import id_at
-from byrote.django.admin.listing import RunList
+from byrote.django.admin.run_list import RunList
 from byrote.django.models import Run
 from tests.django.admin import stage
 from tests.django.admin.conftest import person
@@ -177,7 +177,7 @@ def test_a_search_that_takes_too_long_is_broken_off_with_advice(
     root: Client, db: Db, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.ready()
-    monkeypatch.setattr("byrote.django.admin.listing.PATIENCE", stage.BLINK)
+    monkeypatch.setattr("byrote.django.admin.run_list.PATIENCE", stage.BLINK)
     rows = Run.objects.extra(where=["pg_sleep(30) is not null"])
     monkeypatch.setattr(RunList, "get_queryset", lambda *_a, **_k: rows.order_by("-result_id"))
 

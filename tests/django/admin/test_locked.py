@@ -10,7 +10,7 @@ from django.test import Client
 
 from byrote.core.errors import RowLocked
 from byrote.django import cancel
-from byrote.store.connect import Door
+from byrote.store.connect import DatabaseAddress
 from tests.django.admin import stage
 from tests.django.admin.test_actions import AFTER, MAKE, RUNS, choose, press
 from tests.store.test_locks import locked
@@ -25,8 +25,8 @@ TABLES = {
 
 
 @pytest.fixture
-def door(shop: dict[str, str]) -> Door:
-    return Door(shop["SHOP_DATABASE"])
+def door(shop: dict[str, str]) -> DatabaseAddress:
+    return DatabaseAddress(shop["SHOP_DATABASE"])
 
 
 def said(page: Any) -> list[str]:
@@ -36,7 +36,7 @@ def said(page: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_locked_run_is_named_and_the_others_are_moved(
-    root: Client, db: Db, door: Door, name: str
+    root: Client, db: Db, door: DatabaseAddress, name: str
 ) -> None:
     stuck, free = MAKE[name](db), MAKE[name](db)
     before = stage.status_of(db, stuck)
@@ -53,7 +53,9 @@ def test_a_locked_run_is_named_and_the_others_are_moved(
     assert stage.status_of(db, stuck) == AFTER[name]
 
 
-def test_a_locked_dead_run_does_not_hold_up_a_requeue(root: Client, db: Db, door: Door) -> None:
+def test_a_locked_dead_run_does_not_hold_up_a_requeue(
+    root: Client, db: Db, door: DatabaseAddress
+) -> None:
     stuck, free = stage.dead(db), stage.dead(db)
     with locked(door, "byrote_dead", "result_id", stuck):
         page = root.post(f"{RUNS}requeue/?status=FAILED", follow=True)
@@ -66,7 +68,9 @@ def test_a_locked_dead_run_does_not_hold_up_a_requeue(root: Client, db: Db, door
 
 
 @pytest.mark.usefixtures("shop")
-def test_a_task_that_is_locked_is_not_cancelled_and_the_caller_is_told(db: Db, door: Door) -> None:
+def test_a_task_that_is_locked_is_not_cancelled_and_the_caller_is_told(
+    db: Db, door: DatabaseAddress
+) -> None:
     run_id = stage.ready()
     with locked(door, "byrote_task_runs", "result_id", run_id):
         with pytest.raises(RowLocked, match=run_id):

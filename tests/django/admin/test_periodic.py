@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from byrote.core.schedule import Planned, make_schedule
+from byrote.core.schedule.schedule import StoredSchedule, make_schedule
 from byrote.core.spec import Delivery, describe
-from byrote.django.admin import planning
+from byrote.django.admin import periodic_form
 from byrote.django.app import backend_of
-from byrote.store import queries, schedules
-from byrote.store.sync import fetch
+from byrote.store import queries
+from byrote.store.runners.sync import fetch
 from tests.django.admin import stage
 from tests.django.admin.conftest import person
 from tests.django.shop import tasks
@@ -40,11 +40,11 @@ def plan(
     """A periodic task that echoes; the address of its page."""
     spec = backend_of("default").describe(task, (1.0, "two"), {"big": 10**20})
     made = make_schedule(name, spec, **(timing or {"cron": "0 3 * * *"}))
-    [now] = fetch(db, schedules.now())
+    [now] = fetch(db, queries.now())
     if code:
-        fetch(db, schedules.announce(made, now))
+        fetch(db, queries.announce(made, now))
     else:
-        fetch(db, schedules.schedule(made, next_at=now + timedelta(hours=1)))
+        fetch(db, queries.save_schedule(made, next_at=now + timedelta(hours=1)))
     return page_of(name)
 
 
@@ -52,13 +52,13 @@ def page_of(name: str) -> str:
     return f"{WHERE}{name.replace('_', '_5F')}/"
 
 
-def kept(db: Db, name: str = "daily_25") -> Planned:
-    [found] = fetch(db, schedules.schedules(name=name))
+def kept(db: Db, name: str = "daily_25") -> StoredSchedule:
+    [found] = fetch(db, queries.schedules(name=name))
     return found
 
 
 def names(db: Db) -> list[str]:
-    return [found.schedule.name for found in fetch(db, schedules.schedules())]
+    return [found.schedule.name for found in fetch(db, queries.schedules())]
 
 
 def text(answer: Any) -> str:
@@ -79,7 +79,7 @@ def test_the_list_tells_what_runs_when_and_who_defines_it(root: Client, db: Db) 
         " where name = 'often'",
         (run_id,),
     )
-    fetch(db, schedules.pause_schedule("broken", fault="no <zone>"))
+    fetch(db, queries.pause_schedule("broken", fault="no <zone>"))
 
     page = text(root.get(WHERE))
 
@@ -202,7 +202,7 @@ def test_bad_input_is_told_and_nothing_is_lost(
 def test_a_task_with_a_key_of_its_own_keeps_to_it(root: Client, db: Db) -> None:
     spec = backend_of("default").describe(tasks.report, ("2026-11",), {})
     made = make_schedule("report", spec, every="1d")
-    fetch(db, schedules.schedule(made, next_at=None))
+    fetch(db, queries.save_schedule(made, next_at=None))
     where = page_of("report")
 
     root.post(f"{where}change/", {**WHAT, "args": '["2026-12"]'})
@@ -215,7 +215,7 @@ def test_a_task_with_a_key_of_its_own_keeps_to_it(root: Client, db: Db) -> None:
 
 def test_one_whose_task_is_gone_can_still_be_changed(root: Client, db: Db) -> None:
     spec = describe("report", 3, [], {}, delivery=Delivery(queue="elsewhere"))
-    fetch(db, schedules.schedule(make_schedule("plain", spec, every="1d"), next_at=None))
+    fetch(db, queries.save_schedule(make_schedule("plain", spec, every="1d"), next_at=None))
 
     root.post(f"{page_of('plain')}change/", {**WHAT, "queue": "any"})
 
@@ -248,7 +248,7 @@ def test_one_is_added_for_another_alias_of_the_database(root: Client, db: Db) ->
     made = kept(db, "new_one").schedule
     assert (made.task, made.queue, made.max_attempts) == (said["task"], "made-up", 2)
     assert "apart:" not in text(root.get(f"{WHERE}add/"))
-    assert all(name.startswith("apart:") for name in planning.tasks_of("other"))
+    assert all(name.startswith("apart:") for name in periodic_form.tasks_of("other"))
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_it_is_paused_and_resumed_and_repeating_it_is_harmless(db: Db) -> None:
 def test_one_that_cannot_go_on_is_not_resumed_and_saving_it_mends_it(root: Client, db: Db) -> None:
     where = plan(db)
     db.execute("update byrote_periodic_tasks set zone = 'Mars/Olympus'")
-    fetch(db, schedules.pause_schedule("daily_25", fault="no such zone"))
+    fetch(db, queries.pause_schedule("daily_25", fault="no such zone"))
 
     page = text(root.post(f"{where}do/resume/", follow=True))
     assert "daily_25 cannot go on" in page

@@ -4,8 +4,8 @@
 import pytest
 from django.test import Client
 
-from byrote.store import looking, oversight, queries, unserved
-from byrote.store.sync import fetch
+from byrote.store import queries
+from byrote.store.runners.sync import fetch
 from tests.django.admin import stage
 from tests.django.admin.conftest import person
 from tests.django.shop import tasks
@@ -22,7 +22,7 @@ def test_depths_agree_with_the_plain_count_where_there_is_little(db: Db) -> None
     stage.ready()
     tasks.note.enqueue("hi")
 
-    capped = {row.queue: row for row in fetch(db, looking.depths(most=oversight.CAP))}
+    capped = {row.queue: row for row in fetch(db, queries.depths(most=queries.LIST_MAX))}
     plain = {row.queue: row for row in fetch(db, queries.queues())}
 
     assert list(capped) == ["default", "mail"]
@@ -37,7 +37,7 @@ def test_a_depth_is_counted_to_its_cap_and_no_further(db: Db) -> None:
     for _ in range(5):
         stage.ready()
 
-    [row] = fetch(db, looking.depths(most=2))
+    [row] = fetch(db, queries.depths(most=2))
 
     assert (row.ready, row.dead) == (2, 2)
 
@@ -108,7 +108,7 @@ def test_nothing_can_be_added_or_edited(root: Client) -> None:
 def test_a_task_that_no_live_worker_knows_is_named_on_both_pages(root: Client, db: Db) -> None:
     run_id = stage.ready()
     register(db, "w", "default")
-    fetch(db, unserved.note_unserved())
+    fetch(db, queries.note_unserved())
     queues = root.get(QUEUES).content.decode()
     run = root.get(f"/admin/byrote/run/{run_id}/change/").content.decode()
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from byrote.django.models import Run
 from byrote.store import queries
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 from tests.django.admin import stage
 from tests.django.admin.test_actions import choose, press
 from tests.django.admin.test_detail import text_of
@@ -163,7 +163,7 @@ def test_one_press_may_have_so_many_verified(
     root: Client, db: Db, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = [stage.successful(db) for _ in range(3)]
-    monkeypatch.setattr("byrote.django.admin.doing.BATCH_MAX", 2)
+    monkeypatch.setattr("byrote.django.admin.action_views.BATCH_MAX", 2)
 
     page = choose(root, "verify", *made)
 

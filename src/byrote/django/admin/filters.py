@@ -15,7 +15,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.utils import timezone
 
 from byrote.django.models import STATUSES, DeadRun, Run, TaskRun
-from byrote.store import oversight
+from byrote.store import queries
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 AGES = {
@@ -82,7 +82,7 @@ class _NameFilter(admin.SimpleListFilter):
 def _names(request: Any, model_admin: Any) -> list[tuple[str, str]]:
     # Two filters of one page ask for them.
     if not hasattr(request, "byrote_names"):
-        request.byrote_names = model_admin.ask(oversight.names())
+        request.byrote_names = model_admin.ask(queries.filter_names())
     return list(request.byrote_names)
 
 

@@ -18,15 +18,15 @@ from django.views.decorators.http import require_POST
 
 from byrote.assembly.identity import new_id
 from byrote.core.errors import BadOption
-from byrote.core.schedule import Planned, Schedule, next_tick
-from byrote.core.timing import ticks_after, zone_of
-from byrote.django import moments
-from byrote.django.admin import planning, show
-from byrote.django.admin.home import ByroteAdmin
-from byrote.django.admin.verbs import read_nonce, replay_id
+from byrote.core.schedule.schedule import Schedule, StoredSchedule, next_tick
+from byrote.core.schedule.timing import ticks_after, zone_of
+from byrote.django import times
+from byrote.django.admin import display, periodic_form
+from byrote.django.admin.actions import read_nonce, replay_id
+from byrote.django.admin.base import ByroteAdmin
 from byrote.django.models import PeriodicTask
-from byrote.store import schedules
-from byrote.store.unique import Settled, again, enqueue_unique, perform, settle
+from byrote.store import queries
+from byrote.store.queries.enqueue import EnqueueResult, accept, again, enqueue_unique, run_script
 
 TICKS_SHOWN = 5
 HEAD = 400
@@ -74,7 +74,7 @@ class PeriodicAdmin(ByroteAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = [
-            {"planned": planned, **_shown(planned)} for planned in self.ask(schedules.schedules())
+            {"planned": planned, **_shown(planned)} for planned in self.ask(queries.schedules())
         ]
         return self.page(
             request,
@@ -89,11 +89,13 @@ class PeriodicAdmin(ByroteAdmin):
         del form_url, extra_context
         if not self.has_add_permission(request):
             raise PermissionDenied
-        tasks = planning.tasks_of(self.home())
-        form = planning.AddForm(request.POST or None, initial=planning.blank(), tasks=tasks)
+        tasks = periodic_form.tasks_of(self.home())
+        form = periodic_form.AddForm(
+            request.POST or None, initial=periodic_form.blank(), tasks=tasks
+        )
         if form.is_valid():
             said = form.cleaned_data
-            made = _made(form, lambda: planning.added(*tasks[said["task"]], said))
+            made = _made(form, lambda: periodic_form.added(*tasks[said["task"]], said))
             if made is not None and self._keep(made, replace=False):
                 self._told(request, made.name, ADDITION, "added")
                 return self._to(made.name)
@@ -116,10 +118,10 @@ class PeriodicAdmin(ByroteAdmin):
         if request.method == "POST" and not may:
             raise PermissionDenied
         before = planned.schedule
-        form = planning.ChangeForm(request.POST or None, initial=planning.said_of(before))
+        form = periodic_form.ChangeForm(request.POST or None, initial=periodic_form.said_of(before))
         if form.is_valid():
             said = form.cleaned_data
-            made = _made(form, lambda: planning.changed(self.home(), before, said))
+            made = _made(form, lambda: periodic_form.changed(self.home(), before, said))
             if made is not None:
                 self._keep(made, replace=True)
                 self._told(request, made.name, CHANGE, "changed")
@@ -128,7 +130,7 @@ class PeriodicAdmin(ByroteAdmin):
             field.disabled = True
         return self._page_of(request, planned, form=form, may_change=may)
 
-    def _page_of(self, request: Any, planned: Planned, **context: Any) -> HttpResponse:
+    def _page_of(self, request: Any, planned: StoredSchedule, **context: Any) -> HttpResponse:
         paused = planned.paused_at is not None
         buttons = {"run": "Run now", "resume" if paused else "pause": "", "delete": "Delete…"}
         return self.page(
@@ -137,7 +139,7 @@ class PeriodicAdmin(ByroteAdmin):
             planned.schedule.name,
             title=planned.schedule.name,
             planned=planned,
-            retry=show.document(planned.schedule.retry_json),
+            retry=display.document(planned.schedule.retry_json),
             ticks=_ticks(planned),
             buttons=[
                 (verb, label or verb.capitalize())
@@ -167,23 +169,23 @@ class PeriodicAdmin(ByroteAdmin):
         if verb == "run":
             return self._run(request, planned)
         if verb == "pause":
-            self.ask(schedules.pause_schedule(name))
+            self.ask(queries.pause_schedule(name))
             self._told(request, name, CHANGE, "paused")
         else:
             self._resume(request, planned)
         return self._to(name)
 
-    def _resume(self, request: Any, planned: Planned) -> None:
+    def _resume(self, request: Any, planned: StoredSchedule) -> None:
         name = planned.schedule.name
         try:
             next_at = next_tick(planned.schedule, after=planned.now)
         except BadOption as error:
             messages.error(request, f"Periodic task {name} cannot go on: {error}")
             return
-        self.ask(schedules.resume_schedule(name, next_at=next_at))
+        self.ask(queries.resume_schedule(name, next_at=next_at))
         self._told(request, name, CHANGE, "resumed")
 
-    def _run(self, request: Any, planned: Planned) -> HttpResponse:
+    def _run(self, request: Any, planned: StoredSchedule) -> HttpResponse:
         name = planned.schedule.name
         # The id is the page's: one that is sent twice lets one run go.
         run_id = replay_id(read_nonce(request.POST.get("nonce")), f"schedule {name}")
@@ -201,15 +203,15 @@ class PeriodicAdmin(ByroteAdmin):
             messages.success(request, format_html(said, name, self._run_link(run_id)))
         return self._to(name)
 
-    def _let_go(self, run_id: str, schedule: Schedule) -> Settled:
-        script = settle(again(enqueue_unique([(run_id, schedule.spec)])))
+    def _let_go(self, run_id: str, schedule: Schedule) -> EnqueueResult:
+        script = accept(again(enqueue_unique([(run_id, schedule.spec)])))
         try:
             with transaction.atomic(using=self.home()):
-                return perform(script, self.ask)
+                return run_script(script, self.ask)
         except IntegrityError:
-            return Settled(landed=True)  # The same button, pressed twice at once.
+            return EnqueueResult(landed=True)  # The same button, pressed twice at once.
 
-    def _delete(self, request: Any, planned: Planned) -> HttpResponse:
+    def _delete(self, request: Any, planned: StoredSchedule) -> HttpResponse:
         name = planned.schedule.name
         if planned.origin == "code":
             why = "the next worker that starts would bring it back. Pause it instead"
@@ -219,21 +221,21 @@ class PeriodicAdmin(ByroteAdmin):
         if "confirmed" not in request.POST:
             context = {"title": f"Delete {name}?", "planned": planned, "back": self._to(name).url}
             return self.page(request, "periodic_delete.html", "Delete", **context)
-        self.ask(schedules.unschedule(name))
+        self.ask(queries.delete_schedule(name))
         self._told(request, name, DELETION, "deleted")
         return self._to(None)
 
     # -- Means -----------------------------------------------------------------------------------
 
-    def _planned(self, name: str) -> Planned | None:
-        found = self.ask(schedules.schedules(name=name))
+    def _planned(self, name: str) -> StoredSchedule | None:
+        found = self.ask(queries.schedules(name=name))
         return found[0] if found else None
 
     def _keep(self, made: Schedule, *, replace: bool) -> bool:
         """Store a schedule; False when there is one by its name that is not to be replaced."""
-        [now] = self.ask(schedules.now())
+        [now] = self.ask(queries.now())
         next_at = next_tick(made, after=now)
-        return self.ask(schedules.schedule(made, next_at=next_at, replace=replace)) != []
+        return self.ask(queries.save_schedule(made, next_at=next_at, replace=replace)) != []
 
     def _told(self, request: Any, name: str, flag: int, done: str) -> None:
         messages.success(request, f"Periodic task {name} is {done}.")
@@ -261,22 +263,22 @@ def _made(form: Any, make: Any) -> Schedule | None:
     """What a form describes; what makes no sense of it is told above its fields."""
     try:
         return make()  # type: ignore[no-any-return]
-    except planning.REFUSALS as error:
+    except periodic_form.REFUSALS as error:
         form.add_error(None, str(error))
         return None
 
 
-def _shown(planned: Planned) -> dict[str, Any]:
+def _shown(planned: StoredSchedule) -> dict[str, Any]:
     schedule = planned.schedule
     return {
-        "state": moments.badge(planned.state),
-        "call": show.call(schedule.spec_json[:HEAD], len(schedule.spec_json)),
-        "next_at": "" if planned.paused_at else moments.moment(planned.next_at),
-        "last_at": moments.moment(planned.last_at),
+        "state": times.badge(planned.state),
+        "call": display.call(schedule.spec_json[:HEAD], len(schedule.spec_json)),
+        "next_at": "" if planned.paused_at else times.moment(planned.next_at),
+        "last_at": times.moment(planned.last_at),
     }
 
 
-def _ticks(planned: Planned) -> list[tuple[datetime, str]]:
+def _ticks(planned: StoredSchedule) -> list[tuple[datetime, str]]:
     """The coming ticks, each as a clock in the schedule's time zone shows it."""
     schedule = planned.schedule
     try:

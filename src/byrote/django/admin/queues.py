@@ -13,13 +13,13 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_POST
 
 from byrote.core.unserved import end_of, like
-from byrote.django import moments
-from byrote.django.admin import show
-from byrote.django.admin.home import ByroteAdmin
+from byrote.django import times
+from byrote.django.admin import display
+from byrote.django.admin.base import ByroteAdmin
 from byrote.django.models import Queue
-from byrote.store import looking, oversight, queries
+from byrote.store import queries
+from byrote.store.queries.queues import unserved_tasks
 from byrote.store.rows import QueueRow
-from byrote.store.unserved import unserved_tasks
 
 VERBS = {"pause": (queries.pause, "paused"), "resume": (queries.resume, "open")}
 
@@ -43,7 +43,7 @@ class QueueAdmin(ByroteAdmin):
         del extra_context
         if not self.has_view_permission(request):
             raise PermissionDenied
-        rows = self.ask(looking.depths(most=oversight.CAP))
+        rows = self.ask(queries.depths(most=queries.LIST_MAX))
         # These two are counted over all queues together.
         capped = {part: sum(getattr(row, part) for row in rows) for part in ("waiting", "running")}
         found = [_shown(row, capped) for row in rows]
@@ -63,7 +63,7 @@ class QueueAdmin(ByroteAdmin):
         if name not in VERBS:
             raise Http404(name)
         queue = request.POST.get("queue", "")
-        if queue not in {row.queue for row in self.ask(looking.depths(most=oversight.CAP))}:
+        if queue not in {row.queue for row in self.ask(queries.depths(most=queries.LIST_MAX))}:
             raise Http404("There is no such queue.")
         verb, state = VERBS[name]
         self.ask(verb(queue))
@@ -77,11 +77,11 @@ def _shown(row: QueueRow, capped: Mapping[str, int]) -> dict[str, Any]:
     oldest = row.oldest_ready_s
     return {
         "row": row,
-        "state": moments.badge("open" if row.paused_at is None else "paused"),
-        "paused": moments.moment(row.paused_at),
-        "oldest": "" if oldest is None else moments.rough(timedelta(seconds=max(round(oldest), 0))),
+        "state": times.badge("open" if row.paused_at is None else "paused"),
+        "paused": times.moment(row.paused_at),
+        "oldest": "" if oldest is None else times.rough(timedelta(seconds=max(round(oldest), 0))),
         **{
-            name: show.count(number, whole=capped.get(name, number) < oversight.CAP)
+            name: display.count(number, whole=capped.get(name, number) < queries.LIST_MAX)
             for name, number in counted.items()
         },
     }

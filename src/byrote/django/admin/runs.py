@@ -17,13 +17,21 @@ from django.views.decorators.http import require_POST
 from byrote.assembly.identity import new_id
 from byrote.core.artifact import POSTGRES
 from byrote.core.run import Run as StoredRun
-from byrote.django import moments
-from byrote.django.admin import detail, filters, search, show, verbs
-from byrote.django.admin.doing import NoncedActionForm, action_of, confirm, do, log, warn_of_locked
-from byrote.django.admin.home import ByroteAdmin
-from byrote.django.admin.listing import RunList
+from byrote.django import times
+from byrote.django.admin import actions as verbs
+from byrote.django.admin import display, filters, run_page, search
+from byrote.django.admin.action_views import (
+    NoncedActionForm,
+    action_of,
+    confirm,
+    do,
+    log,
+    warn_of_locked,
+)
+from byrote.django.admin.base import ByroteAdmin
+from byrote.django.admin.run_list import RunList
 from byrote.django.models import DeadRun, Run
-from byrote.store import artifacts, queries
+from byrote.store import queries
 
 HEAD = 400
 """Characters of a spec that the list reads."""
@@ -42,7 +50,7 @@ COLUMNS = (
     *("finished_at", "cancel_requested_at", "leased_by", "replay_of"),
 )
 DOCUMENTS = {"spec": "spec_json", "result": "result_json"}
-REQUEUE = verbs.Verb(
+REQUEUE = verbs.Action(
     "requeue", "Requeue", "requeued", frozenset({"FAILED"}), verbs.retry, "", "requeue"
 )
 
@@ -113,12 +121,12 @@ class RunAdmin(ByroteAdmin):
     @admin.display(description="Task")
     def task(self, run: Any) -> Any:
         """The task's path, and what it was called with."""
-        return show.titled(run.task_path, show.call(run.head, run.size))
+        return display.titled(run.task_path, display.call(run.head, run.size))
 
     @admin.display(description="Status")
     def state(self, run: Any) -> Any:
         """Where it stands, and what one wants to know first about that."""
-        return show.titled(moments.badge(run.status), self.note(run))
+        return display.titled(times.badge(run.status), self.note(run))
 
     @admin.display(description="Queue")
     def queue(self, run: Any) -> str:
@@ -135,24 +143,26 @@ class RunAdmin(ByroteAdmin):
     @admin.display(description="Enqueued")
     def enqueued(self, run: Any) -> Any:
         """How long ago it was accepted."""
-        return moments.moment(run.enqueued_at)
+        return times.moment(run.enqueued_at)
 
     @admin.display(description="Took")
     def took(self, run: Any) -> str:
         """How long its last attempt took."""
         if run.finished_at is None or run.last_attempted_at is None:
             return ""
-        return moments.rough(run.finished_at - run.last_attempted_at)
+        return times.rough(run.finished_at - run.last_attempted_at)
 
     def note(self, run: Any) -> str:
         """The last error, what it waits for, or who runs it."""
         if run.status == "WAITING":
-            return f"{run.wait_reason}, {moments.age(run.run_after)}"
+            return f"{run.wait_reason}, {times.age(run.run_after)}"
         if run.status == "RUNNING":
             return "asked to stop" if run.cancel_requested_at else f"by {run.leased_by}"
         if run.status != "FAILED" or not run.error:
             return ""
-        return show.cut(f"{run.error.rpartition('.')[2]}: {run.complaint or ''}", show.NOTE_MAX)
+        return display.cut(
+            f"{run.error.rpartition('.')[2]}: {run.complaint or ''}", display.NOTE_MAX
+        )
 
     # -- Who may ---------------------------------------------------------------------------------
 
@@ -219,7 +229,7 @@ class RunAdmin(ByroteAdmin):
             for verb in verbs.VERBS.values()
             if verbs.applies(verb, run) and self.may(request, verb.permission_name)
         ]
-        context = detail.read(self.home(), run)
+        context = run_page.read(self.home(), run)
         return self.page(
             request,
             "run.html",
@@ -243,7 +253,7 @@ class RunAdmin(ByroteAdmin):
         moved = do(self, request, verb, [str(run_id)])
         if verb.name == "replay" and moved:
             return self._to(moved[0])
-        known = self.ask(queries.known(str(run_id))) == [True]
+        known = self.ask(queries.is_accepted(str(run_id))) == [True]
         return self._to(str(run_id)) if known else self._to_list()
 
     def requeue_view(self, request: Any) -> HttpResponse:
@@ -281,9 +291,9 @@ class RunAdmin(ByroteAdmin):
     def artifact_view(self, request: Any, run_id: UUID, attempt: int, name: str) -> HttpResponse:
         """The content of an artifact that lies in the database."""
         run = self.stored(request, run_id)
-        for entry in self.ask(artifacts.artifacts(run.id)):
+        for entry in self.ask(queries.artifacts(run.id)):
             if (entry.attempt, entry.name, entry.place) == (attempt, name, POSTGRES):
-                for content in self.ask(artifacts.blob(entry.hash)):
+                for content in self.ask(queries.blob(entry.hash)):
                     return _download(content, name.rpartition("/")[2], "application/octet-stream")
         raise Http404(name)
 
@@ -298,7 +308,7 @@ class RunAdmin(ByroteAdmin):
 
 def _requeue(request: Any, some: list[Any]) -> dict[str, Any]:
     return {
-        "number": show.count(len(some[: verbs.BATCH_MAX]), whole=len(some) <= verbs.BATCH_MAX),
+        "number": display.count(len(some[: verbs.BATCH_MAX]), whole=len(some) <= verbs.BATCH_MAX),
         "runs": some[:20],
         "limit": verbs.BATCH_MAX,
         "back": f"../?{request.GET.urlencode()}",

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from byrote.django import moments
-from byrote.store.oversight import Moment
+from byrote.django import times as moments
+from byrote.store.queries.log import TimelineEvent
 
 VERDICTS = {
     "S": "success",
@@ -23,7 +23,7 @@ VERDICTS = {
 RENEWED = "Renewed"
 
 
-class Line(msgspec.Struct, frozen=True):
+class TimelineEntry(msgspec.Struct, frozen=True):
     """One line of the timeline."""
 
     kind: str
@@ -34,9 +34,9 @@ class Line(msgspec.Struct, frozen=True):
     times: int = 1
 
 
-def lines_of(history: Sequence[Moment]) -> list[Line]:
+def lines_of(history: Sequence[TimelineEvent]) -> list[TimelineEntry]:
     """The history of a run; renewals that follow each other are one line."""
-    lines: list[Line] = []
+    lines: list[TimelineEntry] = []
     for event in history:
         last = lines[-1] if lines else None
         if (
@@ -47,7 +47,7 @@ def lines_of(history: Sequence[Moment]) -> list[Line]:
             lines[-1] = msgspec.structs.replace(last, at=event.at, times=last.times + 1)
             continue
         facts = [_fact(name, value) for name, value in event.data.items() if value is not None]
-        lines.append(Line(event.kind, event.at, event.attempt, event.worker, facts))
+        lines.append(TimelineEntry(event.kind, event.at, event.attempt, event.worker, facts))
     return lines
 
 

@@ -8,8 +8,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.urls import path
 
-from byrote.django import moments
-from byrote.django.admin.home import ByroteAdmin
+from byrote.django import times
+from byrote.django.admin.base import ByroteAdmin
 from byrote.django.models import Worker
 from byrote.store import queries
 from byrote.store.rows import WorkerRow
@@ -30,7 +30,7 @@ class WorkerAdmin(ByroteAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         workers = [
-            {"row": row, "state": moments.badge(_state(row)), "seen": moments.moment(row.seen_at)}
+            {"row": row, "state": times.badge(_state(row)), "seen": times.moment(row.seen_at)}
             for row in self.ask(queries.workers())
         ]
         return self.page(request, "workers.html", title="Workers", workers=workers)

@@ -3,9 +3,9 @@ from typing import Any, ClassVar
 
 from django.db import migrations, models
 
-from byrote.django.fields import ArrayOf
 from byrote.django.run_fields import run_fields
-from byrote.django.schema import Schema
+from byrote.django.schema.fields import ArrayOf
+from byrote.django.schema.operation import SchemaMigration
 from byrote.django.service_state import SERVICE_MODELS
 
 MODELS = [
@@ -365,6 +365,7 @@ class Migration(migrations.Migration):
     dependencies: ClassVar[list[Any]] = []
     operations: ClassVar[list[Any]] = [
         migrations.SeparateDatabaseAndState(
-            database_operations=[Schema(1, 21)], state_operations=[*MODELS, *SERVICE_MODELS]
+            database_operations=[SchemaMigration(1, 21)],
+            state_operations=[*MODELS, *SERVICE_MODELS],
         )
     ]

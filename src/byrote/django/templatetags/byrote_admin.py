@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from django import template
 from django.utils.html import format_html
 
-from byrote.django import moments
+from byrote.django import times
 
 if TYPE_CHECKING:
     from byrote.core.progress import Progress
 
 register = template.Library()
-register.filter("badge", moments.badge)
-register.filter("moment", moments.moment)
+register.filter("badge", times.badge)
+register.filter("moment", times.moment)
 
 
 @register.filter
@@ -23,15 +23,15 @@ def exact(value: datetime) -> Any:
     return format_html(
         '<time datetime="{}">{}</time> <span class="byrote-small">{}</span>',
         value.isoformat(),
-        moments.local(value),
-        moments.age(value),
+        times.local(value),
+        times.age(value),
     )
 
 
 @register.filter
 def length_of(value: timedelta) -> str:
     """A duration as people write it."""
-    return moments.rough(value)
+    return times.rough(value)
 
 
 @register.filter

@@ -1,5 +1,5 @@
 -- What a run has done so far and what it waits for: finished steps, signals sent to it, marks of effects done once.
--- No foreign keys: the hot table must not pay for them. forget.sql and prune.sql delete what belongs to runs that are gone.
+-- No foreign keys: the hot table must not pay for them. delete_orphans.sql and prune.sql delete what belongs to runs that are gone.
 create table byrote_steps (
   result_id uuid not null,
   at timestamptz not null,

@@ -24,7 +24,7 @@ from byrote_events as event
 cross join lateral unnest(event.runs, event.attempts, event.moves)
   with ordinality as told (result_id, attempt, move, place);
 
--- The status an event leaves its run with; the rules of core/fold.py, for statements that ask about many runs at once.
+-- The status an event leaves its run with; the rules of core/log/fold.py, for statements that ask about many runs at once.
 create function byrote_status_after(kind text, schema smallint, data jsonb) returns text
 language sql immutable parallel safe
 as $$

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from byrote.django.admin import verdicts
+from byrote.django.admin import replays
 from byrote.store import queries
-from byrote.store.sync import fetch
+from byrote.store.runners.sync import fetch
 from tests.django.admin import stage
 from tests.django.admin.test_periodic import plan
 from tests.django.shop import tasks
@@ -123,7 +123,7 @@ def test_a_run_is_verified_and_its_verdict_read(
     shoot(page, "verify-asked")
     assert len(fetch(db, queries.runs())) == 2
 
-    leased = stage.lease(db, task=verdicts.PATH)
+    leased = stage.lease(db, task=replays.PATH)
     stage.settle(db, stage.success(leased, stage.verdict_json(original)))
     page.reload()
     shoot(page, "verify-differs")

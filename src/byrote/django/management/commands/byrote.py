@@ -32,7 +32,7 @@ class Command(BaseCommand):
 
 def run(words: list[str], *, program: str) -> None:
     """Run a command line of Byrote; SystemExit only when it failed."""
-    from byrote.django.commands import root  # noqa: PLC0415 -- apps are loaded by now.
+    from byrote.django.worker.commands import root  # noqa: PLC0415 -- apps are loaded by now.
 
     try:
         root.main(words, prog_name=program)

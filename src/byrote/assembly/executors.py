@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""Puts together what executes a worker's runs; whoever keeps the runs is no concern of it."""
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from byrote.assembly.clock import monotonic
+from byrote.assembly.once import once
+from byrote.assembly.settings import Settings, fingerprint
+from byrote.core.command import Container
+from byrote.core.ports.executor import Asks, Emit, Executor
+from byrote.core.replay.provenance import Provenance, provenance_of
+from byrote.core.schedule.schedule import Schedule
+from byrote.executors.capacity import BUFFER_S
+from byrote.executors.commands.all_commands import AllCommands
+from byrote.executors.commands.pool import CommandOptions, Commands
+from byrote.executors.hands.options import HandOptions
+from byrote.executors.hands.pool import Hands
+from byrote.executors.inline import Inline
+from byrote.executors.routed import RoutedExecutor
+from byrote.executors.runtime.asks import ReplayMode
+from byrote.executors.runtime.loading import ignores, load_app, path_of, queues_of, schedules_of
+from byrote.executors.runtime.provenance.environment import measure, memos_of
+from byrote.executors.runtime.provenance.git import GitCheckout
+from byrote.observe.logs import Format
+from byrote.worker.options import WorkerOptions
+
+
+class DescribeApp(Protocol):
+    """What an app says of itself, known once its executor has started."""
+
+    @property
+    def url(self) -> str | None:
+        """The database the app names."""
+
+    @property
+    def ignores(self) -> Mapping[str, Sequence[str]]:
+        """Task by task, what of its results does not count in a replay."""
+
+    @property
+    def schedules(self) -> Sequence[Schedule]:
+        """What it would have run periodically."""
+
+    @property
+    def queues(self) -> Sequence[str]:
+        """Where its runs lie unless somebody says otherwise."""
+
+
+class AppInfo(NamedTuple):
+    """What an app that is here says of itself."""
+
+    url: str | None
+    ignores: Mapping[str, Sequence[str]]
+    schedules: Sequence[Schedule]
+    queues: Sequence[str]
+
+
+class BuiltExecutor(NamedTuple):
+    """What executes, and what the app says."""
+
+    executor: Executor
+    app: DescribeApp
+    mute: Callable[[], Collection[str]]
+    """Tasks that have no ledger, since they cannot ask for it."""
+    pool: Hands | None = None
+    """The hands, where there are any."""
+
+
+def build_executor(
+    app: Any,
+    settings: Settings,
+    name: str,
+    *,
+    emit: Emit,
+    hands: int,
+    asks: Asks,
+    replay: ReplayMode | None = None,
+    told: Settings | None = None,
+    buffer_s: float = BUFFER_S,
+) -> BuiltExecutor:
+    """The executor for the app at `module:name`, or for an app that is here already.
+
+    `replay` says how steps are answered where every run is a replay, `told` which settings
+    provenance speaks of when these are not what somebody has set, `buffer_s` how long the work
+    lasts that hands are given in advance.
+    """
+    said = about(told or settings)
+    options = CommandOptions(
+        concurrency=hands or os.cpu_count() or 1,
+        python=settings.python_path or sys.executable,
+        app=app if isinstance(app, str) else path_of(app),
+        payload=settings.payload_mode,
+        replay=replay,
+    )
+    commands = Commands(options, worker=name, clock=monotonic, about=said, asks=asks)
+
+    def mute() -> Collection[str]:
+        return commands.mute
+
+    match settings.executor:
+        case "hand":
+            wanted = _hand_options(app, settings, hands=hands, replay=replay, buffer_s=buffer_s)
+            pool = Hands(wanted, worker=name, clock=monotonic, emit=emit, asks=asks, about=said)
+            switch = RoutedExecutor(
+                pool, commands, lambda: pool.commands, lambda: pool.surroundings
+            )
+            return BuiltExecutor(switch, pool, mute, pool)
+        case "inline":
+            checkout = GitCheckout(Path.cwd())
+            loaded = load_app(app) if isinstance(app, str) else app
+            found = measure(loaded.registry, checkout)
+            doc = {**found, "worker": said, "executor": "inline"}
+            executed = provenance_of(doc, memos_of(loaded.registry))
+            inline = _inline(loaded, settings, name, provenance=executed, asks=asks)
+            inline.replay = replay
+            switch = RoutedExecutor(
+                inline, commands, lambda: loaded.registry.commands, lambda: found
+            )
+            dropped, planned = ignores(loaded.registry), schedules_of(loaded)
+            here = AppInfo(loaded.url, dropped, planned, queues_of(loaded))
+            return BuiltExecutor(switch, here, mute)
+        case chosen:
+            alone = AllCommands(commands, options, Container() if chosen == "container" else None)
+            return BuiltExecutor(alone, alone, mute)
+
+
+def hands_of(settings: Settings) -> int:
+    """How many hands a worker with these settings has."""
+    return 0 if settings.executor == "inline" else settings.hands or os.cpu_count() or 1
+
+
+def worker_options(settings: Settings, name: str, *, hands: int, drain: bool) -> WorkerOptions:
+    """How a worker with these settings works, wherever its runs come from."""
+    return WorkerOptions(
+        worker=name,
+        queues=settings.queues or {},
+        hands=hands,
+        concurrency=settings.concurrency,
+        lease_for=settings.lease,
+        grace=settings.grace,
+        poll=settings.poll_interval,
+        drain=drain,
+        version=version("byrote"),
+    )
+
+
+def about(settings: Settings) -> dict[str, Any]:
+    """What provenance says of the worker itself."""
+    return {
+        "byrote": version("byrote"),
+        "python": platform.python_version(),
+        "settings": fingerprint(settings),
+    }
+
+
+def _inline(
+    app: Any, settings: Settings, name: str, *, provenance: Provenance, asks: Asks
+) -> Inline:
+    return Inline(
+        app.registry,
+        concurrency=settings.concurrency,
+        threads=settings.threads,
+        worker=name,
+        clock=monotonic,
+        asks=asks,
+        once=once,
+        provenance=provenance,
+        deterministic=settings.deterministic,
+    )
+
+
+def _hand_options(
+    app: str, settings: Settings, *, hands: int, replay: ReplayMode | None, buffer_s: float
+) -> HandOptions:
+    return HandOptions(
+        app=app,
+        hands=hands,
+        concurrency=settings.concurrency,
+        threads=settings.threads,
+        max_tasks=settings.max_tasks,
+        max_rss=settings.max_rss,
+        python=settings.python_path or sys.executable,
+        log_format=log_form(settings),
+        log_level=settings.log_level,
+        deterministic=settings.deterministic,
+        replay=replay,
+        buffer_s=buffer_s,
+    )
+
+
+def log_form(settings: Settings) -> Format:
+    """Text on a terminal and JSON otherwise, unless it is set."""
+    if settings.log_format == "auto":
+        return "text" if sys.stderr.isatty() else "json"
+    return settings.log_format

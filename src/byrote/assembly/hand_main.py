@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""The main program of a hand: sets the process up, imports the app, and goes to work."""
+
+import asyncio
+import faulthandler
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from byrote.assembly.once import once
+from byrote.core.errors import ByroteError
+from byrote.executors.hands.child_loop import Hand, die_with_parent, refuse
+from byrote.executors.runtime.loading import load_app
+from byrote.executors.runtime.output import capture_streams
+from byrote.executors.runtime.provenance.git import GitCheckout
+from byrote.executors.runtime.seeding import install
+from byrote.executors.shared.spool import Spool
+from byrote.observe.logs import set_up_logging
+
+
+def main() -> None:
+    """Serve the supervisor that started this process until it says stop."""
+    settings = json.loads(sys.argv[1])
+    die_with_parent(settings["supervisor"])
+    # Ctrl-C reaches the whole group of a terminal; when to stop is the supervisor's decision.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    faulthandler.enable()
+    if settings["replay"]:
+        # Whoever replays prints verdicts there, and nothing else may.
+        os.dup2(2, 1)
+    sys.setswitchinterval(0.001)
+    # Before logging, which holds on to stderr: a task's log lines are its output too.
+    capture_streams(Spool(settings["spool"]))
+    set_up_logging(settings["log_format"], settings["log_level"])
+    link = socket.socket(fileno=settings["link"])
+    checkout = GitCheckout(Path.cwd())
+    if settings["deterministic"]:
+        # Before the app: it may take names out of `random`.
+        install()
+    try:
+        app = load_app(settings["app"])
+    except ByroteError as error:
+        refuse(link, str(error))
+    except Exception as error:  # noqa: BLE001 -- the user's module may raise anything; say so and leave.
+        sys.excepthook(type(error), error, error.__traceback__)
+        refuse(link, f"Importing {settings['app']} raised {type(error).__name__}: {error}")
+    if settings["deterministic"]:
+        install(task.key for task in app.registry if not task.deterministic)
+    if settings["replay"]:
+        _hush()
+    asyncio.run(Hand(link, app, settings, checkout=checkout, once=once).serve())
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads stuck in a task must not keep a hand that was told to stop.
+    os._exit(0)
+
+
+def _hush() -> None:
+    """Let what tasks print go nowhere; it is kept with their runs all the same."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT
+"""Enqueues an earlier run's spec again, for real, unless somebody has altered it meanwhile."""
+
+from byrote.assembly.identity import new_id
+from byrote.core.errors import AlteredSpec, BadOption, UnknownRun
+from byrote.core.replay.verdict import is_sound
+from byrote.store import queries
+from byrote.store.runners.sync import Store
+
+
+def enqueue_again(store: Store, original: str) -> str:
+    """The id of the new run; AlteredSpec when the stored spec does not have its hash."""
+    run = store.first(queries.run(original))
+    if run is None:
+        raise UnknownRun(original)
+    if run.shadow:
+        raise BadOption(f"Run {run.id} is a shadow of run {run.replay_of}; replay that one.")
+    if not is_sound(run):
+        raise AlteredSpec(run.id)
+    run_id = new_id()
+    if not store.all(queries.replay(original=original, id=run_id)):
+        raise UnknownRun(original)  # It was pruned this very moment.
+    return run_id

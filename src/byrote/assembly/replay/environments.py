@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""Which environments executed the attempts of runs, as the database knows them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from byrote.core.run import Run
+from byrote.store import queries
+from byrote.store.rows import Environment
+from byrote.store.runners.sync import Store
+
+ATTEMPTS_MAX = 1000
+"""From here on a run keeps only its latest attempt's, see 0003_provenance.sql."""
+
+
+def environments(store: Store, *runs: Run) -> dict[int, Environment]:
+    """Every environment that these runs name, by its number."""
+    wanted = {number for run in runs for number in run.provenance if number is not None}
+    return {found.id: found for found in store.all(queries.provenances(sorted(wanted)))}
+
+
+def known(run: Run, found: Mapping[int, Environment]) -> list[tuple[int, Environment]]:
+    """The attempts of a run whose environment is known, with it."""
+    numbered = enumerate(run.provenance, 1)
+    return [(i, found[n]) for i, n in numbered if n is not None and n in found]
+
+
+def last_doc(run: Run, found: Mapping[int, Environment]) -> Mapping[str, Any] | None:
+    """What executed the last attempt, if that is known."""
+    last = min(run.attempts, ATTEMPTS_MAX)
+    return next((there.doc for attempt, there in known(run, found) if attempt == last), None)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""Which runs are replayed: one by its id or the hash of its spec, or the newest of a task."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from byrote.core.errors import BadOption, UnknownRun
+from byrote.store import queries
+from byrote.store.runners.sync import Store
+
+LAST = 500
+"""Runs of a task that are replayed unless the caller asks for another number."""
+LAST_MAX = 10_000
+_HASH = re.compile(r"[0-9a-fA-F]{64}")
+_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def find(store: Store, which: str) -> str:
+    """The id of the run meant by an id or the hash of a spec; UnknownRun if nobody knows it.
+
+    Of the runs of a spec it is the newest that has ended, if one has.
+    """
+    if _HASH.fullmatch(which):
+        found = store.first(queries.latest_by_hash(which.lower(), ended=True))
+    elif _ID.fullmatch(which):
+        known = store.all(queries.is_accepted(which))[0] or store.all(queries.is_logged(which))[0]
+        found = which.lower() if known else None
+    else:
+        raise BadOption(f"{which!r} is neither the id of a run nor the hash of a spec.")
+    if found is None:
+        raise UnknownRun(which)
+    return found
+
+
+def choose(
+    store: Store,
+    task: str,
+    *,
+    last: int | None = None,
+    since: datetime | timedelta | None = None,
+    failed: bool = False,
+    version: int | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> list[str]:
+    """The newest runs of a task that ended by themselves; since a moment, all up to a limit.
+
+    Of one version, or with these labels, if that is asked for.
+    """
+    limit = last if last is not None else LAST if since is None else LAST_MAX
+    if not 1 <= limit <= LAST_MAX:
+        raise BadOption(f"Replay the last 1 to {LAST_MAX:,} runs, not {last!r}.")
+    which = queries.originals(
+        task, limit=limit, since=since, failed=failed, version=version, labels=labels
+    )
+    return store.all(which)

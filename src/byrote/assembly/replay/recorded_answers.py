@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""Answers what shadow runs ask from the record of their originals: one thread, only reading.
+
+The record is the original's ledger, its marks and its artifacts. A live step goes on to the scribe,
+as a step of the shadow run. What an attempt stores as an artifact is compared by its hash and
+stored nowhere; where it is another than the recorded one, that is kept for the verdict.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, cast
+
+import psycopg
+
+from byrote.core.artifact import COUNT_MAX, ArtifactEntry, ArtifactRefused
+from byrote.core.errors import ByroteError
+from byrote.core.json.diff import CHANGES_MAX, Change, Changes, diff
+from byrote.core.ports.executor import Ask, Asks
+from byrote.core.ports.replies import line_of
+from byrote.core.replay.withholding import WithheldCall
+from byrote.core.run import Leased
+from byrote.executors.replayed import Guise
+from byrote.executors.runtime.artifacts import STORE, TERMS
+from byrote.executors.runtime.call import WITHHELD
+from byrote.executors.runtime.once import MARKED
+from byrote.executors.runtime.steps.recorded_ledger import OTHER_ARGS
+from byrote.store import queries
+from byrote.store.runners.sync import Store
+from byrote.worker.asks.artifacts import refusal
+
+STOP_S = 3.0
+
+
+FLUSH = "flush"
+"""Asks nothing: it is answered once everything before it was."""
+
+
+class RecordedAnswers:
+    """Knows what the originals did; `asks` are those of shadow runs, `own` the worker's."""
+
+    def __init__(self, store: Store, asks: Asks, own: Asks, *, artifact_max: int) -> None:
+        self._store = store
+        self._asks = asks
+        self._own = own
+        self._artifact_max = artifact_max
+        self._made: dict[str, dict[str, str]] = {}
+        self._other_args: dict[str, list[Change]] = {}
+        self._withheld: dict[str, Counter[tuple[str, str]]] = {}
+        self._thread = threading.Thread(target=self._serve, name="byrote-prompter", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answer what is there, and end; one that waits for the database is left to itself."""
+        self._asks.put(None)
+        self._thread.join(STOP_S)
+
+    def artifacts(self, shadow: str, original: str) -> Changes:
+        """Where the artifacts of an ended shadow run are not the original's; asked once.
+
+        An artifact that was not made again is missed only where no step may have made it.
+        """
+        made = self._made.pop(shadow, {})
+        entries = self._store.all(queries.artifacts(original))
+        if not made and not entries:
+            return Changes([])
+        there = _newest(entries)
+        stepped = any(s.kind == "step" for s in self._store.all(queries.steps([original])))
+        wanted = {name: there[name].hash for name in there if name in made or not stepped}
+        return diff(wanted, made)
+
+    def arguments(self, shadow: str) -> list[Change]:
+        """The steps of an ended shadow run that have other arguments now; asked once."""
+        return self._other_args.pop(shadow, [])
+
+    def withheld(self, shadow: str) -> list[WithheldCall]:
+        """The calls of an ended shadow run that were not sent; asked once.
+
+        Attempts report them without waiting, so what has arrived is served first.
+        """
+        served = threading.Event()
+        run = cast("Leased", None)
+        self._asks.put(Ask(run, FLUSH, {}, lambda _ok, _said: served.set()))
+        served.wait()
+        calls = self._withheld.pop(shadow, Counter())
+        return [WithheldCall(*what, count) for what, count in sorted(calls.items())]
+
+    def _serve(self) -> None:
+        while (ask := self._asks.get()) is not None:
+            guise: Any = ask.run
+            if ask.verb == FLUSH:
+                ask.answer(True, None)
+                continue
+            if ask.verb == "note":
+                self._own.put(ask._replace(run=guise.leased))
+                continue
+            try:
+                said = True, self._answer(guise, ask)
+            except ArtifactRefused as error:
+                said = False, str(error)
+            except (psycopg.Error, ByroteError) as error:
+                said = False, f"The record could not be read: {type(error).__name__}"
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                # A hand runs others' code: what it sends may be anything.
+                said = False, f"{ask.verb!r} was not understood: {error!r}"
+            ask.answer(*said)
+
+    def _answer(self, guise: Guise, ask: Ask) -> Any:
+        if ask.verb == "load":
+            rows = self._store.all(queries.steps([guise.id]))
+            return [
+                line_of(row) for row in rows if row.kind != "raised" or row.attempt == guise.attempt
+            ]
+        if ask.verb == OTHER_ARGS:
+            return self._note_args(guise, ask.payload)
+        if ask.verb == WITHHELD:
+            told = ask.payload
+            calls = self._withheld.setdefault(guise.leased.id, Counter())
+            calls[str(told["call"]), str(told["what"])] += int(told["count"])
+            return None
+        if ask.verb == MARKED:
+            return ask.payload["key"] in self._store.all(queries.once_keys(guise.id))
+        if ask.verb == TERMS:
+            return {"max": self._artifact_max, "place": None}
+        if ask.verb == STORE:
+            return self._compared(guise, ask.payload)
+        raise ValueError("a replay has no answer to this")
+
+    def _note_args(self, guise: Guise, told: Mapping[str, Any]) -> None:
+        found = self._other_args.setdefault(guise.leased.id, [])
+        if len(found) <= CHANGES_MAX:
+            path, step = f"/{int(told['sequence'])}/arguments", f"step {told['name']!r}"
+            found.append(Change(path, "changed", f"{step} as recorded", f"{step} with others"))
+
+    def _compared(self, guise: Guise, asked: Mapping[str, Any]) -> list[str]:
+        name, digest = asked["name"], asked["hash"].hex()
+        made = self._made.setdefault(guise.leased.id, {})
+        if made.get(name, digest) != digest:
+            raise refusal("taken", name)
+        if len(made) == COUNT_MAX and name not in made:
+            raise refusal("full", name)
+        made[name] = digest
+        there = _newest(self._store.all(queries.artifacts(guise.id))).get(name)
+        if there is None:
+            original = self._store.first(queries.run(guise.id))
+            at = "" if original is None else original.as_of.isoformat()
+            return [asked["media_type"], "", at]
+        return [there.media_type, there.place, there.at.isoformat()]
+
+
+def _newest(entries: list[ArtifactEntry]) -> dict[str, ArtifactEntry]:
+    """By name what the last attempt that stored it has; entries come attempt by attempt."""
+    return {entry.name: entry for entry in entries}

@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: MIT
+"""Verified replay: executes earlier runs again in shadow runs, here, and compares.
+
+Each stage has a queue of its own that no other worker serves, and a worker that lives in this
+process: so the code that is asked about executes, and nobody else's runs or slots are touched. Only
+a few shadow runs are under way at a time; when the stage is left early, they are cancelled.
+"""
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import msgspec
+import psycopg
+
+from byrote.assembly.clock import monotonic
+from byrote.assembly.executors import build_executor, worker_options
+from byrote.assembly.identity import chance, new_id, new_token, worker_id
+from byrote.assembly.replay.environments import environments, last_doc
+from byrote.assembly.replay.originals import choose, find
+from byrote.assembly.replay.recorded_answers import RecordedAnswers
+from byrote.assembly.settings import Settings
+from byrote.core import events as event
+from byrote.core.duration import duration
+from byrote.core.errors import (
+    BadOption,
+    BadPayload,
+    ByroteError,
+    RightMissing,
+    StoreRefused,
+)
+from byrote.core.json.codec import digest_of
+from byrote.core.json.paths import read_paths
+from byrote.core.ports.executor import Asks
+from byrote.core.ports.replies import StepRow, UnknownTaskRef
+from byrote.core.replay.verdict import (
+    NotReplayable,
+    Replayed,
+    hide_values,
+    judge_replay,
+    key_of,
+    obstacle,
+)
+from byrote.core.run import Run
+from byrote.executors.replayed import ReplayExecutor, ShownAs
+from byrote.store import queries
+from byrote.store.rows import Environment
+from byrote.store.runners.sync import Store
+from byrote.store.worker import PostgresStore
+from byrote.worker.context import WorkerContext
+from byrote.worker.options import WorkerOptions
+from byrote.worker.worker import SIGNALS_S, Worker
+
+JOBS_MAX = 1_000
+AHEAD = 2
+"""Shadow runs per job that are enqueued or under way."""
+LOOK_S = 0.5
+CANCEL_S = 3.0
+LEAVE_S = 10.0
+"""How long leaving may take: the worker's grace of two seconds, and some for its processes."""
+_log = logging.getLogger("byrote.replay")
+ENDED = (event.Succeeded, event.Failed, event.Cancelled, event.Swept)
+
+type FindTask = Callable[[UnknownTaskRef], bool]
+"""Says of a task that the app did not announce whether its hands could execute it."""
+
+
+class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How replays are executed and compared."""
+
+    jobs: int = 1
+    """How many at once."""
+    live_steps: bool = False
+    """Whether steps are executed again instead of being answered from the record."""
+    ignore: Sequence[str] = ()
+    """Paths of a result that do not count, such as $.at, besides those its task names."""
+    hide_values: bool = False
+    """Whether verdicts name the places that differ without the values of the results."""
+
+    def __post_init__(self) -> None:
+        read_paths(self.ignore)
+        if type(self.jobs) is not int or not 1 <= self.jobs <= JOBS_MAX:
+            raise BadOption(f"Jobs are a number from 1 to {JOBS_MAX:,}, not {self.jobs!r}.")
+
+
+class ReplaySession:
+    """Where replays of one app's tasks are executed."""
+
+    def __init__(
+        self,
+        app: Any,
+        settings: Settings,
+        store: Store,
+        options: ReplayOptions,
+        *,
+        recognise: FindTask | None = None,
+    ) -> None:
+        self._store = store
+        self._options = options
+        self._ended: SimpleQueue[str] = SimpleQueue()
+        self._started = threading.Event()
+        self._failure: BaseException | None = None
+        self._pending: dict[str, Run] = {}
+        self._asked: dict[str, str] = {}
+        """Runs that a memo answered, by the shadow of the run that computed their result."""
+        self._environments: dict[int, Environment] = {}
+        self.queue = f"byrote.shadow.{new_token()}"
+        name = worker_id()
+        own: Asks = SimpleQueue()
+        asked: Asks = SimpleQueue()
+        inline = settings.executor == "inline"
+        built = build_executor(
+            app,
+            msgspec.structs.replace(
+                settings, concurrency=options.jobs, threads=options.jobs if inline else 1
+            ),
+            name,
+            emit=self._emit,
+            hands=0 if inline else options.jobs,
+            asks=asked,
+            replay="live" if options.live_steps else "recorded",
+            told=settings,
+        )
+        self._app = built.app
+        self._mute = built.mute
+        self._pool = built.pool
+        self._recognise = recognise
+        self._rehearsal = ReplayExecutor(built.executor)
+        self._prompter = RecordedAnswers(store, asked, own, artifact_max=settings.artifact_max)
+        wanted = _worker_options(name, self.queue, settings, options.jobs)
+        means = WorkerContext(name, monotonic, chance, new_token, self._emit)
+        lines = PostgresStore(store.door, listen=settings.listen)
+        self._worker = Worker(lambda: lines, self._rehearsal, wanted, means, asks=own)
+        self._thread = threading.Thread(target=self._work, name="byrote-stage", daemon=True)
+
+    # -- Coming and going ------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Start the worker; raises what keeps it from starting."""
+        self._prompter.start()
+        self._thread.start()
+        while not self._started.wait(SIGNALS_S):
+            pass
+        self._check()
+
+    def _work(self) -> None:
+        try:
+            self._worker.run()
+        except BaseException as error:  # noqa: BLE001 -- raised again where somebody waits for us.
+            self._failure = error
+        finally:
+            self._started.set()
+
+    def _check(self) -> None:
+        if isinstance(self._failure, RightMissing):
+            # A failed check, elsewhere; here that would read as a difference that was found.
+            raise StoreRefused(str(self._failure)) from self._failure
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self) -> None:
+        """Cancel what is under way, and leave; within a few seconds, whatever the database does."""
+        if self._pending:
+            cancelling = threading.Thread(target=self._cancel, name="byrote-cancel", daemon=True)
+            cancelling.start()
+            cancelling.join(CANCEL_S)
+        self._worker.stop("the replay is over")
+        if self._pending:
+            self._worker.stop("the replay was broken off")
+        self._thread.join(LEAVE_S)
+        self._prompter.stop()
+
+    def _cancel(self) -> None:
+        with contextlib.suppress(psycopg.Error, ByroteError):
+            self._store.all(queries.cancel(list(self._pending)))
+
+    def _emit(self, events: Sequence[event.Event]) -> None:
+        for told in events:
+            if isinstance(told, event.WorkerStarted):
+                self._started.set()
+            elif isinstance(told, ENDED):
+                self._ended.put(told.run)
+            elif isinstance(told, event.Troubled):
+                self._trouble(told)
+            elif isinstance(told, event.Recovered):
+                _log.warning("%s: the database answers again", told.what)
+
+    def _trouble(self, told: event.Troubled) -> None:
+        """Report what the worker met; what it cannot write down ends the replays."""
+        if told.run:
+            said = f"The outcome of a replay could not be stored ({told.what}): {told.error}"
+            self._failure = self._failure or StoreRefused(said)
+        else:
+            _log.warning("%s: %s", told.what, told.error)
+
+    # -- Replays ---------------------------------------------------------------------------------
+
+    def perform(self, originals: Iterable[str]) -> Iterator[Replayed]:
+        """The verdict on each run, as soon as it is there."""
+        for original in originals:
+            verdict = self._begin(original)
+            if verdict is not None:
+                yield verdict
+            while len(self._pending) >= AHEAD * self._options.jobs:
+                yield self._next()
+        while self._pending:
+            yield self._next()
+
+    def _begin(self, original: str) -> NotReplayable | None:
+        run = self._store.first(queries.run(original))
+        if run is None:
+            reason = "Its spec and result were pruned; at most the event log still knows of it."
+            return NotReplayable(original=original, task=None, why="expired", reason=reason)
+        if run.memo_of is not None:
+            # What was answered from memory was computed by another run.
+            run = self._store.first(queries.run(run.memo_of)) or run
+        self._get_to_know(run)
+        refused = obstacle(run, self._rehearsal.tasks) or self._about_steps(run)
+        if refused is not None:
+            return _about(refused, original)
+        shadow = new_id()
+        if run.id != original:
+            self._asked[shadow] = original
+        part = ShownAs(run.id, run.queue, max(run.attempts, 1))
+        self._rehearsal.cast[shadow] = part
+        self._pending[shadow] = run
+        self._store.all(queries.shadow([(shadow, run.id)], queue=self.queue))
+        return None
+
+    def _get_to_know(self, run: Run) -> None:
+        if self._pool is None or self._recognise is None or key_of(run) in self._rehearsal.tasks:
+            return
+        if self._recognise(UnknownTaskRef(run.queue, run.task, run.version)):
+            self._pool.learn(key_of(run))
+
+    def _about_steps(self, run: Run) -> NotReplayable | None:
+        who, steps = key_of(run), self._store.all(queries.steps([run.id]))
+        altered = next((step for step in steps if _altered(step)), None)
+        if altered is not None:
+            reason = f"The stored result of step {altered.sequence} ({altered.name!r}) was altered."
+            return NotReplayable(original=run.id, task=who, why="altered", reason=reason)
+        if steps and who in self._mute() and not self._options.live_steps:
+            reason = f"It has recorded steps, and {who} is a program here that has no steps ledger."
+            return NotReplayable(original=run.id, task=who, why="steps", reason=reason)
+        return None
+
+    def _next(self) -> Replayed:
+        while True:
+            try:
+                candidates = [self._ended.get(timeout=LOOK_S)]
+            except Empty:
+                self._check()
+                # A word may have been lost with a connection; the rows have it.
+                candidates = list(self._pending)
+            for shadow in candidates:
+                run = self._store.first(queries.run(shadow)) if shadow in self._pending else None
+                if run is not None and run.finished:
+                    return self._judge(self._pending.pop(shadow), run)
+
+    def _environments_of(self, *runs: Run) -> dict[int, Environment]:
+        # Of a task's runs most were executed by the same few.
+        if not set().union(*map(_numbers, runs)) <= self._environments.keys():
+            self._environments |= environments(self._store, *runs)
+        return self._environments
+
+    def _judge(self, original: Run, shadow: Run) -> Replayed:
+        del self._rehearsal.cast[shadow.id]
+        found = self._environments_of(original, shadow)
+        ignored = [*self._options.ignore, *self._app.ignores.get(key_of(original), ())]
+        verdict = judge_replay(
+            original,
+            shadow,
+            ignore=read_paths(ignored),
+            artifacts=self._prompter.artifacts(shadow.id, original.id),
+            steps=self._store.all(queries.steps([original.id])) if shadow.faults else (),
+            arguments=self._prompter.arguments(shadow.id),
+            withheld=self._prompter.withheld(shadow.id),
+            provenances=(last_doc(original, found), last_doc(shadow, found)),
+        )
+        verdict = _about(verdict, self._asked.pop(shadow.id, original.id))
+        return hide_values(verdict) if self._options.hide_values else verdict
+
+
+def _about[V: Replayed](verdict: V, asked: str) -> V:
+    """The verdict under the id that was asked for, with the run that computed its result."""
+    if verdict.original == asked:
+        return verdict
+    return msgspec.structs.replace(verdict, original=asked, memo_of=verdict.original)
+
+
+def _numbers(run: Run) -> set[int]:
+    return {number for number in run.provenance if number is not None}
+
+
+def _altered(step: StepRow) -> bool:
+    if step.result_json is None:
+        return False
+    try:
+        return digest_of(step.result_json).hex() != step.result_hash
+    except BadPayload:
+        return True
+
+
+def _worker_options(name: str, queue: str, settings: Settings, jobs: int) -> WorkerOptions:
+    hands = 0 if settings.executor == "inline" else jobs
+    return msgspec.structs.replace(
+        worker_options(settings, name, hands=hands, drain=False),
+        queues={queue: 1},
+        concurrency=jobs,
+        grace=timedelta(seconds=2),
+        # What is compared must not be archived or pruned meanwhile.
+        housekeeping=False,
+        # Whoever verifies wants to know what is refused, not to wait until it is granted.
+        insists=False,
+    )
+
+
+@contextlib.contextmanager
+def open_stage(
+    app: Any,
+    settings: Settings,
+    store: Store,
+    options: ReplayOptions,
+    *,
+    recognise: FindTask | None = None,
+) -> Iterator[ReplaySession]:
+    """A stage for the app at `module:name`, in hands, or for one that is here, in this process."""
+    chosen = (
+        settings if isinstance(app, str) else msgspec.structs.replace(settings, executor="inline")
+    )
+    stage = ReplaySession(app, chosen, store, options, recognise=recognise)
+    try:
+        stage.open()
+        yield stage
+    finally:
+        stage.close()
+
+
+def replay_here(
+    app: Any,
+    which: str | None,
+    *,
+    task: str | None = None,
+    last: int | None = None,
+    since: datetime | timedelta | str | None = None,
+    failed: bool = False,
+    version: int | None = None,
+    labels: Mapping[str, str] | None = None,
+    **how: Any,
+) -> Replayed | list[Replayed]:
+    """What `App.replay` promises: one run by id or hash, or a task's newest; in this process."""
+    if (which is None) == (task is None):
+        raise BadOption("Replay one run, by its id or its spec's hash, or the runs of a task=.")
+    options = ReplayOptions(**how)
+    if isinstance(since, str):
+        since = duration(since)
+    if task is None:
+        wanted = [find(app.store, str(which))]
+    else:
+        wanted = choose(
+            app.store,
+            task,
+            last=last,
+            since=since,
+            failed=failed,
+            version=version,
+            labels=labels,
+        )
+    with open_stage(app, app.settings, app.store, options) as stage:
+        verdicts = list(stage.perform(wanted))
+    return verdicts if which is None else verdicts[0]

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Puts a worker together from settings."""
+
+import os
+from collections.abc import Callable
+from functools import cache
+from queue import SimpleQueue
+
+import msgspec
+
+from byrote.assembly.artifacts import default_place
+from byrote.assembly.clock import monotonic
+from byrote.assembly.executors import build_executor, hands_of, worker_options
+from byrote.assembly.identity import chance, new_token, worker_id
+from byrote.assembly.settings import Settings
+from byrote.core.errors import BadOption
+from byrote.core.ports.executor import Asks, Emit
+from byrote.core.ports.replies import UnknownTaskRef
+from byrote.store.connect import DatabaseAddress
+from byrote.store.worker import PostgresStore
+from byrote.worker.asks.artifacts import artifact_answers
+from byrote.worker.claiming.discovery import DiscoveryHooks
+from byrote.worker.context import WorkerContext
+from byrote.worker.worker import Worker
+
+
+def build_worker(
+    app: str,
+    settings: Settings,
+    *,
+    emit: Emit,
+    drain: bool = False,
+    fallback: Callable[[], str] | None = None,
+    recognise: Callable[[UnknownTaskRef], bool] | None = None,
+) -> Worker:
+    """A worker for the app at `module:name`; `fallback` gives a database when nobody names one.
+
+    `recognise` says of tasks the app did not register whether its hands could execute them.
+    """
+    name = settings.worker_id or worker_id()
+    hands = hands_of(settings)
+    where = settings.artifacts or default_place(os.environ)
+    asks: Asks = SimpleQueue()
+    built = build_executor(app, settings, name, emit=emit, hands=hands, asks=asks)
+    options = msgspec.structs.replace(
+        worker_options(settings, name, hands=hands, drain=drain),
+        artifacts=where,
+        chain_events=settings.chain_events,
+    )
+
+    @cache
+    def store() -> PostgresStore:
+        found = settings.database_url or built.app.url or (fallback and fallback())
+        if not found:
+            raise BadOption("No database is set; give --url or set BYROTE_DATABASE_URL.")
+        door = DatabaseAddress(found, name=f"byrote {name}", pooled=settings.pooled)
+        durable = settings.claims == "durable"
+        return PostgresStore(
+            door,
+            listen=settings.listen,
+            durable_claims=durable,
+            keep_events=settings.keep_events,
+        )
+
+    means = WorkerContext(name, monotonic, chance, new_token, emit)
+    answers = artifact_answers(where, settings.artifact_max)
+    pool = built.pool
+    return Worker(
+        store,
+        built.executor,
+        options,
+        means,
+        asks=asks,
+        answers=answers,
+        settled=None if pool is None else pool.settled,
+        schedules=lambda: built.app.schedules,
+        queues=lambda: built.app.queues,
+        strangers=None
+        if pool is None or recognise is None
+        else DiscoveryHooks(lambda line: store().strangers(line), recognise, pool.learn),
+    )

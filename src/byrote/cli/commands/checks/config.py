@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""`byrote config`: what is set, and who set it."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import click
+import msgspec
+
+from byrote.assembly.settings import SECRET, Resolved, resolve
+from byrote.cli.database import masked
+from byrote.cli.options import json_option, url_option
+from byrote.cli.output.tables import print_json, print_table
+from byrote.core.duration import spoken
+
+
+@click.group()
+def config() -> None:
+    """Show the settings and where each came from."""
+
+
+@config.command(epilog="Example: byrote config show --origin")
+@url_option
+@json_option
+@click.option("--origin", is_flag=True, help="Say also where each setting came from.")
+def show(*, url: str | None, as_json: bool, origin: bool) -> None:
+    """Show every setting; passwords are hidden.
+
+    Later ones win: defaults, then byrote.toml or [tool.byrote] in pyproject.toml, then environment
+    variables, then options of the command.
+    """
+    resolved = resolve({"database_url": url})
+    shown = shown_settings(resolved)
+    if as_json:
+        asked = {k: {"value": v, "origin": resolved.origins[k]} for k, v in shown.items()}
+        print_json(asked if origin else shown)
+        return
+    rows = [(k, _words(v), *([resolved.origins[k]] if origin else [])) for k, v in shown.items()]
+    heads = ("setting", "value", "origin") if origin else ("setting", "value")
+    print_table(heads, rows, empty="")
+
+
+def shown_settings(resolved: Resolved) -> dict[str, Any]:
+    """Every setting as it may be shown."""
+    fields = msgspec.structs.asdict(resolved.settings)
+    hidden = {name: masked(fields[name]) for name in SECRET if fields[name] is not None}
+    return {**fields, **hidden}
+
+
+def _words(value: object) -> object:
+    match value:
+        case None:
+            return "(not set)"
+        case timedelta():
+            return spoken(value)
+        case int() if not isinstance(value, bool):
+            return str(value)
+        case Mapping():
+            return ",".join(k if v == 1 else f"{k}={v}" for k, v in value.items())
+        case _:
+            return value

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""`byrote doctor`: looks at everything a worker depends on, and explains what it finds."""
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+import click
+import msgspec
+import psycopg
+
+from byrote.assembly.clock import now
+from byrote.assembly.settings import Resolved, resolve
+from byrote.cli.database import masked, open_url
+from byrote.cli.errors import CHECK_FAILED
+from byrote.cli.options import database_options
+from byrote.cli.output.tables import coloured, paint, print_json
+from byrote.cli.support import doctor_checks
+from byrote.cli.support.doctor_checks import Check
+from byrote.cli.support.server_probe import health
+from byrote.core.errors import BadOption, ByroteError
+from byrote.core.text.printable import one_line
+from byrote.embedded import control
+from byrote.embedded.server import default_home
+from byrote.store.connect import DatabaseAddress
+from byrote.store.runners.sync import unreachable
+
+FAIL: Final = "fail"
+
+
+@click.command(epilog="Example: byrote doctor --json")
+@database_options
+def doctor(*, url: str | None, as_json: bool) -> None:
+    """Check the set-up, explain what was found, and say what to do about it.
+
+    Changes nothing. Exits with 3 if anything fails; warnings alone do not.
+    """
+    found = []
+    for check in _examine(resolve({"database_url": url})):
+        found.append(check)
+        if not as_json:
+            _print(check)
+    healthy = all(check.state != FAIL for check in found)
+    if as_json:
+        told = [msgspec.structs.asdict(check) for check in found]
+        print_json({"healthy": healthy, "checks": told})
+    if not healthy:
+        click.get_current_context().exit(CHECK_FAILED)
+
+
+def _print(check: Check) -> None:
+    state = paint(check.state, f"{check.state:<4}")
+    click.echo(f"{state}  {check.name:<13}  {one_line(check.said)}", color=coloured())
+    if check.advice:
+        click.echo(f"{'':<21}{check.advice}")
+
+
+def _examine(resolved: Resolved) -> Iterator[Check]:
+    yield from doctor_checks.of_machine(resolved)
+    yield doctor_checks.of_variables(os.environ)
+    url = resolved.settings.database_url
+    provider = doctor_checks.of_provider(os.environ, needed=url is None)
+    yield provider
+    if url is None:
+        home = default_home(os.environ)
+        yield doctor_checks.of_disk(home)
+        if provider.state == FAIL:
+            return
+        if control.status(home).state == "absent":
+            # Looking must not make a whole server.
+            advice = "It is made when first needed: by `byrote migrate`, a worker, or an app."
+            yield Check("database", "warn", f"no embedded server in {home} yet", advice)
+            return
+    try:
+        with open_url(url, ready=False) as found:
+            yield from _database(
+                DatabaseAddress(found, pooled=resolved.settings.pooled), masked(found)
+            )
+    except (BadOption, psycopg.Error) as error:
+        yield Check("database", FAIL, " ".join(str(error).split()))
+    except ByroteError as error:
+        yield Check("database", FAIL, str(error), "Is the server up, and can it be reached?")
+
+
+def _database(door: DatabaseAddress, shown: str) -> Iterator[Check]:
+    try:
+        connection = door.open("doctor")
+    except psycopg.OperationalError as error:
+        raise unreachable(door, error) from error
+    with connection:
+        yield Check("database", "ok", f"answers at {shown}")
+        before = now()
+        answer = health(connection)
+        yield from doctor_checks.of_server(answer, before=before, after=now())
+        schema = doctor_checks.of_schema(connection)
+        yield schema
+        if not answer.standby:
+            yield doctor_checks.of_listen(door)
+        if schema.state != FAIL:
+            yield from doctor_checks.of_rights(connection)
+            yield from doctor_checks.of_work(connection)

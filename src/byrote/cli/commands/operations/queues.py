@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""`byrote queues`: what waits where; pause and resume."""
+
+from datetime import datetime, timedelta
+
+import click
+import msgspec
+
+from byrote.cli.commands.runs.history import at_option, show_queues_at
+from byrote.cli.database import open_store
+from byrote.cli.lazy import ListingGroup
+from byrote.cli.options import database_options
+from byrote.cli.output.tables import print_json, print_table
+from byrote.core.duration import spoken
+from byrote.core.errors import UnknownQueue
+from byrote.core.text.printable import printable
+from byrote.core.unserved import end_of, like, patience
+from byrote.store import queries
+from byrote.store.rows import QueueRow
+from byrote.store.runners.sync import Store
+
+HEADS = ("queue", "state", "ready", "waiting", "running", "dead", "oldest ready")
+
+
+@click.group(cls=ListingGroup, epilog="Example: byrote queues --json")
+def queues() -> None:
+    """List queues, pause and resume them. Without a command, list them."""
+
+
+@queues.command("list", epilog="Example: byrote queues list")
+@database_options
+@at_option
+def list_queues(*, url: str | None, as_json: bool, at: datetime | None) -> None:
+    """List every queue with what waits in it; with --at, what lay in it then, and who ran it."""
+    with open_store(url) as store:
+        if at is not None:
+            show_queues_at(store, at, as_json=as_json)
+            return
+        found = store.all(queries.queues())
+        strange = store.all(queries.unserved_tasks())
+    if as_json:
+        for queue in found:
+            tasks = [one.key for one in strange if one.queue == queue.queue]
+            print_json({**msgspec.structs.asdict(queue), "unserved": tasks})
+    else:
+        print_table(HEADS, map(_row, found), empty="No queue has been used yet.")
+        for one in strange:
+            said = f"{one.queue}: no live worker knows {one.key}{like(one.key, one.known)}"
+            click.echo(printable(f"{said}. {end_of(one.unserved_for)}"))
+
+
+def _row(queue: QueueRow) -> tuple[object, ...]:
+    state = "open" if queue.paused_at is None else "paused"
+    age = queue.oldest_ready_s
+    oldest = "" if age is None else spoken(timedelta(seconds=max(round(age), 0)))
+    return queue.queue, state, queue.ready, queue.waiting, queue.running, queue.dead, oldest
+
+
+@queues.command(epilog="Example: byrote queues pause mail")
+@click.argument("name")
+@database_options
+def pause(name: str, *, url: str | None, as_json: bool) -> None:
+    """Stop claims from a queue; what is under way goes on."""
+    with open_store(url) as store:
+        _known(store, name)
+        store.all(queries.pause(name))
+    _tell(name, paused=True, as_json=as_json)
+
+
+@queues.command(epilog="Example: byrote queues resume mail")
+@click.argument("name")
+@database_options
+def resume(name: str, *, url: str | None, as_json: bool) -> None:
+    """Allow claims from a queue again."""
+    with open_store(url) as store:
+        _known(store, name)
+        store.all(queries.resume(name))
+    _tell(name, paused=False, as_json=as_json)
+
+
+@queues.command("events", epilog="Example: byrote queues events mail few")
+@click.argument("name")
+@click.argument("kinds", type=click.Choice(["all", "few"]))
+@database_options
+def choose_events(name: str, kinds: str, *, url: str | None, as_json: bool) -> None:
+    """Let a queue tell all kinds of events, or few: without Promoted and Renewed.
+
+    With few, `byrote verify` cannot judge leases of its runs after their first expiry.
+    """
+    with open_store(url) as store:
+        _known(store, name)
+        store.all(queries.set_events(name, events=kinds))
+    if as_json:
+        print_json({"queue": name, "events": kinds})
+    else:
+        click.echo(f"{name} tells {kinds} of its events.")
+
+
+@queues.command("unserved", epilog="Example: byrote queues unserved mail 2h")
+@click.argument("name")
+@click.argument("after", metavar="DURATION|never")
+@database_options
+def wait_for_worker(name: str, after: str, *, url: str | None, as_json: bool) -> None:
+    """Set how long ready runs wait for a worker that knows their task, before they fail.
+
+    The time counts while workers serve the queue and none of them knows the task and version;
+    24h unless it is set. `never` lets such runs wait for ever.
+    """
+    limit = patience(after)
+    with open_store(url) as store:
+        _known(store, name)
+        store.all(queries.set_unserved(name, after=limit))
+    if as_json:
+        seconds = None if limit is None else limit.total_seconds()
+        print_json({"queue": name, "unserved_for_s": seconds})
+    else:
+        click.echo(f"A run in {name} whose task no worker knows: {end_of(limit)}")
+
+
+def _known(store: Store, name: str) -> None:
+    # Pausing a queue that nobody knows would pause nothing: most likely a typing mistake.
+    known = [queue.queue for queue in store.all(queries.queues())]
+    if name not in known:
+        raise UnknownQueue(name, known)
+
+
+def _tell(name: str, *, paused: bool, as_json: bool) -> None:
+    if as_json:
+        print_json({"queue": name, "paused": paused})
+    else:
+        click.echo(f"{name} is {'paused' if paused else 'open'}.")

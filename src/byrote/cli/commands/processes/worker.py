@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""`byrote worker`: executes runs for an app until it is told to stop."""
+
+import contextlib
+import functools
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import psycopg
+
+from byrote.assembly.clock import now
+from byrote.assembly.identity import chance
+from byrote.assembly.settings import Settings, resolve
+from byrote.assembly.signals import signals_to
+from byrote.assembly.worker import build_worker
+from byrote.cli.options import url_option
+from byrote.cli.support.server_probe import new_queues
+from byrote.embedded.databases import own_url
+from byrote.embedded.server import open_server
+from byrote.observe.logs import Format, LogWriter, set_up_logging
+from byrote.store.connect import DatabaseAddress
+from byrote.store.migrate import migrate
+from byrote.store.runners.sync import unreachable
+
+_log = logging.getLogger("byrote.worker")
+
+COUNT = click.IntRange(min=1)
+
+
+@click.command(
+    epilog="Example: byrote worker shop.tasks:app --queues mail=3,default --hands 4",
+)
+@click.argument("app", metavar="MODULE:APP")
+@url_option
+@click.option(
+    "-Q",
+    "--queues",
+    metavar="A,B=3",
+    help="Queues to serve, with weights; if absent, those of its tasks.",
+)
+@click.option("-c", "--concurrency", type=COUNT, help="Async tasks at once, over all hands.")
+@click.option("--hands", type=COUNT, help="Child processes; one per core if absent.")
+@click.option("--threads", type=COUNT, help="Sync tasks at once in each hand.")
+@click.option("--drain", is_flag=True, help="Stop when nothing is left to do.")
+@click.option("--max-tasks", type=COUNT, help="Replace a hand after so many runs.")
+@click.option("--max-rss", metavar="SIZE", help="Replace a hand that grows beyond, e.g. 512MB.")
+@click.option("--lease", metavar="DURATION", help="How long a claim holds unless renewed.")
+@click.option("--grace", metavar="DURATION", help="How long a stop waits for what is under way.")
+@click.option("--poll", "poll_interval", metavar="DURATION", help="How often to look unasked.")
+@click.option(
+    "--executor",
+    type=click.Choice(["hand", "inline", "command", "container"]),
+    help="Where tasks execute.",
+)
+@click.option(
+    "--payload-mode",
+    type=click.Choice(["stdin", "file", "argv"]),
+    help="How commands get their spec that do not say so.",
+)
+@click.option("--claims", type=click.Choice(["durable", "fast"]), help="Fast skips the disk wait.")
+@click.option("--no-listen", is_flag=True, help="Only poll; for poolers that cannot LISTEN.")
+@click.option("--worker-id", metavar="ID", help="A name of your own; unique per start if absent.")
+@click.option("--log-format", type=click.Choice(["auto", "text", "json"]), help="Form of the log.")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
+def worker(app: str, *, url: str | None, drain: bool, no_listen: bool, **flags: Any) -> None:
+    """Execute runs for the app at MODULE:APP until told to stop.
+
+    SIGTERM or Ctrl-C stops claiming, waits for what is under way as long as --grace lasts, and
+    gives the rest back uncharged. A second one gives everything back at once. SIGUSR1 prints the
+    stack of every thread. The log goes to standard error: text on a terminal, JSON otherwise.
+
+    With --drain it ends when nothing is left to do in its queues that it can execute. It first
+    takes back runs whose lease has expired; it does not wait for runs that other workers execute.
+
+    What is not given here comes from BYROTE_* variables, byrote.toml or pyproject.toml; see
+    `byrote config show --origin`.
+    """
+    flags |= {"database_url": url, "listen": False if no_listen else None}
+    settings = resolve(flags).settings
+    emit = start_log(settings)
+    if flags["queues"] is not None and settings.database_url is not None:
+        door = DatabaseAddress(settings.database_url, pooled=settings.pooled)
+        _mention_new_queues(door, settings.queues or {})
+    with contextlib.ExitStack() as opened:
+        fallback = functools.partial(_embedded, opened)
+        built = build_worker(app, settings, emit=emit, drain=drain, fallback=fallback)
+        with signals_to(built):
+            built.run()
+
+
+def start_log(settings: Settings) -> LogWriter:
+    """Set this process's logging up, and give who writes a worker's events."""
+    form = log_form(settings)
+    set_up_logging(form, settings.log_level)
+    return LogWriter(sys.stderr, form=form, level=settings.log_level, now=now)
+
+
+def log_form(settings: Settings) -> Format:
+    """Text for people, JSON for machines, unless one was chosen."""
+    if settings.log_format != "auto":
+        return settings.log_format
+    return "text" if sys.stderr.isatty() else "json"
+
+
+def _embedded(opened: contextlib.ExitStack) -> str:
+    """Start or join the embedded server, to be left when the worker has stopped."""
+    server = opened.enter_context(open_server(environ=os.environ))
+    url = own_url(server.url, Path.cwd(), os.environ)
+    migrate(DatabaseAddress(url), chance=chance)
+    return url
+
+
+def _mention_new_queues(door: DatabaseAddress, queues: Mapping[str, int]) -> None:
+    """A queue that nobody used yet is no mistake, but a typing mistake looks just like it."""
+    try:
+        with door.open("worker") as connection:
+            unheard = new_queues(connection, queues)
+    except psycopg.errors.UndefinedTable:
+        return  # The worker looks at the schema next, and says what to do about it.
+    except psycopg.OperationalError as error:
+        raise unreachable(door, error) from error
+    for name in unheard:
+        _log.info("queue %s is new to this database", name)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""`byrote runs`: look at runs, cancel them, give them another chance."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+import msgspec
+
+from byrote.assembly.replay.environments import environments
+from byrote.cli.commands.runs.artifacts import artifacts, fetch
+from byrote.cli.commands.runs.diff import diff
+from byrote.cli.commands.runs.history import at_option, history, known_run, run_then
+from byrote.cli.commands.runs.logs import logs
+from byrote.cli.commands.runs.signal import signal
+from byrote.cli.database import open_store, whole_id
+from byrote.cli.errors import FAILED
+from byrote.cli.options import Label, RunId, SpecHash, database_options
+from byrote.cli.output.provenance import print_provenance, provenance_fields, seed_in
+from byrote.cli.output.run_page import fields_of, row_of, show_run, show_steps, step_fields
+from byrote.cli.output.tables import LOCKED_ROW, print_json, print_table, show_locked
+from byrote.core.errors import UnknownRun
+from byrote.core.state import Status
+from byrote.core.text.printable import printable
+from byrote.store import queries
+from byrote.store.locks import move
+from byrote.store.runners.sync import Store
+
+HEADS = ("id", "status", "task", "queue", "attempts", "enqueued", "finished", "error")
+IDS = click.argument("ids", metavar="ID...", nargs=-1, required=True, type=RunId())
+
+
+@click.group()
+def runs() -> None:
+    """List, show, cancel and retry runs.
+
+    An id may be shortened to a beginning of it that no other run shares.
+    """
+
+
+runs.add_command(logs)
+runs.add_command(signal)
+runs.add_command(artifacts)
+runs.add_command(fetch)
+runs.add_command(diff)
+runs.add_command(history)
+
+
+@runs.command("list", epilog="Example: byrote runs list --status failed --queue mail --json")
+@database_options
+@click.option("--status", type=click.Choice(list(Status), case_sensitive=False))
+@click.option("--queue")
+@click.option("--task", help="The task's name.")
+@click.option("--hash", "spec_hash", type=SpecHash(), help="Runs of this very spec.")
+@click.option("--label", "labels", type=Label(), multiple=True, help="May be given many times.")
+@click.option("--shadow", is_flag=True, help="Also shadow runs, which only verify others.")
+@click.option("--before", type=RunId(), help="Only runs older than this one: the next page.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+def list_runs(
+    *,
+    url: str | None,
+    as_json: bool,
+    labels: tuple[tuple[str, str], ...],
+    before: str | None,
+    **filters: Any,
+) -> None:
+    """List the newest runs that match, newest first.
+
+    Arguments and results are left out; `byrote runs show` has them.
+    """
+    with open_store(url) as store:
+        older = None if before is None else whole_id(store, before)
+        query = queries.runs(labels=dict(labels) or None, before=older, **filters)
+        found = store.all(query)
+    if as_json:
+        for run in found:
+            print_json(fields_of(run))
+    else:
+        print_table(HEADS, map(row_of, found), empty="No runs match.")
+
+
+@runs.command(epilog="Example: byrote runs show 01932c4e-8d5b-7a90-b1c2-3d4e5f607182")
+@click.argument("begun", metavar="ID", type=RunId())
+@database_options
+@at_option
+def show(begun: str, *, url: str | None, as_json: bool, at: datetime | None) -> None:
+    """Show everything about one run: arguments, result, steps, errors, what executed attempts.
+
+    With --at, as it was then. Exits with 4 if there was no such run.
+    """
+    with open_store(url) as store:
+        run = known_run(store, begun)
+        steps = store.all(queries.steps([run.id]))
+        replays = store.all(queries.replays(run.id))
+        if at is not None:
+            run = run_then(store, run, at)
+            steps = [step for step in steps if step.at <= at]
+            replays = []  # The list does not say since when they are there.
+        found = environments(store, run)
+        stands = [] if at is not None else store.all(queries.why_waiting(run.id))
+    why = "".join(one.why for one in stands)
+    if as_json:
+        extra = {
+            "why": why or None,
+            "replays": list(map(msgspec.to_builtins, replays)),
+            "steps": list(map(step_fields, steps)),
+            "provenance": provenance_fields(run, found),
+            "seed": seed_in(run, found),
+        }
+        print_json({**fields_of(run, whole=True), **extra})
+    else:
+        show_run(run, replays)
+        if why:
+            click.echo(printable(f"\nwhy it is not running\n  {why}"))
+        show_steps(steps)
+        print_provenance(run, found)
+
+
+@runs.command(epilog="Example: byrote runs cancel 01932c4e-8d5b-7a90-b1c2-3d4e5f607182")
+@IDS
+@database_options
+def cancel(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
+    """Cancel runs: at once if nobody executes them, else by asking their worker.
+
+    Exits with 4 if there is no such run, with 1 if one had finished already or its row is locked
+    by another transaction; the others are cancelled all the same.
+    """
+    with open_store(url) as store:
+        whole = [whole_id(store, begun) for begun in ids]
+        moves = move(queries.cancel, whole, store.all)
+        said = {Status.RUNNING: "its worker was asked to stop"}
+        told = {run.id: said.get(Status(run.status), "cancelled") for run in moves.done}
+        _tell(store, whole, told, "it had finished already", locked=moves.locked, as_json=as_json)
+
+
+@runs.command(epilog="Example: byrote runs retry 01932c4e-8d5b-7a90-b1c2-3d4e5f607182")
+@IDS
+@database_options
+def retry(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
+    """Give runs another chance now, with a fresh budget of attempts.
+
+    Dead letters come back, waiting runs stop waiting. A run that succeeded is repeated with
+    `byrote replay`. Exits with 4 if there is no such run, with 1 if one cannot be retried or its
+    row is locked by another transaction; the others are retried all the same.
+    """
+    with open_store(url) as store:
+        whole = [whole_id(store, begun) for begun in ids]
+        moves = move(queries.retry, whole, store.all)
+        told = dict.fromkeys(moves.done, "ready again")
+        refused = "only failed and waiting runs are retried"
+        _tell(store, whole, told, refused, locked=moves.locked, as_json=as_json)
+
+
+def _tell(
+    store: Store,
+    ids: Sequence[str],
+    told: dict[str, str],
+    refused: str,
+    *,
+    locked: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Print for each run what was done, or why nothing was; fail if that is so for any."""
+    unknown = []
+    for run_id in ids:
+        run = store.first(queries.run(run_id))
+        if run is None:
+            unknown.append(run_id)
+            continue
+        done, stuck = run_id in told, run_id in locked
+        said = told.get(run_id, f"unchanged: {LOCKED_ROW if stuck else refused}")
+        if as_json:
+            fields = {"id": run_id, "done": done, "locked": stuck, "status": run.status}
+            print_json({**fields, "said": said})
+        else:
+            click.echo(f"{run_id}  {run.status}  {said}")
+    show_locked(len(locked), as_json=as_json)
+    if unknown:
+        raise UnknownRun(unknown[0])
+    if any(run_id not in told for run_id in ids):
+        click.get_current_context().exit(FAILED)

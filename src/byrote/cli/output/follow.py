@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""Prints what a run prints while it does: each byte once, seen live or stored at the end."""
+
+import codecs
+
+import click
+
+from byrote.cli.output.tables import coloured
+from byrote.core.text.printable import printable
+from byrote.store.rows import LiveOutput, Printed
+
+STREAMS = ("stdout", "stderr")
+
+
+class Follower:
+    """What has been shown of a run so far."""
+
+    def __init__(self) -> None:
+        self._attempt = 0
+        self._shown = [0, 0]
+        self._decoders = [_decoder(), _decoder()]
+        self._heading = ""
+        self._midline = False
+        self.ended = 0
+        """The last attempt whose output has been shown to its end."""
+        self.printed = False
+
+    def live(self, seen: LiveOutput) -> None:
+        """Show what is new of an attempt under way."""
+        if seen.attempt > self.ended:
+            self._take(seen.attempt)
+            self._more(0, seen.stdout, seen.stdout_size)
+            self._more(1, seen.stderr, seen.stderr_size)
+
+    def end(self, output: Printed) -> None:
+        """Show what is left of an attempt that has ended, and all of it if nothing was seen."""
+        if output.attempt <= self.ended:
+            return
+        self._take(output.attempt)
+        texts, dropped = (
+            (output.stdout, output.stderr),
+            (output.stdout_dropped, output.stderr_dropped),
+        )
+        for place, (text, before) in enumerate(zip(texts, dropped, strict=True)):
+            raw = text.encode()
+            self._more(place, raw, before + len(raw))
+        self._end_line()
+        self.ended = output.attempt
+
+    def _take(self, attempt: int) -> None:
+        if attempt != self._attempt:
+            self._end_line()
+            self._attempt, self._shown, self._heading = attempt, [0, 0], ""
+            self._decoders = [_decoder(), _decoder()]
+
+    def _more(self, place: int, tail: bytes, size: int) -> None:
+        fresh = size - self._shown[place]
+        if fresh <= 0:
+            return
+        missed = max(fresh - len(tail), 0)
+        # A character may be split between two looks; its beginning is held back until then.
+        text = self._decoders[place].decode(tail[-fresh:])
+        self._shown[place] = size
+        self.printed = True
+        self._head(STREAMS[place], missed)
+        click.echo(printable(text), nl=False)
+        self._midline = not text.endswith("\n") if text else self._midline
+
+    def _head(self, stream: str, missed: int) -> None:
+        cut = f" ({missed:,} bytes before this are gone)" if missed else ""
+        if stream != self._heading or missed:
+            self._end_line()
+            self._heading = stream
+            head = f"attempt {self._attempt}, {stream}{cut}:"
+            click.echo(click.style(head, bold=True) if coloured() else head)
+
+    def _end_line(self) -> None:
+        if self._midline:
+            click.echo()
+        self._midline = False
+
+
+def _decoder() -> codecs.IncrementalDecoder:
+    return codecs.getincrementaldecoder("utf-8")("backslashreplace")

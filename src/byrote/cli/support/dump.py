@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""A dump as a database again, for as long as somebody looks at it, on a server of its own.
+
+Not on the embedded server that others use: a dump of a whole cluster makes roles and databases, and
+a plain one may say anything. What it makes here goes with the server.
+"""
+
+import contextlib
+import gzip
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+from psycopg.conninfo import make_conninfo
+
+from byrote.assembly.identity import chance
+from byrote.core.errors import BadOption, ByroteError, SchemaMismatch
+from byrote.embedded.server import Server, open_server
+from byrote.lab.bench.stage import own_folder
+from byrote.store import queries
+from byrote.store.connect import DatabaseAddress
+from byrote.store.migrate import migrate
+from byrote.store.runners.sync import fetch
+
+SHOWN: Final = 5
+SETTINGS: Final = {"max_wal_size": "2GB", "autovacuum": "off"}
+_GZIP: Final = b"\x1f\x8b"
+_CUSTOM: Final = b"PGDMP"
+_TAR: Final = b"ustar"
+_HARMLESS: Final = re.compile(
+    r'role "[^"]*" (?:does not exist|already exists)|database "[^"]*" already exists'
+    r'|schema "public" already exists|unrecognized configuration parameter'
+)
+"""Roles are not needed to look, and settings of another version do not change what was stored."""
+
+
+class DumpUnreadable(ByroteError):
+    """The file is no dump that can be restored here, or Byrote is not in it."""
+
+    code = "dump_unreadable"
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """A dump that is a database again: where it is, and what in it could not be restored."""
+
+    url: str
+    refused: list[str]
+    """The first few statements that PostgreSQL refused, as it said."""
+
+
+@contextlib.contextmanager
+def restored(dump: Path) -> Iterator[Restored]:
+    """The dump on a server of its own, brought to our schema; the server goes afterwards."""
+    if not dump.exists():
+        raise BadOption(f"There is no dump at {dump}.")
+    with (
+        own_folder() as folder,
+        open_server(folder / "pg", environ=os.environ, settings=SETTINGS, durable=False) as server,
+    ):
+        refused = _restore(dump, server, folder / "said.log")
+        url = _home_of_ours(server.url, dump, refused)
+        # An older schema is brought up to date in this copy; a newer one is what verify reports.
+        with contextlib.suppress(SchemaMismatch):
+            migrate(DatabaseAddress(url), chance=chance)
+        yield Restored(url, refused)
+
+
+def _restore(dump: Path, server: Server, said: Path) -> list[str]:
+    with open(said, "wb", opener=_private) as out:
+        if dump.is_dir() or _is_archive(dump):
+            words = ["--no-owner", "--no-privileges", "--dbname", server.url, str(dump)]
+            program = [_program("pg_restore", server), *words]
+            subprocess.run(program, stdout=subprocess.DEVNULL, stderr=out, check=False)  # noqa: S603 -- our own words.
+        else:
+            program = [_program("psql", server), "--no-psqlrc", "--quiet", server.url]
+            with _opened(dump) as script:
+                _feed(program, script, out)
+    return _refused(said)
+
+
+def _feed(program: list[str], script: BinaryIO, out: BinaryIO) -> None:
+    psql = subprocess.Popen(  # noqa: S603 -- our own words.
+        program, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=out
+    )
+    # Whoever stops listening has said why; that is told with what it refused.
+    with psql, contextlib.suppress(BrokenPipeError):
+        if psql.stdin is not None:
+            shutil.copyfileobj(script, psql.stdin, 1 << 20)
+
+
+def _is_archive(dump: Path) -> bool:
+    with dump.open("rb") as file:
+        head = file.read(512)
+    return head.startswith(_CUSTOM) or head[257:262] == _TAR
+
+
+@contextlib.contextmanager
+def _opened(dump: Path) -> Iterator[BinaryIO]:
+    with dump.open("rb") as file:
+        if file.read(2) == _GZIP:
+            with gzip.open(dump) as text:
+                yield text  # type: ignore[misc]  # It reads bytes, which is all we ask of it.
+        else:
+            file.seek(0)
+            yield file
+
+
+def _program(name: str, server: Server) -> str:
+    beside = server.binaries.path
+    found = shutil.which(name, path=str(beside)) or shutil.which(name)
+    if found is None:
+        raise DumpUnreadable(
+            f"There is no {name} in {beside} and none on PATH. Install PostgreSQL's client "
+            "programs, or restore the dump yourself and give its --url."
+        )
+    return found
+
+
+def _refused(said: Path) -> list[str]:
+    """What went wrong and matters, the first of it."""
+    found: list[str] = []
+    with said.open(errors="replace") as lines:
+        for line in lines:
+            trouble = "error:" in line.lower() or "fatal:" in line.lower()
+            if trouble and not _HARMLESS.search(line):
+                found.append(line.strip()[:300])
+                if len(found) == SHOWN:
+                    break
+    return found
+
+
+def _home_of_ours(server: str, dump: Path, refused: list[str]) -> str:
+    """The one database and schema in which the dump has Byrote."""
+    found = []
+    for name in _names(server):
+        url = make_conninfo(server, dbname=name)
+        with DatabaseAddress(url).open("dump") as connection:
+            found += [(name, url, schema) for schema in fetch(connection, queries.schemas())]
+    if not found:
+        why = f" PostgreSQL said: {refused[0]}" if refused else ""
+        raise DumpUnreadable(f"{dump} holds no schema of Byrote's.{why}")
+    if len(found) > 1:
+        places = ", ".join(f"{name}.{schema}" for name, _, schema in found)
+        raise DumpUnreadable(f"{dump} holds Byrote several times: {places}. Dump one of them.")
+    [(_, url, schema)] = found
+    quoted = schema.replace("\\", r"\\").replace(" ", r"\ ")
+    return make_conninfo(url, options=f'-c search_path="{quoted}"')
+
+
+def _names(server: str) -> list[str]:
+    with DatabaseAddress(server).open("dump") as connection:
+        return fetch(connection, queries.databases())
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)  # What was refused may show data.

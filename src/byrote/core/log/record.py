@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""What the event log tells of a run, move by move, in its newest form.
+
+Every event carries the version of its kind's form. `upcast` reads an older form as the newest one,
+so that whoever folds knows only that. What an old form left unsaid stays unsaid: it is None, never
+a guess.
+
+    kind       version  what is new
+    Enqueued   2        `run_after` in the data of a run that is not due yet, else it is READY;
+                        `shadow` in that of one that only checks another
+    Signalled  2        `status` in the data: whether the signal let the run go on
+    Snoozed    2        `status` and `wait` in the data
+    Retried, Cancelled, Failed, Crashed, Succeeded, Released (by finish)
+               2        `status`, and `said`, the verdict before a wish to cancel overruled it
+    Enqueued   3        the digest is the spec's hash
+    Succeeded, Remembered
+               3        the digest is the result's hash
+    Retried, Failed, Crashed, Cancelled, Lost
+               3        the digest is the hash of the attempt's error, if there was one
+    Signalled  3        the digest is the payload's hash, and `name` in the data that of the signal
+    Claimed    2        the steps and artifacts of the attempt are told (StepStored, ArtifactStored)
+
+StepStored and ArtifactStored tell what an attempt has stored. They are not moves and have no runs;
+their data has, by run and by step or artifact, its facts.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+NOT_MOVES: Final = frozenset({"StepStored", "ArtifactStored"})
+"""Kinds that tell what an attempt has stored, and move no run."""
+
+
+class LogEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One move of one run, as the statement that made it told it."""
+
+    kind: str
+    at: datetime
+    move: int
+    attempt: int
+    schema: int = 1
+    seq: int = 0
+    worker: str | None = None
+    token: str | None = None
+    leased_until: datetime | None = None
+    data: Mapping[str, Any] | None = None
+    digest: bytes | None = None
+    """The hash of what the event is about, such as the spec or the result."""
+
+
+def upcast(told: LogEntry) -> LogEntry:
+    """The event in the newest form of its kind; the same event always gives the same."""
+    while (step := UPCASTERS.get((told.kind, told.schema))) is not None:
+        told = msgspec.structs.replace(told, schema=told.schema + 1, data=step(told))
+    return told
+
+
+def _enqueued_1(told: LogEntry) -> Mapping[str, Any]:
+    del told
+    return {"status": None}
+
+
+def _signalled_1(told: LogEntry) -> Mapping[str, Any]:
+    del told
+    return {"status": None}
+
+
+def _snoozed_1(told: LogEntry) -> Mapping[str, Any]:
+    data = told.data or {}
+    # Without a delay it was READY; with one it waited, unless its signal had come meanwhile.
+    status = None if (data.get("delay_us") or 0) > 0 else "READY"
+    return {**data, "said": "Z", "status": status, "wait": None}
+
+
+def _retried_1(told: LogEntry) -> Mapping[str, Any]:
+    data = told.data or {}
+    waits = (data.get("delay_us") or 0) > 0
+    return {
+        **data,
+        "said": "R",
+        "status": "WAITING" if waits else "READY",
+        "wait": "retry" if waits else None,
+    }
+
+
+def _cancelled_1(told: LogEntry) -> Mapping[str, Any] | None:
+    data = told.data
+    if data is None:
+        return None
+    # Only a retry had both a delay and an error, and only a crash an error alone.
+    overruled = "R" if data.get("delay_us") is not None else "X"
+    said = "C" if data.get("kind") is None else overruled
+    return {**data, "said": said, "status": "CANCELLED"}
+
+
+UPCASTERS: Final[Mapping[tuple[str, int], Callable[[LogEntry], Mapping[str, Any] | None]]] = {
+    ("Enqueued", 1): _enqueued_1,
+    ("Signalled", 1): _signalled_1,
+    ("Snoozed", 1): _snoozed_1,
+    ("Retried", 1): _retried_1,
+    ("Cancelled", 1): _cancelled_1,
+}
+"""From one version of a kind to the next; a kind that is not here never changed its meaning."""

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""The list of runs, turned page by page from an id on.
+
+Nothing is counted and nothing is skipped over: a page is the next hundred ids of an index, however
+many millions lie behind. A filter that matches few of many rows may still have to read far; it is
+given a few seconds, and then the reader is told to narrow it.
+"""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ChangeList
+from django.core.paginator import Paginator
+from django.db import OperationalError, transaction
+
+from byrote.django.backend.database import fetch
+from byrote.store import queries
+
+PATIENCE = timedelta(seconds=5)
+TURNS = ("before", "after")
+CANCELED = "57014"
+TOO_LONG = (
+    "Looking for runs like these took too long and was broken off. "
+    "Narrow the list by age: the newest days are quick to read."
+)
+
+
+class RunList(ChangeList):
+    """A page of runs, newest first, and whether there are newer and older ones."""
+
+    def get_queryset(self, request: Any, exclude_parameters: Any = None) -> Any:
+        """The runs that match, on whichever page."""
+        for turn in TURNS:  # Where we are is no filter, and no link to another filter keeps it.
+            self.params.pop(turn, None)
+            self.filter_params.pop(turn, None)
+        return super().get_queryset(request, exclude_parameters)
+
+    def get_ordering(self, request: Any, queryset: Any) -> list[str]:
+        """Newest first; any other order would have to read everything."""
+        del request, queryset
+        return ["-result_id"]
+
+    def get_results(self, request: Any) -> None:
+        """Read one page."""
+        before, after = (_place(request.GET.get(turn)) for turn in TURNS)
+        try:
+            found, more = self._page(before, after)
+        except OperationalError as error:
+            if getattr(error.__cause__, "sqlstate", None) != CANCELED:
+                raise
+            messages.error(request, TOO_LONG)
+            found, more = [], False
+        self.result_list = found
+        self._turn(bool(before), bool(after), more=more)
+        # What the templates of the admin ask for; nothing of it was counted.
+        self.result_count = len(found)
+        self.full_result_count = len(found)
+        self.show_full_result_count = False
+        self.show_admin_actions = True
+        self.can_show_all = self.multi_page = False
+        self.paginator = Paginator(found, self.list_per_page)
+
+    def _page(self, before: UUID | None, after: UUID | None) -> tuple[list[Any], bool]:
+        rows, size = self.queryset, self.list_per_page
+        if after is not None:
+            rows = rows.filter(result_id__gt=after).order_by("result_id")
+        elif before is not None:
+            rows = rows.filter(result_id__lt=before)
+        with transaction.atomic(using=rows.db):
+            fetch(rows.db, queries.set_timeout(PATIENCE))
+            found = list(rows[: size + 1])
+        page = found[:size]
+        return page[::-1] if after is not None else page, len(found) > size
+
+    def _turn(self, before: bool, after: bool, *, more: bool) -> None:
+        newer = bool(self.result_list) and (before or (after and more))
+        older = bool(self.result_list) and (after or more)
+        ends = [str(run.result_id) for run in (self.result_list or [])]
+        self.newer = self.get_query_string({"after": ends[0]}) if newer else None
+        self.older = self.get_query_string({"before": ends[-1]}) if older else None
+        self.newest = self.get_query_string() if before or after else None
+
+
+def _place(text: str | None) -> UUID | None:
+    try:
+        return None if text is None else UUID(text)
+    except ValueError:
+        raise IncorrectLookupParameters from None

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Many tasks at once, and tasks that wait for another database's transaction."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import batched, groupby
+from typing import Any
+
+from django.db import connections, transaction
+from msgspec.structs import replace
+
+from byrote.assembly.identity import new_ids
+from byrote.core.json.codec import unpack
+from byrote.core.replay.withholding import withholding
+from byrote.core.spec import Spec
+from byrote.django.backend.backend import Backend
+from byrote.django.backend.database import fetch
+from byrote.django.backend.result import TaskResult, new_result
+from byrote.django.backport import both
+from byrote.django.compat import InvalidTask
+from byrote.store.bulk import BATCH, statement_for
+from byrote.store.queries.enqueue import EnqueueResult, accept, run_script
+from byrote.store.query import Query, Resend
+
+type TaskCall = tuple[Any, Sequence[Any], Mapping[str, Any]]
+"""A task, its positional arguments, its keyword arguments."""
+
+
+def enqueue_many(calls: Iterable[TaskCall]) -> list[TaskResult]:
+    """Accept many calls, all or none of each backend's, in order: `(task, args, kwargs)` each."""
+    results: list[TaskResult] = []
+    for alias, group in groupby(calls, key=lambda call: call[0].backend):
+        batch = list(group)
+        backend = batch[0][0].get_backend()
+        if not isinstance(backend, Backend):
+            raise both(InvalidTask)(
+                f"{alias!r} is no backend of Byrote; enqueue its tasks one by one."
+            )
+        results += _accept(backend, batch)
+    return results
+
+
+def _accept(backend: Backend, calls: Sequence[TaskCall]) -> list[TaskResult]:
+    specs: list[Spec] = []
+    for task, args, kwargs in calls:
+        backend.validate_task(task)
+        specs.append(backend.describe(task, args, kwargs))
+    if (held := withholding()) is not None:
+        return [
+            new_result(call[0], backend.alias, run_id, unpack(spec.text))
+            for call, spec in zip(calls, specs, strict=True)
+            for run_id in held.enqueue(call[0].module_path)
+        ]
+    numbered = list(zip(new_ids(len(specs)), specs, strict=True))
+    results = [
+        new_result(call[0], backend.alias, run_id, unpack(spec.text))
+        for call, (run_id, spec) in zip(calls, numbered, strict=True)
+    ]
+    codes = backend.codes_of(call[0] for call in calls)
+    moments: list[Any] = []
+    instead: dict[str, str] = {}
+    with transaction.atomic(using=backend.database):
+        for batch in batched(numbered, BATCH):
+            settled = _send(backend.database, statement_for(batch, codes))
+            instead |= settled.instead
+            moments += [settled.at] * len(batch)
+    given = []
+    for result, moment in zip(results, moments, strict=True):
+        if result.id in instead:
+            given.append(backend.get_result(instead[result.id]))
+            continue
+        if getattr(result.task, "memo", None) is not None:
+            result.refresh()  # It may have been answered already.
+        backend.announce(result, moment)
+        given.append(result)
+    return given
+
+
+def _send(database: str, statement: Query[Any]) -> EnqueueResult:
+    if statement.resend is Resend.AGAIN:
+        return run_script(accept(statement), partial(fetch, database))
+    [moment] = fetch(database, replace(statement, read=lambda row: row[2]))
+    return EnqueueResult(moment)
+
+
+def enqueue_on_commit(task: Any, *args: Any, using: str = "default", **kwargs: Any) -> None:
+    """Enqueue once the transaction on database `using` has been committed.
+
+    Only for business data in another database than the queue: in the same one, `task.enqueue()`
+    is part of the transaction already, and safer. Arguments are checked now.
+    """
+    backend = task.get_backend()
+    if isinstance(backend, Backend):
+        backend.validate_task(task)
+        backend.describe(task, args, kwargs)
+    transaction.on_commit(partial(task.enqueue, *args, **kwargs), using=connections[using].alias)

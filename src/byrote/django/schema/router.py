@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""A database router that keeps Byrote's tables where TASKS says they are."""
+
+from typing import Any
+
+from byrote.django import compat
+
+LABEL = "byrote"
+
+
+class Router:
+    """Sends Byrote's models to the DATABASE of the first Byrote backend, and migrates only there.
+
+    For DATABASE_ROUTERS, when the queue does not live in the default database.
+    """
+
+    def db_for_read(self, model: Any, **_hints: Any) -> str | None:
+        """Where runs are read."""
+        return _home() if model._meta.app_label == LABEL else None
+
+    def db_for_write(self, model: Any, **_hints: Any) -> str | None:
+        """Where runs are enqueued."""
+        return _home() if model._meta.app_label == LABEL else None
+
+    def allow_migrate(self, db: str, app_label: str, **_hints: Any) -> bool | None:
+        """Whether a database has Byrote's tables."""
+        return db in _homes() if app_label == LABEL else None
+
+
+def _homes() -> list[str]:
+    from byrote.django.backend.backend import Backend  # noqa: PLC0415 -- routers load before backends.
+
+    ours = [backend for backend in compat.task_backends.all() if isinstance(backend, Backend)]
+    return [backend.settings.database or "default" for backend in ours]
+
+
+def _home() -> str | None:
+    return next(iter(_homes()), None)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""A worker for tests: the same statements and the same judge, on the test's own connection."""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+from django.db import connections
+from django.db.models import Min
+from psycopg.pq import TransactionStatus
+
+from byrote.assembly.clock import monotonic
+from byrote.assembly.identity import new_token
+from byrote.core.duration import micros
+from byrote.core.json.codec import unpack
+from byrote.core.memo import Memo, memo_keep
+from byrote.core.outcome import Failed, Outcome
+from byrote.core.policy import Fail, judge
+from byrote.core.replay.provenance import Provenance
+from byrote.core.run import Leased
+from byrote.core.verdict import LETTERS, row_of
+from byrote.django.backend.backend import VERSION, Backend, definition_at
+from byrote.django.backend.database import fetch
+from byrote.django.errors import TaskTimedOut
+from byrote.django.models import TaskRun
+from byrote.django.testing.timeouts import TimeUp, limited
+from byrote.django.worker.attempt import Attempts
+from byrote.django.worker.memo import code_for
+from byrote.django.worker.signals import FINAL
+from byrote.executors.hands.process import job_of
+from byrote.executors.runtime import call
+from byrote.executors.runtime.context import Context
+from byrote.store import queries
+from byrote.testing.clock import settable
+
+WORKER = "test"
+LEASE = timedelta(days=1)
+BY_ITSELF = ("retry", "snooze", "sleep")
+"""Waits that a task has brought about itself."""
+
+
+class Testbed:
+    """Executes the runs of one backend, attempt by attempt, in this thread."""
+
+    def __init__(self, backend: Backend, *, queue: str | None, raise_errors: bool) -> None:
+        self._backend = backend
+        self._queue = queue
+        self._raise_errors = raise_errors
+        self._done: dict[str, None] = {}
+        self.attempts = 0
+
+    # -- Time ------------------------------------------------------------------------------------
+
+    @contextmanager
+    def time(self, now: datetime | None) -> Iterator[None]:
+        """Database time of this connection that stands still until it is moved on."""
+        self._set_clock(now)
+        try:
+            yield
+        finally:
+            self._set_clock(None)
+
+    def _set_clock(self, now: datetime | None) -> None:
+        said = "" if now is None else now.isoformat()
+        with connections[self._backend.database].cursor() as cursor:
+            if now is not None:
+                cursor.execute(settable().decode())
+            cursor.execute("select set_config('byrote.now', %s, false)", [said])
+
+    def move_on(self, *, include_deferred: bool) -> bool:
+        """Go to the moment at which the next run becomes due; whether there is one."""
+        waiting = self._runs().filter(status="WAITING")
+        if not include_deferred:
+            waiting = waiting.filter(wait_reason__in=BY_ITSELF)
+        next_at = waiting.aggregate(at=Min("run_after"))["at"]
+        if next_at is None:
+            return False
+        self._set_clock(next_at)
+        return True
+
+    # -- Work ------------------------------------------------------------------------------------
+
+    def _runs(self) -> Any:
+        runs = TaskRun.objects.using(self._backend.database)
+        return runs if self._queue is None else runs.filter(queue_name=self._queue)
+
+    def _ready(self) -> Any:
+        return self._runs().filter(status="READY").order_by("rank")
+
+    def ready(self) -> bool:
+        """Whether one of the backend's tasks is ready to be executed."""
+        names = self._ready().order_by().values_list("task_path", flat=True).distinct()
+        return any(self._backend.path_of(name) for name in names)
+
+    def round(self) -> None:
+        """Execute as many as are due now, best first, one after the other."""
+        fetch(self._backend.database, queries.promote())
+        attempts = Attempts(self._backend, borrowed=True)
+        for _ in range(self._ready().count()):
+            for run in self._claim():
+                self._attempt(run, attempts)
+
+    def _claim(self) -> Sequence[Leased]:
+        ready = self._ready().values_list("queue_name", "task_path")
+        ours = [pair for pair in ready if self._backend.path_of(pair[1]) is not None]
+        if not ours:
+            return ()
+        query = queries.claim(
+            quotas={ours[0][0]: 1},
+            tasks=list({f"{name}@{VERSION}" for _, name in ours}),
+            worker=WORKER,
+            token=new_token(),
+            lease_for=LEASE,
+        )
+        return fetch(self._backend.database, query)
+
+    def _attempt(self, run: Leased, attempts: Attempts) -> None:
+        self.attempts += 1
+        self._done[run.id] = None
+        path = self._backend.path_of(run.task) or ""
+        definition = definition_at(path)
+        is_async = inspect.iscoroutinefunction(definition.func)
+        ctx = Context.of(job := job_of(0, run))
+        error, result = execute(attempts.task_of(definition), job, ctx, is_async=is_async)
+        self._tell(run, ctx)
+        if isinstance(error, TaskTimedOut):
+            attempts.herald.forget(run.id)
+        run.provenance = self._remembering(definition, path)
+        outcome = call.outcome_of(result, run.attempt, WORKER)
+        self._store(run, outcome, attempts)
+        failed = isinstance(outcome, Failed) and isinstance(judge(run, outcome), Fail)
+        if failed and self._raise_errors:
+            raise error or AssertionError(f"{run.task} failed: {result[2]['message']}")
+
+    def _remembering(self, definition: Any, path: str) -> Provenance | None:
+        """By which code the result of a task with a memo came about; nothing else is noted here."""
+        kept: Any = getattr(definition, "memo", None)
+        code = None if kept is None else code_for(self._backend.alias, path)
+        if code is None:
+            return None
+        memo = Memo(code, micros(memo_keep(kept)))
+        return Provenance("", "", memos={f"{self._backend.name_of(path)}@{VERSION}": memo})
+
+    def _tell(self, run: Leased, ctx: Context) -> None:
+        """Write how far the attempt said it had come; with a worker, that is done meanwhile."""
+        if ctx.reported is not None:
+            said = {**msgspec.structs.asdict(ctx.reported), "id": run.id, "token": run.token}
+            fetch(self._backend.database, queries.progress([said]))
+
+    def _store(self, run: Leased, outcome: Outcome, attempts: Attempts) -> None:
+        verdict = judge(run, outcome)
+        fetch(self._backend.database, queries.finish([row_of(run, outcome, verdict)]))
+        if LETTERS[type(verdict)] in FINAL:
+            attempts.herald.finish(run.id, LETTERS[type(verdict)])
+
+    def results(self) -> list[Any]:
+        """The results of everything that was executed, in order."""
+        return [self._backend.get_result(run_id) for run_id in self._done]
+
+
+type AttemptEnd = tuple[BaseException | None, call.Result]
+"""What an attempt raised, if anything, and its result for the wire."""
+
+
+def execute(task: Any, job: call.Job, ctx: Context, *, is_async: bool) -> AttemptEnd:
+    """One attempt in this thread, within its timeout if it has one."""
+    limit_ms: int | None = job[6]
+    limit_s = None if limit_ms is None else limit_ms / 1000
+    began = monotonic()
+    error, result = _called(task, job, ctx, limit_s=limit_s, is_async=is_async)
+    if limit_ms is None or limit_s is None:
+        return error, result
+    if isinstance(error, TimeUp) or monotonic() - began >= limit_s:
+        late = call.timed_out(job[0], limit_ms)
+        return TaskTimedOut(late[2]["message"]), late
+    return error, result
+
+
+def _called(
+    task: Any, job: call.Job, ctx: Context, *, limit_s: float | None, is_async: bool
+) -> AttemptEnd:
+    with usable_connections():
+        try:
+            spec = unpack(job[4])
+            with limited(limit_s, is_async=is_async):
+                value = task.function(ctx, *spec["args"], **spec["kwargs"])
+        except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome.
+            inner = error.error if isinstance(error, call.Decided) else error
+            return inner, call.raised(job[0], error)
+        return None, call.returned(job[0], value)
+
+
+@contextmanager
+def usable_connections() -> Iterator[None]:
+    """A statement that fails in a task must not break the transaction of the test around it."""
+    within = [one for one in connections.all(initialized_only=True) if one.in_atomic_block]
+    kept = [(one, one.savepoint()) for one in within]
+    yield
+    for connection, savepoint in kept:
+        status = connection.connection.info.transaction_status
+        if connection.needs_rollback or status == TransactionStatus.INERROR:
+            connection.needs_rollback = False
+            connection.savepoint_rollback(savepoint)
+        else:
+            connection.savepoint_commit(savepoint)

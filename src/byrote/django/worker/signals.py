@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: MIT
+"""Django's signals of the worker: who is told that a task starts, and how it finished.
+
+`task_started` is sent before the function is called. `task_finished` is sent when the outcome is
+stored, by a thread that waits for the supervisor's word; if this process does not know the run
+(another took it down), its result is read from the database. Receivers cannot change what happened:
+what they raise is logged.
+
+Most projects have no receivers but Django's own, which write log lines. Then a result is put
+together here; only for others, for tasks that take a context and for later attempts is it read.
+"""
+
+import asyncio
+import logging
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from typing import Any, NamedTuple, Never
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connections
+from django.utils import timezone
+
+from byrote.core.errors import Snooze
+from byrote.django import compat
+from byrote.django.backend.backend import Backend
+from byrote.django.backend.policy import has_wait
+from byrote.django.backend.result import TaskResult
+from byrote.django.backend.task import restored
+from byrote.django.backport import send, twin_of
+from byrote.django.errors import error_of, exception_of
+from byrote.django.worker.sessions import drop, tidy
+from byrote.executors.hands.process import WORKER
+from byrote.executors.runtime.call import fault_of, theirs
+from byrote.executors.runtime.context import Context
+from byrote.executors.runtime.output import open_tray, shut_tray
+from byrote.executors.shared.board import SLOTS
+
+BACKLOG_MAX = 10_000
+"""Finished tasks whose receivers are still to be called, at most."""
+ENDED_MAX = 2 * SLOTS
+"""Attempts whose verdicts are on their way; those whose lease was lost are never heard of."""
+OUT_OF_REACH = "2s"
+"""How long a run steps aside, uncharged, when it cannot be read before it begins."""
+FAREWELL_S = 10.0
+FINAL = frozenset("SFC")
+STATUSES = {"S": compat.TaskResultStatus.SUCCESSFUL, "F": compat.TaskResultStatus.FAILED}
+"""What a verdict stores; a cancelled run is FAILED for Django, with an error that says so."""
+LOG_RECEIVERS = frozenset({id(compat.log_task_started), id(compat.log_task_finished)})
+"""Django's own receivers, as its signals look them up."""
+SIGNALS = (compat.task_started, compat.task_finished)
+READ_TRIES = 5
+READ_PAUSE_S = 1.0
+
+_log = logging.getLogger("byrote.django")
+_pause = threading.Event().wait
+
+
+class EndedAttempt(NamedTuple):
+    """An attempt that has ended here, and with what exception."""
+
+    result: TaskResult
+    error: BaseException | None
+
+
+class TaskSignals:
+    """Sends the signals of one backend from one process.
+
+    With `borrowed`, the connections belong to a test and are never closed here.
+    """
+
+    def __init__(self, backend: Backend, *, borrowed: bool = False) -> None:
+        self.backend = backend
+        self._borrowed = borrowed
+        self._ended: dict[str, EndedAttempt] = {}
+        self._told: queue.Queue[tuple[str, str] | None] = queue.Queue(BACKLOG_MAX)
+        self._thread: threading.Thread | None = None
+        self._books: ThreadPoolExecutor | None = None
+        """One thread with a connection of our own, for what async attempts have to ask."""
+
+    @property
+    def watched(self) -> bool:
+        """Whether a signal has receivers besides those that write Django's own log lines."""
+        return any(
+            entry[0][0] not in LOG_RECEIVERS for signal in SIGNALS for entry in signal.receivers
+        ) or any(twin_of(signal) is not None for signal in SIGNALS)
+
+    # -- Begin -----------------------------------------------------------------------------------
+
+    def begin(
+        self, definition: Any, ctx: Context, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> TaskResult:
+        """The result of an attempt that begins."""
+        if self._reads(definition, ctx):
+            return self._read(ctx)
+        return self._made(definition, ctx, args, kwargs)
+
+    async def abegin(
+        self, definition: Any, ctx: Context, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> TaskResult:
+        """As `begin` and `started`, for an async task: what has to wait does so in our own thread.
+
+        The threads of async tasks are few, and a task that needs none must not wait for one.
+        """
+        reads = self._reads(definition, ctx)
+        if not self._borrowed and (reads or self.watched):
+            return await self._in_books(self._begin_and_start, definition, ctx, args, kwargs)
+        if not reads:
+            result = self._made(definition, ctx, args, kwargs)
+        else:
+            result = await sync_to_async(self._read)(ctx)
+        if not ctx.replaying:
+            await self.astarted(result)
+        return result
+
+    def _begin_and_start(
+        self, definition: Any, ctx: Context, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> TaskResult:
+        result = self.begin(definition, ctx, args, kwargs)
+        if not ctx.replaying:
+            watched = self.watched
+            self.started(result)
+            if watched:
+                tidy()  # Receivers are others' code.
+        return result
+
+    async def _in_books[**P, R](
+        self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        if self._books is None:
+            self._books = ThreadPoolExecutor(1, "byrote-books")
+        call = partial(copy_context().run, function, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._books, call)
+
+    def _reads(self, definition: Any, ctx: Context) -> bool:
+        """Whether code of the project may look at the result: then it is the stored one."""
+        if definition.takes_context or ctx.attempt > 1 or self.watched:
+            return True
+        return has_wait(definition, self.backend.settings, ctx.labels)
+
+    def _read(self, ctx: Context) -> TaskResult:
+        try:
+            return self.backend.get_result(ctx.run_id)
+        except (InterfaceError, OperationalError):
+            self._reconnect()  # A new session may succeed where an old one did not.
+        try:
+            return self.backend.get_result(ctx.run_id)
+        except (InterfaceError, OperationalError) as error:
+            _log.warning(
+                "Run %s of %s waits %s, uncharged: its row cannot be read before it begins: %s",
+                *(ctx.run_id, ctx.task, OUT_OF_REACH, error),
+            )
+            # Not the task's fault, and it has not begun.
+            raise Snooze(OUT_OF_REACH) from None
+
+    def _reconnect(self) -> None:
+        if not self._borrowed:
+            drop(connections[self.backend.database])
+
+    def _made(
+        self, definition: Any, ctx: Context, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> TaskResult:
+        now = timezone.now()
+        return TaskResult(
+            task=restored(definition, backend=self.backend.alias, queue_name=ctx.queue),
+            id=ctx.run_id,
+            status=compat.TaskResultStatus.RUNNING,
+            enqueued_at=ctx.now() if settings.USE_TZ else timezone.make_naive(ctx.now()),
+            started_at=now,
+            finished_at=None,
+            last_attempted_at=now,
+            args=list(args),
+            kwargs=kwargs,
+            backend=self.backend.alias,
+            errors=[],
+            worker_ids=[os.environ.get(WORKER, "")],
+        )
+
+    def started(self, result: TaskResult) -> None:
+        """Tell receivers that the task starts; what they print is not the task's output."""
+        outside = open_tray(None)
+        try:
+            send(compat.task_started, type(self.backend), result)
+        finally:
+            shut_tray(outside)
+
+    async def astarted(self, result: TaskResult) -> None:
+        """Tell receivers that the task starts, those that are not async in the task's thread."""
+        if self.watched:
+            await compat.task_started.asend_robust(type(self.backend), task_result=result)
+        else:
+            self.started(result)
+
+    # -- End -------------------------------------------------------------------------------------
+
+    def returned(self, result: TaskResult) -> None:
+        """Remember a result until it is stored; whoever wants its value will read it then."""
+        object.__setattr__(result, "status", compat.TaskResultStatus.SUCCESSFUL)
+        self._keep(result, None)
+
+    def raised(self, result: TaskResult, error: BaseException) -> None:
+        """Remember an error until it is stored."""
+        result.errors.append(error_of(fault_of(error)))
+        object.__setattr__(result, "status", compat.TaskResultStatus.FAILED)
+        self._keep(result, error)
+
+    def _keep(self, result: TaskResult, error: BaseException | None) -> None:
+        object.__setattr__(result, "finished_at", timezone.now())
+        self._ended[result.id] = EndedAttempt(result, error)
+        if len(self._ended) > ENDED_MAX:
+            del self._ended[next(iter(self._ended))]
+
+    def forget(self, run_id: str) -> None:
+        """Forget how an attempt ended here: what is stored of it is something else."""
+        self._ended.pop(run_id, None)
+
+    # -- Settled ---------------------------------------------------------------------------------
+
+    def settled(self, told: Sequence[tuple[str, str | None]]) -> None:
+        """Hear how attempts were stored; never waits."""
+        for run_id, verdict in told:
+            if verdict not in FINAL:
+                self.forget(run_id)
+                continue
+            try:
+                self._told.put_nowait((run_id, verdict or ""))
+            except queue.Full:
+                self.forget(run_id)
+                _log.warning("task_finished of %s was not sent: receivers are too slow", run_id)
+        if told and self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="byrote-herald", daemon=True)
+            self._thread.start()
+
+    def farewell(self) -> None:
+        """Send what is left, as long as that takes no more than a few seconds."""
+        if self._thread is not None:
+            self._told.put(None)
+            self._thread.join(FAREWELL_S)
+
+    def _serve(self) -> None:
+        while (told := self._told.get()) is not None:
+            try:
+                self.finish(*told)
+            except Exception:  # noqa: BLE001 -- the next one is still to be told.
+                _log.exception("task_finished of %s was not sent", told[0])
+            tidy()
+
+    def finish(self, run_id: str, verdict: str) -> None:
+        """Tell receivers how a task finished, now that it is stored."""
+        ended = self._ended.pop(run_id, None)
+        if ended is None or self.watched or ended.result.status != STATUSES.get(verdict):
+            ended = self._stored(run_id, ended)
+        sender = type(self.backend)
+        if ended.error is None or verdict != "F":
+            send(compat.task_finished, sender, ended.result)
+            return
+        trace = ended.error.__traceback__
+        try:
+            _raise(ended.error)
+        except BaseException as error:  # noqa: BLE001 -- Django's log line takes its traceback from here.
+            error.__traceback__ = theirs(trace)
+            send(compat.task_finished, sender, ended.result)
+
+    def _stored(self, run_id: str, ended: EndedAttempt | None) -> EndedAttempt:
+        """The result as it is stored, with the exception that was met here, or one for its fault.
+
+        A value may have been refused after the task had returned it; an attempt may have ended in
+        another process.
+        """
+        result = self._get_result(run_id)
+        if ended is not None and ended.error is not None:
+            return EndedAttempt(result, ended.error)
+        faults = [] if result.run is None else result.run.faults
+        return EndedAttempt(result, exception_of(faults[-1]) if faults else None)
+
+    def _get_result(self, run_id: str) -> TaskResult:
+        for _ in range(READ_TRIES - 1):
+            try:
+                return self.backend.get_result(run_id)
+            except (InterfaceError, OperationalError) as error:
+                _log.warning("The outcome of %s cannot be read yet: %s", run_id, error)
+                self._reconnect()
+                _pause(READ_PAUSE_S)
+        return self.backend.get_result(run_id)
+
+
+def _raise(error: BaseException) -> Never:
+    raise error

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""`python -m byrote.executor --app module:app`: reads one document, executes it, answers, ends.
+
+The protocol is described in docs/reference/executor-protocol.md. Exit codes: 0 when the answer was
+given, whatever it says; 2 when the command line or the document makes no sense, or the app cannot
+be imported.
+"""
+
+import argparse
+import asyncio
+import importlib
+import io
+import os
+import socket
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from byrote.assembly.once import once
+from byrote.core.errors import ByroteError
+from byrote.core.json.codec import digest_of
+from byrote.core.json.seed import SEED_LABEL
+from byrote.core.replay.withholding import withhold_everywhere
+from byrote.executors.commands.ask_socket import PIECE, REPLAY, VARIABLE
+from byrote.executors.framing import Frames, frame
+from byrote.executors.runtime import call
+from byrote.executors.runtime.asks import AskClient, ReplayMode
+from byrote.executors.runtime.loading import introduction, load_app
+from byrote.executors.runtime.output import AttemptScope, open_tray
+from byrote.executors.runtime.provenance.git import GitCheckout
+from byrote.executors.runtime.seeding import install
+from byrote.executors.runtime.steps.branches import count_branches
+from byrote.executors.runtime.steps.call import current_step
+
+BAD_CALL = 2
+
+
+class _Spec(msgspec.Struct):
+    task: str
+    version: int = 1
+
+
+class _Context(msgspec.Struct):
+    run: str = ""
+    attempt: int = 1
+    queue: str = "default"
+    labels: dict[str, str] = {}
+    timeout_s: float | None = None
+    traceparent: str | None = None
+    as_of_us: int = 0
+
+
+class _Document(msgspec.Struct):
+    spec: msgspec.Raw
+    context: _Context = msgspec.field(default_factory=_Context)
+
+
+def main() -> None:
+    """Execute one attempt, or describe the app."""
+    wanted = _arguments()
+    checkout = GitCheckout(Path.cwd()) if wanted.describe else None
+    try:
+        # Before the app is imported: whatever that prints must not end up in the answer.
+        answer = _answer_fd()
+        job = None if wanted.describe else _job(_document(wanted))
+        _set_up_django()
+        install()
+        app = load_app(wanted.app)
+    except (ByroteError, msgspec.DecodeError, OSError, UnicodeError) as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(BAD_CALL)
+    if checkout is not None:
+        _write(answer, msgspec.json.encode(introduction(app, checkout)))
+    elif job is not None:
+        _write(answer, envelope_of(execute(app, job)))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m byrote.executor", description=__doc__)
+    parser.add_argument("--app", required=True, metavar="MODULE:APP")
+    parser.add_argument("--describe", action="store_true", help="print the app's tasks as JSON")
+    parser.add_argument("--payload-file", metavar="PATH", help="the document, in a file")
+    parser.add_argument("--payload-json", "--payload", metavar="JSON", help="the spec itself")
+    parser.add_argument("--task-path", metavar="NAME", help="said with --payload-json; not needed")
+    return parser.parse_args()
+
+
+def _document(wanted: argparse.Namespace) -> _Document:
+    if wanted.payload_json is not None:
+        said = os.environ
+        context = _Context(
+            run=said.get("BYROTE_RUN_ID", ""),
+            attempt=int(said.get("BYROTE_ATTEMPT", "1")),
+            queue=said.get("BYROTE_QUEUE", "default"),
+            traceparent=said.get("TRACEPARENT"),
+            as_of_us=int(said.get("BYROTE_AS_OF_US", "0")),
+            labels={SEED_LABEL: seed} if (seed := said.get("BYROTE_SEED_RUN")) else {},
+        )
+        return _Document(msgspec.Raw(wanted.payload_json.encode()), context)
+    if wanted.payload_file is not None:
+        return msgspec.json.decode(Path(wanted.payload_file).read_bytes(), type=_Document)
+    return msgspec.json.decode(sys.stdin.buffer.read(), type=_Document)
+
+
+def _set_up_django() -> None:
+    if os.environ.get("DJANGO_SETTINGS_MODULE"):
+        importlib.import_module("django").setup()
+
+
+def _job(document: _Document) -> call.Job:
+    spec = msgspec.json.decode(document.spec, type=_Spec)
+    context = document.context
+    return [
+        0,
+        context.run,
+        spec.task,
+        spec.version,
+        bytes(document.spec).decode(),
+        context.attempt,
+        None if context.timeout_s is None else int(context.timeout_s * 1000),
+        context.queue,
+        msgspec.json.encode(context.labels).decode(),
+        context.traceparent,
+        float("inf"),  # Whether the lease still holds is the worker's business.
+        digest_of(bytes(document.spec)),
+        context.as_of_us,
+    ]
+
+
+def execute(app: Any, job: call.Job) -> call.Result:
+    """Run one attempt."""
+    install(task.key for task in app.registry if not task.deterministic)
+    open_tray(AttemptScope(job))
+    wanted = f"{job[2]}@{job[3]}"
+    if any(task.is_async for task in app.registry if task.key == wanted):
+        return asyncio.run(_attempt(app, job))
+    return call.call_sync(app.registry, job, open_desk())
+
+
+async def _attempt(app: Any, job: call.Job) -> call.Result:
+    count_branches(asyncio.get_running_loop(), current_step)
+    try:
+        return await call.call_async(app.registry, job, open_desk())
+    except asyncio.CancelledError as error:
+        # Nobody here asks for it: the task cancelled itself, which is a failure like any other.
+        return call.raised(job[0], error)
+
+
+def envelope_of(result: call.Result) -> bytes:
+    """A result as the envelope that answers for it."""
+    match result:
+        case [_, call.RETURNED, str(text), *_]:
+            return f'{{"ok":true,"result":{text}}}'.encode()
+        case [_, call.RAISED, fault, after, final, *_]:
+            answer: dict[str, Any] = {"ok": False, "error": fault, "fatal": final}
+            answer["retry_after"] = None if after is None else after / 1e6
+        case [_, call.SNOOZED, after, str(wait), event, *_]:
+            answer = {"snooze": after / 1e6, "wait": wait, "event": event}
+        case [_, call.SNOOZED, after, *_]:
+            answer = {"snooze": after / 1e6}
+        case [_, call.DISRUPTED, fault, *_]:
+            # An envelope has no word for it: a command's attempt is charged.
+            answer = {"ok": False, "error": fault}
+        case [_, call.RELEASED, *_]:
+            told = {"type": "LeaseGone", "message": "The worker does not answer any more."}
+            answer = {"ok": False, "error": told}
+        case _:
+            raise ValueError(f"An attempt by itself does not end like this: {result!r}")
+    return msgspec.json.encode(answer)
+
+
+def _answer_fd() -> int:
+    """The descriptor offered for the answer, else stdout, which then is stderr for all others."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Whatever was printed before a signal strikes has been printed.
+        sys.stdout.reconfigure(line_buffering=True)
+    offered = os.environ.pop("BYROTE_RESULT_FD", None)
+    if offered is not None and offered.isdigit():
+        fd = int(offered)
+        os.set_inheritable(fd, False)
+        return fd
+    fd = os.dup(1)
+    os.dup2(2, 1)
+    return fd
+
+
+def _write(fd: int, answer: bytes) -> None:
+    sys.stdout.flush()
+    view = memoryview(answer + b"\n")
+    while view:
+        view = view[os.write(fd, view) :]
+    sys.stderr.flush()
+    # Threads and exit handlers of the task's own must not hold back what has been answered.
+    os._exit(0)
+
+
+def open_desk() -> AskClient | None:
+    """A desk, if the worker offers a way to ask; a thread of its own hears the answers.
+
+    Called on the loop of an async task, it knows that loop as the one nobody may block.
+    """
+    offered = os.environ.pop(VARIABLE, "")
+    if not offered.isdigit():
+        return None
+    replay = msgspec.convert(os.environ.pop(REPLAY, None), ReplayMode | None)
+    if replay is not None:
+        withhold_everywhere()
+    link = socket.socket(fileno=int(offered))
+    link.set_inheritable(False)
+    turn = threading.Lock()
+
+    def send(slot: int, number: int, verb: str, payload: Mapping[str, Any]) -> None:
+        with turn:
+            link.sendall(frame(["ask", [slot, number, verb, payload]]))
+
+    async def make() -> AskClient:
+        return AskClient(send, once, replay)
+
+    try:
+        asyncio.get_running_loop()
+        desk = AskClient(send, once, replay)
+    except RuntimeError:
+        desk = asyncio.run(make())
+    threading.Thread(target=_hear, args=(link, desk), name="byrote-answers", daemon=True).start()
+    return desk
+
+
+def _hear(link: socket.socket, desk: AskClient) -> None:
+    frames = Frames()
+    try:
+        while piece := link.recv(PIECE):
+            for message in frames.feed(piece):
+                match message:
+                    case ["answer", _slot, int(number), bool(ok), payload]:
+                        desk.answer(number, ok, payload)
+    except OSError:
+        pass
+    # Nobody answers any more: whoever waits is told, as when a lease is lost.
+    desk.close()
+
+
+if __name__ == "__main__":
+    main()

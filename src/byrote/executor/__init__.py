@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: MIT
-"""The reference executor: one attempt of a Python task in a process of its own."""

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""How much work to keep in hand: as much as was lately done in a tenth of a second, and no more.
+
+No-op tasks need hundreds of runs in flight or the database round trips show; tasks that take a
+minute need none, or other workers would stand idle while their work waits here. One rule serves
+both.
+"""
+
+from collections.abc import Mapping
+
+from byrote.core.ports.executor import Capacity, Clock
+
+BUFFER_S = 0.1
+WINDOW_S = 0.02
+STALE_S = 0.1
+"""A rate that nothing has confirmed for this long fades."""
+BUFFER_MAX = 1_800
+WORTH_MAX = 250
+"""Room for this many runs is always worth a claim; batches gain nothing beyond."""
+SHARE_MIN = 0.0005
+SEEN_MAX = 19
+"""Runs that a share is made of: older ones are forgotten."""
+
+
+class Throughput:
+    """Completions per second, smoothed, of one kind of task."""
+
+    def __init__(self, now: float) -> None:
+        self._since = now
+        self._count = 0
+        self._rate = 0.0
+
+    def count(self, done: int, now: float) -> None:
+        """Note that some were done."""
+        self._count += done
+        elapsed = now - self._since
+        if elapsed >= WINDOW_S:
+            self._rate = (self._rate + self._count / elapsed) / 2
+            self._since, self._count = now, 0
+
+    def buffer(self, now: float, buffer_s: float = BUFFER_S) -> int:
+        """How many runs beyond those executing are worth holding."""
+        faded = min(STALE_S / max(now - self._since, STALE_S), 1.0)
+        return min(int(self._rate * faded * buffer_s), BUFFER_MAX)
+
+
+class CapacityPlanner:
+    """The tempo of sync tasks and of async ones, and the room they leave."""
+
+    def __init__(
+        self, clock: Clock, limits: Mapping[bool, int], buffer_s: float = BUFFER_S
+    ) -> None:
+        self._clock = clock
+        self._buffer_s = buffer_s
+        self._limits = limits
+        self._of = {False: Throughput(clock()), True: Throughput(clock())}
+        self._share = {False: 0.5, True: 0.5}
+        self._seen = 1
+
+    def count(self, done: Mapping[bool, int]) -> None:
+        """Note how many of each kind were done."""
+        now = self._clock()
+        for kind, count in done.items():
+            self._of[kind].count(count, now)
+
+    def note(self, claimed: Mapping[bool, int]) -> None:
+        """Learn from a claim what the queues hold: the next one will be much like it."""
+        total = sum(claimed.values())
+        # The first few count for much, or a worker would claim one by one until it knows better.
+        weight = min(total / max(self._seen + total, 1), 0.5)
+        self._seen = min(self._seen + total, SEEN_MAX)
+        for kind, count in claimed.items():
+            self._share[kind] += (count / max(total, 1) - self._share[kind]) * weight
+
+    def room(self, kinds: Mapping[str, bool], running: Mapping[bool, int], hands: int) -> Capacity:
+        """What may be claimed: of all tasks if both kinds have room, else of those that have."""
+        now = self._clock()
+        buffer = {kind: self._of[kind].buffer(now, self._buffer_s) for kind in set(kinds.values())}
+        whole = {kind: self._limits[kind] * hands + buffer[kind] for kind in buffer}
+        free = {kind: whole[kind] - running[kind] for kind in buffer if whole[kind] > running[kind]}
+        if not free or hands < 1:
+            return Capacity(0, ())
+        tasks = [task for task, kind in kinds.items() if kind in free]
+        worth = min(max(buffer[kind] for kind in free) // 4, WORTH_MAX, self._fit(whole) // 4)
+        # Half at a time: while one batch is claimed another is executed; what is written is gone.
+        limit = min(self._fit(free), max(self._fit(whole) // 2, 1))
+        return Capacity(limit, tasks, max(min(worth, limit), 1))
+
+    def _fit(self, free: Mapping[bool, int]) -> int:
+        # Room for two sync runs must not keep a hundred async ones out, if that is what comes.
+        # A claim that turns out otherwise is put right: what cannot begin is given back.
+        each = [count / max(self._share[kind], SHARE_MIN) for kind, count in free.items()]
+        return max(int(min(sum(free.values()), *each)), 1)

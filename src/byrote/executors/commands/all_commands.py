@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""Every task as a command: no hands at all, the worker never imports the app."""
+
+import subprocess
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from byrote.core.command import Command, Container
+from byrote.core.errors import BadOption
+from byrote.core.outcome import Printing
+from byrote.core.ports.executor import Capacity, ReportOutcomes
+from byrote.core.run import Leased
+from byrote.core.schedule.schedule import Schedule
+from byrote.executors.commands.pool import CommandOptions, Commands
+from byrote.executors.hands.messages import Introduction, MalformedMessage, introduction_from
+
+PATIENCE_S = 60.0
+
+
+class AllCommands:
+    """Commands that learn from `python -m byrote.executor --describe` which tasks there are."""
+
+    def __init__(
+        self, commands: Commands, options: CommandOptions, container: Container | None = None
+    ) -> None:
+        self._commands = commands
+        self._options = options
+        self._plain = Command(container=container)
+        self.url: str | None = None
+        """The database the app itself names, if it does."""
+        self.ignores: dict[str, list[str]] = {}
+        """Task by task, what of its results does not count in a replay."""
+        self.schedules: list[Schedule] = []
+        """What the app would have run periodically."""
+        self.queues: list[str] = []
+        """Where its runs lie unless somebody says otherwise."""
+
+    def start(self, report: ReportOutcomes) -> None:
+        """Ask for the tasks; BadOption when the app cannot be imported."""
+        told = describe(self._options.python, self._options.app)
+        self._commands.learn(dict.fromkeys(told.tasks, self._plain) | told.commands)
+        self._commands.surroundings = told.provenance
+        self.url = told.url
+        self.ignores = told.ignores
+        self.schedules, self.queues = told.schedules, told.queues
+        self._commands.start(report)
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """Every task of the app."""
+        return self._commands.tasks
+
+    def room(self) -> Capacity:
+        """How much may be claimed now, of which tasks."""
+        return self._commands.room()
+
+    def submit(self, runs: Sequence[Leased]) -> None:
+        """Start a command for each, as soon as there is room."""
+        self._commands.submit(runs)
+
+    def cancel(self, runs: Collection[Leased]) -> None:
+        """Stop these attempts; they are reported as cancelled."""
+        self._commands.cancel(runs)
+
+    def forget(self, runs: Collection[Leased]) -> None:
+        """Stop these attempts, whose leases are lost; nothing is reported."""
+        self._commands.forget(runs)
+
+    def printed(self, run: Leased) -> Printing | None:
+        """What an attempt under way has printed so far."""
+        return self._commands.printed(run)
+
+    def give_back(self) -> None:
+        """Report what has not begun as released, and begin nothing more."""
+        self._commands.give_back()
+
+    def kill(self) -> None:
+        """Stop everything now; what was under way is reported as released."""
+        self._commands.kill()
+
+    def stop(self) -> None:
+        """Leave; nothing may be under way any more."""
+        self._commands.stop()
+
+
+def describe(python: str, app: str) -> Introduction:
+    """What an app says of itself, asked in a process of its own."""
+    argv = [python, "-m", "byrote.executor", "--app", app, "--describe"]
+    try:
+        asked = subprocess.run(argv, capture_output=True, check=False, timeout=PATIENCE_S)  # noqa: S603 -- our own module.
+    except OSError as error:
+        raise BadOption(f"{python} cannot be started: {error.strerror}.") from None
+    except subprocess.TimeoutExpired:
+        raise BadOption(f"Importing {app} took longer than {PATIENCE_S:g} s.") from None
+    if asked.returncode != 0:
+        said = asked.stderr.decode("utf-8", "backslashreplace").strip()
+        raise BadOption(said.splitlines()[-1] if said else f"{app} cannot be imported.")
+    try:
+        return introduction_from(msgspec.json.decode(asked.stdout.splitlines()[-1]))
+    except (IndexError, msgspec.DecodeError, MalformedMessage):
+        raise BadOption(
+            f"{' '.join(argv)} did not print what it must; does {app} print or end on import?"
+        ) from None

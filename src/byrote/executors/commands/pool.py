@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: MIT
+"""Commands: one fresh process per attempt, in any language.
+
+What is true: an attempt is in `_waiting` until it is handed to the nest, then in `_running` until
+its warden says that the command has ended and nothing of it is left. One thread, `_serve`, starts
+commands, reads all they write, and keeps the deadlines; whatever a command does to its pipes, this
+thread only ever waits for all of them at once. Others submit, cancel and forget from their threads.
+
+When it breaks: a command that ignores SIGTERM is killed two seconds later with its whole group; a
+warden that goes down takes its command along, and the run is given back; a nest that goes down is
+replaced when the next command is to be started.
+"""
+
+import os
+import selectors
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from byrote.core.command import Command, Payload
+from byrote.core.outcome import Cancelled, Disrupted, Fault, Outcome, Printing, Released
+from byrote.core.ports.executor import Asks, Capacity, Clock, ReportOutcomes
+from byrote.core.replay.provenance import Provenance, provenance_of
+from byrote.core.run import Leased
+from byrote.executors.commands.ask_socket import AskSocket
+from byrote.executors.commands.attempt import FIXED, CommandAttempt, Ending
+from byrote.executors.commands.container import passes_descriptors
+from byrote.executors.commands.launcher import Launcher
+from byrote.executors.runtime.asks import ReplayMode
+from byrote.executors.selector_loop import TICK_S, Outcomes, SelectorLoop
+
+TERM_GRACE_S = 2.0
+"""How long a command may take to heed SIGTERM."""
+LAST_S = 10.0
+"""How long leaving waits for a process that even SIGKILL does not end; the kernel may hold one."""
+REFERENCE_ENV = ("PYTHONPATH", "VIRTUAL_ENV", "DJANGO_SETTINGS_MODULE")
+"""What our own executor needs to find the app."""
+
+
+class CommandOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How many commands at once, and what runs those tasks that name no program."""
+
+    concurrency: int
+    python: str
+    app: str
+    """`module:name` of the app that `python -m byrote.executor` imports."""
+    payload: Payload = "stdin"
+    """How commands are fed that do not say so themselves."""
+    replay: ReplayMode | None = None
+    """How steps are answered where every run is a replay."""
+
+
+class Commands(SelectorLoop):
+    """An executor of external processes."""
+
+    def __init__(
+        self,
+        options: CommandOptions,
+        *,
+        worker: str,
+        clock: Clock,
+        environment: Mapping[str, str] | None = None,
+        about: Mapping[str, Any] | None = None,
+        asks: Asks | None = None,
+    ) -> None:
+        super().__init__()
+        self._options = options
+        self._asks = asks
+        self._worker = worker
+        self._clock = clock
+        self._environment = dict(os.environ if environment is None else environment)
+        self._about = {} if about is None else dict(about)
+        self._provenances: dict[str, Provenance] = {}
+        self.surroundings: Mapping[str, Any] = {}
+        """What was measured in a process that imported the app; empty: nothing is recorded."""
+        self._plans: dict[str, Command] = {}
+        self._default = self._completed(Command())
+        self._waiting: deque[Leased] = deque()
+        self._running: dict[int, CommandAttempt] = {}
+        self._lock = threading.RLock()
+        self._nest = Launcher()
+        self._draining = self._stopping = False
+        self._leave_at = 0.0
+        self._farewells: list[subprocess.Popen[bytes]] = []
+
+    def learn(self, plans: Mapping[str, Command]) -> None:
+        """Which tasks are executed here, by name and version, and how."""
+        self._plans = {key: self._completed(plan) for key, plan in plans.items()}
+
+    def _completed(self, plan: Command) -> Command:
+        if plan.payload is None:
+            # A file is a descriptor, which not every container passes on.
+            fits = self._options.payload != "file" or passes_descriptors(plan.container)
+            payload = self._options.payload if fits else "stdin"
+            plan = msgspec.structs.replace(plan, payload=payload)
+        if plan.argv:
+            return plan
+        argv = (self._options.python, "-m", "byrote.executor", "--app", self._options.app)
+        return msgspec.structs.replace(plan, argv=argv, env=(*REFERENCE_ENV, *plan.env))
+
+    # -- The executor's face ---------------------------------------------------------------------
+
+    def start(self, report: ReportOutcomes) -> None:
+        """Start the serving thread; the first command starts the nest."""
+        self._begin_serving(report, "byrote-commands")
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """The tasks that are executed here."""
+        return sorted(self._plans)
+
+    @property
+    def mute(self) -> frozenset[str]:
+        """Tasks whose programs cannot ask anything of their worker, so have no ledger."""
+        return frozenset(key for key, plan in self._plans.items() if not _asks(plan))
+
+    @property
+    def free(self) -> int:
+        """How many more commands may be started now."""
+        with self._lock:
+            return self._options.concurrency - len(self._running) - len(self._waiting)
+
+    def room(self) -> Capacity:
+        """How much may be claimed now, of which tasks."""
+        self._check()
+        free = 0 if self._draining else self.free
+        return Capacity(free, self.tasks) if free > 0 and self._plans else Capacity(0, ())
+
+    def submit(self, runs: Sequence[Leased]) -> None:
+        """Start a command for each, as soon as there is room."""
+        with self._lock:
+            self._waiting.extend(runs)
+        self._nudge()
+
+    def cancel(self, runs: Collection[Leased]) -> None:
+        """Ask these attempts to stop, and make them two seconds later."""
+        self._tell(self._end(runs, Ending(Cancelled()), b"T"))
+
+    def forget(self, runs: Collection[Leased]) -> None:
+        """Stop these attempts and say nothing of them: their leases are lost."""
+        self._end(runs, Ending(None), b"K")
+
+    def printed(self, run: Leased) -> Printing | None:
+        """What an attempt under way has printed so far."""
+        with self._lock:
+            found = [attempt for attempt in self._running.values() if attempt.run is run]
+        return found[0].printed() if found else None
+
+    def give_back(self) -> None:
+        """Begin nothing more; what has not begun is reported as released."""
+        self._draining = True
+        with self._lock:
+            back = list(self._waiting)
+            self._waiting.clear()
+        self._release(back)
+
+    def kill(self) -> None:
+        """Kill every command; what was under way is reported as released."""
+        self.give_back()
+        with self._lock:
+            under_way = [attempt.run for attempt in self._running.values()]
+        self._end(under_way, Ending(Released()), b"K")
+
+    def stop(self) -> None:
+        """End the serving thread and the nest, once nothing runs any more."""
+        self._leave_at = self._clock() + LAST_S
+        self._stopping = self._draining = True
+        self._end_serving()
+
+    def _end(self, runs: Collection[Leased], ending: Ending, word: bytes) -> Outcomes:
+        reports: Outcomes = []
+        wanted = {id(run) for run in runs}
+        with self._lock:
+            if ending.fate is not None:
+                reports = [(run, ending.fate) for run in self._waiting if id(run) in wanted]
+            self._waiting = deque(run for run in self._waiting if id(run) not in wanted)
+            for attempt in self._running.values():
+                if id(attempt.run) in wanted:
+                    self._finish_off(attempt, ending, word)
+        self._nudge()
+        return reports
+
+    def _finish_off(self, attempt: CommandAttempt, ending: Ending, word: bytes) -> None:
+        # The first word counts, except that a run nobody may hear of stays unheard of.
+        if attempt.ending is None or ending.fate is None:
+            attempt.ending = ending
+        if attempt.kill_at is None or word == b"K":
+            attempt.kill_at = self._clock() + TERM_GRACE_S
+            attempt.tell(word)
+
+    # -- The serving thread ----------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        next_tick = self._clock()
+        while not (self._stopping and (not self._running or self._clock() > self._leave_at)):
+            reports: Outcomes = self._begin()
+            if self._clock() >= next_tick:
+                next_tick = self._clock() + TICK_S
+                self._keep_deadlines()
+            for key, _events in self._selector.select(TICK_S if self._running else 1.0):
+                if key.data is None:
+                    os.eventfd_read(self._wake)
+                    self._watch_hotlines()
+                else:
+                    reports += self._attend(key.data, key.fd)
+            self._tell(reports)
+        self._nest.close()
+
+    def _begin(self) -> Outcomes:
+        reports: Outcomes = []
+        # Under the lock to the end: whoever cancels an attempt must find a warden to tell.
+        with self._lock:
+            while self._waiting and len(self._running) < self._options.concurrency:
+                run = self._waiting.popleft()
+                plan = self._plans.get(f"{run.task}@{run.version}", self._default)
+                try:
+                    self._start(run, plan)
+                except OSError as error:
+                    reports.append((run, self._troubled(run, error)))
+        return reports
+
+    def _start(self, run: Leased, plan: Command) -> None:
+        attempt = CommandAttempt(run, plan, worker=self._worker, now=self._clock())
+        run.provenance = self._provenance("command" if plan.container is None else "container")
+        try:
+            if self._asks is not None and _asks(plan):
+                attempt.hotline = AskSocket(run, self._asks, self._nudge, self._options.replay)
+            attempt.start(self._nest, self._environment)
+        except OSError:
+            attempt.pipes.close()
+            if attempt.hotline is not None:
+                attempt.hotline.hand_over()
+                attempt.hotline.close()
+            raise
+        self._running[id(attempt)] = attempt
+        self._watch(attempt)
+
+    def _provenance(self, executor: str) -> Provenance | None:
+        if executor not in self._provenances and self.surroundings:
+            doc = {**self.surroundings, "environment": FIXED, "worker": self._about}
+            self._provenances[executor] = provenance_of(doc | {"executor": executor})
+        return self._provenances.get(executor)
+
+    def _troubled(self, run: Leased, error: OSError) -> Outcome:
+        message = f"The worker could not start a process: {error.strerror}."
+        fault = Fault("lost", "CannotFork", message, attempt=run.attempt, worker=self._worker)
+        return Disrupted(fault)
+
+    def _watch(self, attempt: CommandAttempt) -> None:
+        pipes = attempt.pipes
+        for fd in (pipes.stdout, pipes.stderr, pipes.said, attempt.warden, attempt.hotline):
+            if fd is not None:
+                self._selector.register(fd, selectors.EVENT_READ, attempt)
+        if pipes.stdin is not None:
+            self._selector.register(pipes.stdin, selectors.EVENT_WRITE, attempt)
+
+    def _attend(self, attempt: CommandAttempt, fd: int) -> Outcomes:
+        """Something has happened to an attempt; gives its report when that was its end."""
+        pipes = attempt.pipes
+        if id(attempt) not in self._running:
+            return []  # It ended earlier in this very round.
+        if fd == pipes.stdin:
+            if not attempt.feed():
+                self._selector.unregister(fd)
+            return []
+        if fd in (pipes.stdout, pipes.stderr, pipes.said):
+            if attempt.read(fd) == 0:
+                self._selector.unregister(fd)
+            return []
+        if attempt.hotline is not None and fd == attempt.hotline.fileno():
+            self._serve_hotline(attempt.hotline, attempt)
+            return []
+        return self._hear(attempt, attempt.listen())
+
+    def _serve_hotline(self, line: AskSocket, attempt: CommandAttempt) -> None:
+        line.send()
+        if line.hear():
+            writing = selectors.EVENT_WRITE if line.backed_up else 0
+            self._selector.modify(line, selectors.EVENT_READ | writing, attempt)
+        else:
+            self._selector.unregister(line)
+            # Closed, so that a program which waits for an answer learns that none will come.
+            line.close()
+            attempt.hotline = None
+
+    def _watch_hotlines(self) -> None:
+        """Somebody may have put in an answer that its socket did not take whole."""
+        for attempt in self._running.values():
+            line = attempt.hotline
+            if line is not None and line.backed_up and line in self._selector.get_map():
+                both = selectors.EVENT_READ | selectors.EVENT_WRITE
+                self._selector.modify(line, both, attempt)
+
+    def _hear(self, attempt: CommandAttempt, word: bytes | None) -> Outcomes:
+        if word is None:
+            return []
+        well = True
+        match word[:1], _numbers(word):
+            case b"P", [pid]:
+                attempt.started(pid)
+                return []
+            case b"X", [code, cpu_us, rss_max]:
+                wall_us = int((self._clock() - attempt.begun) * 1e6)
+                usage = {"wall_us": wall_us, "cpu_us": cpu_us, "rss_max": rss_max}
+                outcome = attempt.settle(code, usage)
+            case b"E", [number]:
+                outcome = attempt.refused(number)
+            case _:
+                # It has gone, or says what nobody understands.
+                well, outcome = False, attempt.lost()
+        self._drop(attempt, well=well)
+        return [] if outcome is None else [(attempt.run, outcome)]
+
+    def _drop(self, attempt: CommandAttempt, *, well: bool = False) -> None:
+        pipes, watched = attempt.pipes, self._selector.get_map()
+        line = attempt.hotline
+        for fd in (pipes.stdin, pipes.stdout, pipes.stderr, pipes.said, attempt.warden, line):
+            if fd is not None and fd in watched:
+                self._selector.unregister(fd)
+        with self._lock:
+            del self._running[id(attempt)]
+            pipes.close()
+            if line is not None:
+                line.close()
+            # From here on nobody can send this warden a word that is meant for this attempt.
+            warden, attempt.warden = attempt.warden, None
+        if warden is not None:
+            self._nest.release(warden, well=well)
+        self._say_farewell(attempt)
+
+    def _say_farewell(self, attempt: CommandAttempt) -> None:
+        argv = attempt.farewell
+        self._farewells = [process for process in self._farewells if process.poll() is None]
+        if argv is not None:
+            quiet = subprocess.DEVNULL
+            self._farewells.append(
+                subprocess.Popen(argv, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603 -- the operator's own engine.
+            )
+
+    def _keep_deadlines(self) -> None:
+        now = self._clock()
+        with self._lock:
+            for attempt in self._running.values():
+                run = attempt.run
+                if attempt.kill_at is not None:
+                    if now > attempt.kill_at and not attempt.killed:
+                        attempt.tell(b"K")
+                elif run.timeout_ms is not None and now > attempt.begun + run.timeout_ms / 1000:
+                    self._finish_off(attempt, Ending(None, timeout=True), b"T")
+                elif now > run.deadline:
+                    # The database may still take our word for it, if it hears it in time.
+                    self._finish_off(attempt, Ending(Released()), b"K")
+
+
+def _asks(plan: Command) -> bool:
+    """Whether it is our own executor, and what it asks can reach us."""
+    return plan.argv[1:3] == ("-m", "byrote.executor") and passes_descriptors(plan.container)
+
+
+def _numbers(word: bytes) -> list[int]:
+    try:
+        return [int(number) for number in word[1:].split()]
+    except ValueError:
+        return []

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""A hand's half of the conversation: takes jobs from its supervisor, gives results back.
+
+The process is started as `python -m byrote.assembly.hand_main`. It talks over an inherited socket
+and
+dies with its supervisor: the kernel sends SIGKILL when the supervisor's thread that started it is
+gone, and an end of file on the socket ends it too.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from byrote.core.ports.executor import OnceStatement
+from byrote.core.replay.withholding import withhold_everywhere
+from byrote.executors.framing import Frames, frame
+from byrote.executors.hands.crash_report import name_culprits
+from byrote.executors.runtime.asks import AskClient
+from byrote.executors.runtime.engine import Engine
+from byrote.executors.runtime.loading import introduction
+from byrote.executors.runtime.provenance.git import GitCheckout
+from byrote.executors.runtime.seeding import notice_numpy
+from byrote.executors.shared.board import Board
+from byrote.executors.shared.results import Results
+
+EXIT_CANNOT_START = 3
+PIECE = 1 << 18
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to end this process with the supervisor; end now if it has gone already."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def refuse(link: socket.socket, reason: str) -> None:
+    """Tell the supervisor why this hand cannot start."""
+    link.sendall(frame(["refused", reason]))
+    os._exit(EXIT_CANNOT_START)
+
+
+class Hand:
+    """One hand at work."""
+
+    def __init__(
+        self,
+        link: socket.socket,
+        app: Any,
+        settings: dict[str, Any],
+        *,
+        checkout: GitCheckout,
+        once: OnceStatement,
+    ) -> None:
+        self._link = link
+        self._once = once
+        self._app = app
+        self._checkout = checkout
+        self._settings = settings
+        self._frames = Frames()
+        self._unsent = bytearray()
+        self._stopped = asyncio.Event()
+
+    async def serve(self) -> None:
+        """Announce the tasks, then take work until told to stop."""
+        loop = asyncio.get_running_loop()
+        self._loop = loop
+        self._link.setblocking(False)
+        self._desk = AskClient(self._ask, self._once, self._settings.get("replay"))
+        board = Board(self._settings["board"])
+        name_culprits(board, self._settings["report"])
+        if self._desk.replay is not None:
+            withhold_everywhere()
+        self._engine = Engine(
+            self._app.registry,
+            board,
+            self._deliver,
+            concurrency=self._settings["concurrency"],
+            threads=self._settings["threads"],
+            desk=self._desk,
+            keep=Results(*self._settings["results"]).keep,
+        )
+        self._send(frame(["ready", introduction(self._app, self._checkout)]))
+        loop.add_reader(self._link.fileno(), self._receive)
+        await self._stopped.wait()
+        loop.remove_reader(self._link.fileno())
+        self._engine.close()
+        if hasattr(self._app, "settled"):
+            self._app.farewell()
+        self._link.setblocking(True)
+        self._link.sendall(self._unsent)
+
+    def _receive(self) -> None:
+        try:
+            piece = self._link.recv(PIECE)
+        except BlockingIOError:
+            return
+        except OSError:
+            piece = b""
+        if not piece:
+            os._exit(0)
+        for message in self._frames.feed(piece):
+            match message:
+                case ["work", jobs]:
+                    self._engine.put(jobs)
+                case ["cancel", slots]:
+                    self._engine.cancel(slots)
+                case ["answer", _slot, number, ok, payload]:
+                    self._desk.answer(number, ok, payload)
+                case ["settled", told]:
+                    self._app.settled(told)
+                case ["stop"]:
+                    self._stopped.set()
+
+    def _deliver(self, results: list[list[Any]]) -> None:
+        # A task may have imported it just now; asked once per batch, this costs nothing.
+        notice_numpy()
+        self._send(frame(["done", results]))
+
+    def _ask(self, slot: int, number: int, verb: str, payload: Mapping[str, Any]) -> None:
+        # Only the loop's thread writes to the socket.
+        piece = frame(["ask", [slot, number, verb, payload]])
+        self._loop.call_soon_threadsafe(self._send, piece)
+
+    def _send(self, piece: bytes) -> None:
+        if self._unsent:
+            self._unsent += piece
+            return
+        sent = 0
+        with contextlib.suppress(BlockingIOError):
+            sent = self._link.send(piece)
+        if sent < len(piece):
+            self._unsent += piece[sent:]
+            self._loop.add_writer(self._link.fileno(), self._send_more)
+
+    def _send_more(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            del self._unsent[: self._link.send(self._unsent)]
+        if not self._unsent:
+            self._loop.remove_writer(self._link.fileno())

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Whose code took a hand down, where several attempts ran at once.
+
+A task that ends the process itself (`os._exit`, a deadly signal to its own process) is named on the
+board before that happens. For a fatal signal (a segmentation fault, `abort`) the interpreter writes
+which thread received it into a file that the supervisor shares, and the board says whose code that
+thread was running. What ends a process from outside names no attempt.
+"""
+
+import faulthandler
+import os
+import re
+import signal
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from byrote.executors.runtime.output import current_tray
+from byrote.executors.shared.board import Board
+
+REPORT_MAX = 64 * 1024
+_CURRENT = re.compile(rb"Current thread 0x([0-9a-f]+)")
+_DEADLY = frozenset(signal.Signals) - {
+    signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH, signal.SIGINT, signal.SIGTERM,
+}  # fmt: skip
+"""Signals that may end a hand, which ignores SIGINT and SIGTERM."""
+
+
+def make_report() -> int:
+    """A descriptor of a file in memory, to be passed to the hand."""
+    return os.memfd_create("byrote-crash", 0)
+
+
+def name_culprits(board: Board, report_fd: int) -> None:
+    """Hand: from now on, an attempt that takes this process down is named."""
+    faulthandler.enable(report_fd)
+    # A process that a task forks has the same memory, and its end is none of ours.
+    os.register_at_fork(after_in_child=faulthandler.disable)
+    hand = os.getpid()
+    os._exit = _blaming(os._exit, board, hand)
+    os.kill = _blaming_signals(os.kill, board, hand)
+    os.killpg = _blaming_signals(os.killpg, board, hand)
+
+
+def _blame(board: Board, hand: int) -> None:
+    tray = current_tray()
+    if tray is not None and not tray.closed and os.getpid() == hand:
+        board.blame(tray.job[0])
+
+
+def _blaming(leave: Callable[[int], NoReturn], board: Board, hand: int) -> Any:
+    def _exit(status: int) -> NoReturn:
+        """Exit the process at once; see `os._exit`."""
+        _blame(board, hand)
+        leave(status)
+
+    return _exit
+
+
+def _blaming_signals(send: Callable[[int, int], None], board: Board, hand: int) -> Any:
+    def kill(pid: int, number: int, /) -> None:
+        """Send a signal; see `os.kill` and `os.killpg`."""
+        if number in _DEADLY and pid in {0, hand, -hand}:
+            _blame(board, hand)
+        send(pid, number)
+
+    return kill
+
+
+def culprit_of(board: Board, report_fd: int) -> int | None:
+    """Supervisor: the slot whose code ended the hand, or None; what was reported is printed."""
+    report = os.pread(report_fd, REPORT_MAX, 0)
+    if report:
+        os.write(2, report)
+    named = board.blamed()
+    found = _CURRENT.search(report)
+    if named is not None or found is None:
+        return named
+    return board.executing_in(int(found[1], 16))

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""How many hands there are, how long each may live, and what each is told when it starts."""
+
+from typing import Any
+
+import msgspec
+
+from byrote.executors.capacity import BUFFER_S
+from byrote.executors.runtime.asks import ReplayMode
+
+
+class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How many hands, and how long each may live."""
+
+    app: str
+    """`module:name` of the app they import."""
+    hands: int
+    concurrency: int
+    """Async tasks under way at once, over all hands."""
+    threads: int = 1
+    """Sync tasks under way at once in each hand."""
+    max_tasks: int | None = None
+    max_rss: int | None = None
+    python: str
+    buffer_s: float = BUFFER_S
+    """How long the work that is kept in hand lasts; longer where claims take longer."""
+    log_format: str = "text"
+    log_level: str = "info"
+    deterministic: bool = True
+    """Whether hash seed, time zone and locale are fixed, and tasks have a seeded `random`."""
+    replay: ReplayMode | None = None
+    """How steps are answered where every run is a replay."""
+
+    @property
+    def limits(self) -> dict[bool, int]:
+        """Tasks under way at once in each hand: sync ones (False) and async ones (True)."""
+        return {False: self.threads, True: -(-self.concurrency // self.hands)}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a hand is told when it starts."""
+        return {
+            "app": self.app,
+            "concurrency": self.limits[True],
+            "threads": self.limits[False],
+            "log_format": self.log_format,
+            "log_level": self.log_level,
+            "deterministic": self.deterministic,
+            "replay": self.replay,
+        }

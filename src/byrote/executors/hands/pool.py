@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: MIT
+"""The warm pool: child processes that imported the app once, fed in batches over sockets.
+
+What is true: `roster.py` says which hand has which run; the kernel (pidfd) says who is alive. One
+thread, `_serve`, does all reading, starts every hand (they die with the thread that started them,
+so it must be the one that lives longest), and keeps the deadlines. Claimers submit from their own
+thread.
+
+When it breaks: a hand that dies is buried at once and replaced; one that cannot even import the app
+is replaced ever more slowly. A run past its timeout, or whose lease ran out unrenewed, takes its
+hand down: the only way to stop code that does not listen. Neighbours that had begun are given back
+uncharged, those that had not are executed elsewhere.
+"""
+
+import os
+import selectors
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from byrote.core.command import Command
+from byrote.core.errors import BadOption
+from byrote.core.events import HandEnded, HandStarted, Troubled
+from byrote.core.outcome import Cancelled, Failed, Printing, Released
+from byrote.core.ports.executor import Asks, Capacity, Clock, Emit, ReportOutcomes
+from byrote.core.replay.provenance import Provenance, provenance_of
+from byrote.core.run import Leased
+from byrote.core.schedule.schedule import Schedule
+from byrote.executors.hands.crash import ExitReason, oom_kills
+from byrote.executors.hands.estate import printed_by, take_leave
+from byrote.executors.hands.messages import (
+    GARBLED,
+    Introduction,
+    MalformedMessage,
+    Question,
+    introduction_from,
+    question_from,
+    reason_from,
+)
+from byrote.executors.hands.options import HandOptions
+from byrote.executors.hands.orphans import adopt_orphans, end_orphans
+from byrote.executors.hands.process import HAND_COUNT, WORKER, HandProcess
+from byrote.executors.hands.roster import STOP_GRACE_S, Roster
+from byrote.executors.runtime import call
+from byrote.executors.runtime.asks import pass_on
+from byrote.executors.runtime.provenance.environment import FIXED
+from byrote.executors.selector_loop import TICK_S, SelectorLoop
+
+RESPAWN_MAX_S = 10.0
+
+
+class Hands(SelectorLoop):
+    """An executor of child processes."""
+
+    def __init__(
+        self,
+        options: HandOptions,
+        *,
+        worker: str,
+        clock: Clock,
+        emit: Emit,
+        environment: Mapping[str, str] | None = None,
+        asks: Asks | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self._asks = asks
+        self._options = options
+        told = {WORKER: worker, HAND_COUNT: str(options.hands)}
+        self._environment = {**(os.environ if environment is None else environment), **told}
+        if options.deterministic:
+            self._environment |= FIXED
+        self._about = {} if about is None else dict(about)
+        self._provenances: dict[str, Provenance] = {}
+        self._worker = worker
+        self._clock = clock
+        self._emit = emit
+        self._settings = options.settings
+        self._roster = Roster(
+            options.limits,
+            max_tasks=options.max_tasks,
+            worker=worker,
+            clock=clock,
+            buffer_s=options.buffer_s,
+        )
+        self.learn = self._roster.learn
+        self._first = threading.Event()
+        self._refusal: str | None = None
+        self._stopping = self._draining = False
+        self._failures = 0
+        self._respawn_at = 0.0
+        self._ooms = oom_kills()
+        self.url: str | None = None
+        """The database the app itself names, if it does."""
+        self.commands: dict[str, Command] = {}
+        """Tasks that are not for hands, and how they run."""
+        self.ignores: dict[str, list[str]] = {}
+        """Task by task, what of its results does not count in a replay."""
+        self.schedules: list[Schedule] = []
+        """What the app would have run periodically."""
+        self.queues: list[str] = []
+        """Where its runs lie unless somebody says otherwise."""
+        self.surroundings: dict[str, Any] = {}
+        """What a hand last measured around itself."""
+
+    # -- The executor's face ---------------------------------------------------------------------
+
+    def start(self, report: ReportOutcomes) -> None:
+        """Start the hands and wait for the first; BadOption when the app cannot be imported."""
+        adopt_orphans()
+        self._begin_serving(report, "byrote-hands")
+        self._first.wait()
+        if self._refusal is not None:
+            self.stop()
+            raise BadOption(self._refusal)
+        if not (self._roster.kinds or self.commands or self._roster.hears):
+            self.stop()
+            raise BadOption(f"{self._options.app} has no tasks; import modules that define some.")
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """The tasks the app registered, as its first hand reported them."""
+        return sorted(self._roster.kinds)
+
+    def room(self) -> Capacity:
+        """How much may be claimed now, of which tasks."""
+        self._check()
+        return Capacity(0, ()) if self._draining else self._roster.room()
+
+    def submit(self, runs: Sequence[Leased]) -> None:
+        """Spread runs over the hands; what none can take is given back."""
+        homeless, backed_up = self._roster.place(runs)
+        if backed_up:
+            self._nudge()
+        self._release(homeless)
+
+    def cancel(self, runs: Collection[Leased]) -> None:
+        """Stop these attempts: ask async ones, take the hand down for sync ones."""
+        self._tell(self._roster.end(runs, Cancelled()))
+
+    def forget(self, runs: Collection[Leased]) -> None:
+        """Stop these attempts and say nothing of them: their leases are lost."""
+        self._roster.end(runs, None)
+
+    def printed(self, run: Leased) -> Printing | None:
+        """What an attempt under way has printed so far."""
+        return printed_by(self._roster, run)
+
+    def give_back(self) -> None:
+        """Begin nothing more; what has not begun is reported as released."""
+        self._draining = True
+        self._release(self._roster.take_back_all())
+
+    def kill(self) -> None:
+        """Take every hand down; what was under way is reported as released."""
+        self._stopping = self._draining = True
+        with self._roster.lock:
+            for child in self._roster.children:
+                child.kill()
+
+    def stop(self) -> None:
+        """Let idle hands end and wait until they have."""
+        self._stopping = self._draining = True
+        with self._roster.lock:
+            for child in self._roster.children:
+                child.send(["stop"])
+        self._end_serving()
+
+    def settled(self, ended: Sequence[tuple[Leased, str | None]]) -> None:
+        """Tell an app that wants to know how attempts were settled."""
+        if self._roster.tell_settled(ended) and not self._stopping:
+            self._nudge()
+
+    # -- The serving thread ----------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        next_tick = self._clock()
+        while not (self._stopping and not self._roster.children):
+            if self._clock() >= next_tick:
+                next_tick = self._clock() + TICK_S
+                self._tick()
+            for key, events in self._selector.select(TICK_S):
+                if key.data is None:
+                    os.eventfd_read(self._wake)
+                    self._watch_writers()
+                elif key.fileobj == key.data.pidfd:
+                    self._bury(key.data)
+                else:
+                    self._converse(key.data, events)
+
+    def _tick(self) -> None:
+        now = self._clock()
+        if self._roster.attend():
+            self._report([])  # There is room again.
+        with self._roster.lock:
+            missing = self._options.hands - sum(not c.retiring for c in self._roster.children)
+        if not self._stopping and now >= self._respawn_at:
+            for _ in range(missing):
+                self._spawn()
+        with self._roster.lock:
+            for child in self._roster.children:
+                self._keep_deadlines(child, now)
+                self._recycle(child)
+            stranded = [] if self._draining else self._roster.stranded(now)
+            late = self._roster.waited_too_long(now)
+        self.submit(stranded)
+        self._release(late)
+
+    def _spawn(self) -> None:
+        child = HandProcess(self._options.python, self._settings, self._environment)
+        with self._roster.lock:
+            self._roster.join(child)
+            if self._stopping:
+                # Whoever told all hands to stop or killed them did not see this one.
+                child.kill()
+        self._selector.register(child.link, selectors.EVENT_READ, child)
+        self._selector.register(child.pidfd, selectors.EVENT_READ, child)
+
+    def _watch_writers(self) -> None:
+        with self._roster.lock:
+            for child in self._roster.children:
+                if child.link.fileno() in self._selector.get_map():
+                    writing = selectors.EVENT_WRITE if child.unsent else 0
+                    self._selector.modify(child.link, selectors.EVENT_READ | writing, child)
+
+    def _converse(self, child: HandProcess, events: int) -> None:
+        if events & selectors.EVENT_WRITE:
+            with self._roster.lock:
+                child.send_more()
+            self._watch_writers()
+        for message in child.receive():
+            try:
+                self._heed(child, message)
+            except MalformedMessage as error:
+                child.garbled = child.garbled or str(error)
+            if child.garbled is not None:
+                what = f"hand {child.pid}, which said what nobody understands"
+                self._emit([Troubled(self._worker, what, child.garbled[:300])])
+                break
+        if child.deaf or child.garbled is not None:
+            child.crash()
+
+    def _heed(self, child: HandProcess, message: list[Any]) -> None:
+        match message:
+            case ["done", results]:
+                reports, again = self._roster.settle(child, results)
+                self._tell(reports)
+                self._elsewhere(again)
+                if child.reserved and self._roster.attend():
+                    self._report([])
+            case ["ask", asked]:
+                self._ask(child, question_from(asked))
+            case ["ready", told] if not child.ready:
+                self._welcome(child, introduction_from(told))
+            case ["refused", reason] if not child.ready:
+                self._refusal = reason_from(reason)
+            case _:
+                raise MalformedMessage("No message of a hand begins like this.")
+
+    def _ask(self, child: HandProcess, asked: Question) -> None:
+        slot, number = asked.slot, asked.number
+
+        def answer(ok: bool, said: Any) -> None:
+            with self._roster.lock:
+                child.send(["answer", slot, number, ok, said])
+                backed_up = child.unsent
+            if backed_up and not self._stopping:
+                self._nudge()
+
+        pass_on(self._asks, child.jobs.get(slot), (asked.verb, asked.payload), answer)
+
+    def _welcome(self, child: HandProcess, told: Introduction) -> None:
+        self._roster.kinds = self._roster.kinds | told.tasks
+        self.url, self.commands = told.url, told.commands
+        self.surroundings = told.provenance
+        self.ignores = told.ignores
+        self.schedules, self.queues = told.schedules, told.queues
+        self._roster.hears = told.hears
+        doc = {**self.surroundings, "worker": self._about, "executor": "hand"}
+        found = provenance_of(doc, told.memos)
+        self._failures = 0
+        with self._roster.lock:
+            # Hands that are alike share one, so that it is registered once.
+            child.provenance = self._provenances.setdefault(found.digest, found)
+            child.ready = True
+        self._emit([HandStarted(self._worker, child.pid)])
+        self._first.set()
+        # Nothing has ended, but there is room now.
+        self._report([])
+
+    # -- Deadlines -------------------------------------------------------------------------------
+
+    def _keep_deadlines(self, child: HandProcess, now: float) -> None:
+        for slot, run in list(child.jobs.items()):
+            begun = child.board.begun(slot)
+            if begun is None:
+                continue
+            grace = STOP_GRACE_S if child.kinds[slot] else 0.0
+            if run.timeout_ms is not None and now > begun + run.timeout_ms / 1000 + grace:
+                fault = call.timeout_fault(run.timeout_ms, run.attempt, self._worker)
+                child.fates.setdefault(slot, Failed(fault))
+                child.kill()
+            elif now > run.deadline:
+                # The database may still take our word for it, if it hears it in time.
+                self._roster.end_begun(child, slot, Released())
+            if now > child.stopping.get(slot, now):
+                child.kill()
+
+    def _recycle(self, child: HandProcess) -> None:
+        """Retire a hand that has done enough or grown too large; stop it once it is idle."""
+        most = self._options.max_rss
+        if child.able and not self._stopping:
+            child.retiring = most is not None and child.rss > most
+        if child.retiring and not child.jobs and not child.dismissed:
+            child.dismissed = True
+            child.send(["stop"])
+
+    # -- Death -----------------------------------------------------------------------------------
+
+    def _bury(self, child: HandProcess) -> None:
+        self._converse(child, 0)
+        code = child.process.wait()
+        self._read_late(child)
+        ooms, self._ooms = self._ooms, oom_kills()
+        memory = code == -9 and not child.killed and self._ooms > ooms
+        death = ExitReason(code, child.killed, memory)
+        self._selector.unregister(child.link)
+        self._selector.unregister(child.pidfd)
+        verdict = take_leave(self._roster, child, death, worker=self._worker)
+        child.close()
+        end_orphans(child.mark)
+        if child.jobs or child.finished or not (death.ours and self._stopping):
+            # One that has done nothing, of a worker that could not start, is no news.
+            self._emit([HandEnded(self._worker, child.pid, death.reason)])
+        self._mourn(child)
+        self._tell([(child.jobs[slot], outcome) for slot, outcome in verdict.outcomes.items()])
+        self._elsewhere([child.jobs[slot] for slot in verdict.elsewhere])
+
+    def _read_late(self, child: HandProcess) -> None:
+        """Take the results that a dead hand had ready and could not send any more."""
+        if child.garbled is not None:
+            return
+        try:
+            self._heed(child, ["done", child.results.left(child.jobs)])
+        except GARBLED:
+            return  # Its code has written over them; what they tell is believed of none.
+
+    def _elsewhere(self, runs: Sequence[Leased]) -> None:
+        """Have other hands execute these, if their leases still hold and we are not leaving."""
+        now = self._clock()
+        live = [] if self._draining else [run for run in runs if run.deadline > now]
+        self.submit(live)
+        self._release([run for run in runs if run not in live])
+
+    def _mourn(self, child: HandProcess) -> None:
+        if child.ready:
+            return
+        # It never got as far as importing the app: wait longer each time before trying again.
+        self._failures += 1
+        self._respawn_at = self._clock() + min(0.1 * 2**self._failures, RESPAWN_MAX_S)
+        if not self._first.is_set():
+            self._refusal = self._refusal or "A hand ended before it was ready; see its output."
+            self._stopping = True
+            self._first.set()

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT
+"""The supervisor's side of one hand: process, socket, board, and the runs it was given."""
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from byrote.core.outcome import Outcome
+from byrote.core.replay.provenance import Provenance
+from byrote.core.run import Leased
+from byrote.executors.framing import Frames, frame
+from byrote.executors.hands.crash_report import culprit_of, make_report
+from byrote.executors.hands.orphans import MARK
+from byrote.executors.shared.board import SLOTS, Board
+from byrote.executors.shared.results import Results
+from byrote.executors.shared.spool import Spool
+
+PIECE = 1 << 18
+_numbers = itertools.count()
+WORKER = "BYROTE_WORKER"
+"""The variable that tells a hand the name of its worker."""
+HAND_COUNT = "BYROTE_HAND_COUNT"
+"""The variable that tells a hand how many of them its worker keeps."""
+BACKLOG_MAX = 64 * 1024 * 1024
+
+
+class HandProcess:
+    """One hand, as its supervisor knows it. Guarded by the pool's lock."""
+
+    def __init__(self, python: str, settings: dict[str, Any], environment: dict[str, str]) -> None:
+        ours, theirs = socket.socketpair()
+        board_fd, spool_fd = Board.make(), Spool.make()
+        result_fds, self.report_fd = Results.make(), make_report()
+        self.mark = f"{os.getpid()}-{board_fd}-{theirs.fileno()}-{next(_numbers)}"
+        passed = {
+            "supervisor": os.getpid(),
+            "link": theirs.fileno(),
+            "board": board_fd,
+            "spool": spool_fd,
+            "results": result_fds,
+            "report": self.report_fd,
+        }
+        self.process = subprocess.Popen(  # noqa: S603 -- our own module, our own arguments.
+            [python, "-m", "byrote.assembly.hand_main", json.dumps(settings | passed)],
+            pass_fds=(theirs.fileno(), board_fd, spool_fd, *result_fds, self.report_fd),
+            stdin=subprocess.DEVNULL,
+            env=environment | {MARK: self.mark},
+            # A session of its own: killing its group takes along whatever a task has started.
+            start_new_session=True,
+        )
+        theirs.close()
+        self.board = Board(board_fd)
+        self.spool = Spool(spool_fd)
+        self.results = Results(*result_fds)
+        for fd in (board_fd, spool_fd, *result_fds):
+            os.close(fd)
+        self.link = ours
+        self.link.setblocking(False)
+        self.pidfd = os.pidfd_open(self.process.pid)
+        self.jobs: dict[int, Leased] = {}
+        self.kinds = [False] * SLOTS
+        """Slot by slot, whether its run's task is async,"""
+        self.sent_at = [0.0] * SLOTS
+        """and when it was sent."""
+        self.revoked: set[int] = set()
+        self.free: deque[int] = deque(range(SLOTS))
+        self.running = {False: 0, True: 0}
+        self.ready = False
+        self.retiring = False
+        self.dismissed = False
+        self.reserved = False
+        """It is kept empty for a run that must be alone, or runs it."""
+        self.deaf = False
+        """Its end of the socket is closed: it has gone, or a task closed it."""
+        self.garbled: str | None = None
+        """What is wrong with something it has said; nothing it says is believed from then on."""
+        self.finished = 0
+        self.stopping: dict[int, float] = {}
+        self.fates: dict[int, Outcome | None] = {}
+        """What is reported of runs that we kill; None for those nobody is to hear of."""
+        self.killed = False
+        self.provenance: Provenance | None = None
+        self._frames = Frames()
+        self._unsent = bytearray()
+
+    @property
+    def pid(self) -> int:
+        """The child's process id, which is also its group's."""
+        return self.process.pid
+
+    @property
+    def able(self) -> bool:
+        """Whether it takes more work."""
+        return self.ready and not (self.retiring or self.killed or self.reserved)
+
+    @property
+    def unsent(self) -> bool:
+        """Whether the socket still has to take something."""
+        return bool(self._unsent)
+
+    def send(self, message: list[Any]) -> None:
+        """Send a message, or what the socket takes of it; the rest goes when it has room."""
+        self._unsent += frame(message)
+        self.send_more()
+
+    def send_more(self) -> None:
+        """Send what is left over. A hand that is gone is noticed elsewhere."""
+        while self._unsent:
+            try:
+                del self._unsent[: self.link.send(self._unsent)]
+            except BlockingIOError:
+                return
+            except OSError:
+                self._unsent.clear()
+
+    def receive(self) -> list[list[Any]]:
+        """Every message that has arrived whole, unless it has said what nobody understands."""
+        messages: list[list[Any]] = []
+        while self.garbled is None:
+            try:
+                piece = self.link.recv(PIECE)
+            except BlockingIOError:
+                return messages
+            except OSError:
+                piece = b""
+            if not piece:
+                self.deaf = True
+                return messages
+            try:
+                messages += self._frames.feed(piece)
+            except ValueError as error:
+                self.garbled = str(error)
+            if len(piece) < PIECE:
+                return messages
+        return messages
+
+    def take(self, runs: Sequence[tuple[Leased, bool]], now: float) -> list[list[Any]]:
+        """Give runs, async or not, slots of this hand; gives the jobs to be sent."""
+        free, jobs, kinds, sent_at = self.free, self.jobs, self.kinds, self.sent_at
+        sent = []
+        for run, is_async in runs:
+            slot = free.popleft()
+            self.board.assign(slot)
+            self.results.assign(slot)
+            jobs[slot] = run
+            kinds[slot] = is_async
+            sent_at[slot] = now
+            self.running[is_async] += 1
+            sent.append(job_of(slot, run))
+        return sent
+
+    def drop(self, slot: int) -> Leased:
+        """The run is no longer this hand's; its slot stays taken until the hand lets go of it."""
+        self.stopping.pop(slot, None)
+        self.running[self.kinds[slot]] -= 1
+        return self.jobs.pop(slot)
+
+    def unbegun(self, sent_before: float) -> list[int]:
+        """Slots whose runs were sent before then and have not begun."""
+        return [
+            slot
+            for slot in self.jobs
+            if self.sent_at[slot] < sent_before and self.board.begun(slot) is None
+        ]
+
+    def kill(self) -> None:
+        """End the hand and everything in its process group."""
+        self.killed = True
+        self.crash()
+
+    def crash(self) -> None:
+        """End a hand that is beyond hope, for reasons of its own."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Give back what the hand held open here, after its end."""
+        # Grandchildren that outlived the hand share its group.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.link.close()
+        os.close(self.pidfd)
+        self.board.close()
+        self.spool.close()
+        self.results.close()
+        os.close(self.report_fd)
+
+    @property
+    def culprit(self) -> int | None:
+        """The slot whose code ended the hand, if that is known."""
+        return culprit_of(self.board, self.report_fd)
+
+    @property
+    def rss(self) -> int:
+        """Resident memory in bytes; 0 when the process has gone."""
+        try:
+            with open(f"/proc/{self.pid}/statm", "rb") as statm:  # noqa: PTH123 -- the hot form of a tiny read.
+                return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, IndexError):
+            return 0
+
+
+def job_of(slot: int, run: Leased) -> list[Any]:
+    """A run as it goes over the wire, see `call.Job`."""
+    return [
+        slot,
+        run.id,
+        run.task,
+        run.version,
+        run.spec_json,
+        run.attempt,
+        run.timeout_ms,
+        run.queue,
+        run.labels_json,
+        run.traceparent,
+        run.deadline,
+        run.spec_hash,
+        run.as_of_us,
+    ]

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: MIT
+"""Which hand has which run: the pool's memory, behind one lock.
+
+A run handed over is in its hand's `jobs` until it is reported, taken back, or buried with the hand.
+The board says what has begun; only what has not can be taken back.
+"""
+
+import heapq
+import threading
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from byrote.core.outcome import Cancelled, Outcome
+from byrote.core.ports.executor import Capacity, Clock
+from byrote.core.run import Leased
+from byrote.executors.capacity import CapacityPlanner
+from byrote.executors.hands.messages import GARBLED
+from byrote.executors.hands.process import HandProcess
+from byrote.executors.hands.quarantine import Quarantine
+from byrote.executors.runtime import call
+from byrote.executors.runtime.output import inherit
+from byrote.executors.selector_loop import Outcomes
+
+PATIENCE_S = 1.0
+"""How long a run may wait behind others in a hand before it is given back for other workers."""
+SLOW_S = 0.05
+"""A task that has run this long is not worth waiting behind."""
+STOP_GRACE_S = 1.0
+"""How long an async task may take to heed a cancellation before its hand is killed."""
+
+UNTOLD_MAX = 10_000
+"""Settled attempts that are remembered until there is a hand to hear of them."""
+
+
+class Roster:
+    """The hands of a pool and the runs they were given."""
+
+    def __init__(
+        self,
+        limits: dict[bool, int],
+        *,
+        max_tasks: int | None,
+        worker: str,
+        clock: Clock,
+        buffer_s: float,
+    ) -> None:
+        self._max_tasks = max_tasks
+        self._threads = limits[False]
+        self._worker = worker
+        self._clock = clock
+        self._tempos = CapacityPlanner(clock, limits, buffer_s)
+        self._suspects = Quarantine()
+        self.lock = threading.RLock()
+        self.children: list[HandProcess] = []
+        self.kinds: dict[str, bool] = {}
+        """Task by task, whether it is async."""
+        self._untold: deque[tuple[str, str | None]] = deque(maxlen=UNTOLD_MAX)
+        self.hears = False
+        """Whether the app wants to know how attempts were settled."""
+
+    def kind(self, run: Leased) -> bool:
+        """Whether the run's task is async; one nobody registered fails in a sync thread."""
+        return self.kinds.get(f"{run.task}@{run.version}", False)
+
+    def room(self) -> Capacity:
+        """How much may be claimed now, of which tasks."""
+        with self.lock:
+            live = [child for child in self.children if child.able]
+            slots = sum(len(child.free) for child in live)
+            running = {k: sum(child.running[k] for child in live) for k in (False, True)}
+            room = self._tempos.room(self.kinds, running, len(live))
+        return room if room.limit <= slots else Capacity(slots, room.tasks, min(room.worth, slots))
+
+    def place(self, runs: Sequence[Leased]) -> tuple[list[Leased], bool]:
+        """Give runs to the least busy hands; what none could take, and whether a socket is full."""
+        now = self._clock()
+        counts = {False: 0, True: 0}
+        with self.lock:
+            able = [child for child in self.children if child.able]
+            dealt: list[list[tuple[Leased, bool]]] = [[] for _ in able]
+            loads = {kind: _loads(able, kind) for kind in counts}
+            for place, run in enumerate(runs):
+                if run.losses and (not able or len(self._suspects) < len(able)):
+                    self._suspects.add(run, now)
+                    continue
+                kind = self.kind(run)
+                load, number = loads[kind][0]
+                if number < 0 or len(dealt[number]) >= len(able[number].free):
+                    homeless = list(runs[place:])
+                    break
+                heapq.heapreplace(loads[kind], (load + 1, number))
+                counts[kind] += 1
+                dealt[number].append((run, kind))
+            else:
+                homeless = []
+            given = zip(able, dealt, strict=True)
+            batches = {child: child.take(runs, now) for child, runs in given if runs}
+            self._tempos.note(counts)
+            self._suspects.settle(self.children, now, self._give)
+            for child, jobs in batches.items():
+                child.send(["work", jobs])
+            return homeless, any(child.unsent for child in batches)
+
+    def settle(
+        self, child: HandProcess, results: Sequence[list[Any]]
+    ) -> tuple[Outcomes, list[Leased]]:
+        """Read a hand's results: what to report, and what it declined and must go elsewhere."""
+        reports: Outcomes = []
+        again: list[Leased] = []
+        counts = {False: 0, True: 0}
+        provenance = child.provenance
+        with self.lock:
+            try:
+                for result in results:
+                    slot = result[0]
+                    if result[1] == call.DECLINED:
+                        again += self._declined(child, slot)
+                        continue
+                    # Read before anything is changed: a result nobody understands leaves the run
+                    # where it was, for the burial.
+                    outcome = call.outcome_of(result, child.jobs[slot].attempt, self._worker)
+                    counts[child.kinds[slot]] += 1
+                    run = child.drop(slot)
+                    child.free.append(slot)
+                    child.finished += 1
+                    run.provenance = provenance
+                    if self.hears:
+                        run.hand = child.pid
+                    fate = _fated(child, slot, outcome) if child.fates else outcome
+                    if fate is not None:
+                        reports.append((run, fate))
+            except GARBLED as error:
+                child.garbled = f"a result that is none: {error!r}"
+            if self._max_tasks is not None and child.finished >= self._max_tasks:
+                child.retiring = True
+        self._tempos.count(counts)
+        return reports, again
+
+    def learn(self, task: str) -> None:
+        """Take runs of one task more; hands find out by themselves what it is."""
+        with self.lock:
+            self.kinds = {task: False, **self.kinds}
+
+    def tell_settled(self, ended: Sequence[tuple[Leased, str | None]]) -> bool:
+        """Tell the hand of each attempt, or another, how it was settled; whether one is busy."""
+        if not self.hears:
+            return False
+        with self.lock:
+            # One that is not ready yet hears it when it is; when there is none, the next one does.
+            staying = [child for child in self.children if not (child.killed or child.dismissed)]
+            alive = {child.pid: child for child in staying}
+            told: dict[HandProcess, list[tuple[str, str | None]]] = {}
+            for run, verdict in ended:
+                child = alive.get(run.hand) or next(iter(alive.values()), None)
+                heard = self._untold if child is None else told.setdefault(child, [])
+                heard.append((run.id, verdict))
+            for child, runs in told.items():
+                child.send(["settled", runs])
+            return any(child.unsent for child in told)
+
+    def join(self, child: HandProcess) -> None:
+        """Take a new hand in, and tell it what nobody was there to hear."""
+        with self.lock:
+            self.children.append(child)
+            if self._untold:
+                child.send(["settled", list(self._untold)])
+                self._untold.clear()
+
+    def attend(self) -> bool:
+        """Seat runs that wait to be alone; whether a hand takes more work than before."""
+        with self.lock:
+            return self._suspects.settle(self.children, self._clock(), self._give)
+
+    def _give(self, child: HandProcess, run: Leased) -> None:
+        child.send(["work", child.take([(run, self.kind(run))], self._clock())])
+
+    def _declined(self, child: HandProcess, slot: int) -> list[Leased]:
+        if slot not in child.jobs and slot not in child.revoked:
+            raise LookupError(f"slot {slot!r} was declined, but not taken")
+        child.free.append(slot)
+        child.revoked.discard(slot)
+        if slot not in child.jobs:
+            return []
+        # Both sides saw each other: we left it to the hand and the hand left it to us.
+        return [child.drop(slot)]
+
+    def take_back(self, child: HandProcess, slots: Iterable[int]) -> list[Leased]:
+        """Runs of these slots that had not begun; they are the caller's again."""
+        back = []
+        for slot in slots:
+            if slot not in child.revoked and child.board.take_back(slot):
+                child.revoked.add(slot)
+                back.append(child.drop(slot))
+        return back
+
+    def stranded(self, now: float) -> list[Leased]:
+        """Runs that wait behind a slow one while another hand is free; the caller's again."""
+        if not any(child.able and not child.running[False] for child in self.children):
+            return []
+        return [
+            run
+            for child in self.children
+            if child.running[False] > self._threads
+            for run in self.take_back(child, child.unbegun(now - SLOW_S))
+        ]
+
+    def waited_too_long(self, now: float) -> list[Leased]:
+        """Runs that wait here while another worker might be free; the caller's again."""
+        return [
+            run
+            for child in self.children
+            for run in self.take_back(child, child.unbegun(now - PATIENCE_S))
+        ]
+
+    def take_back_all(self) -> list[Leased]:
+        """Every run that has not begun."""
+        with self.lock:
+            back = [
+                run for child in self.children for run in self.take_back(child, list(child.jobs))
+            ]
+            return back + self._suspects.take()
+
+    def end(self, runs: Collection[Leased], fate: Outcome | None) -> Outcomes:
+        """Stop these attempts; gives reports of those that had not even begun."""
+        reports: Outcomes = []
+        wanted = {id(run) for run in runs}
+        with self.lock:
+            unbegun = self._suspects.take(wanted)
+            reports += [(run, fate) for run in unbegun if fate is not None]
+            for child in self.children:
+                for slot in [slot for slot, run in child.jobs.items() if id(run) in wanted]:
+                    back = self.take_back(child, [slot])
+                    if not back:
+                        self.end_begun(child, slot, fate)
+                    elif fate is not None:
+                        reports.append((back[0], fate))
+        return reports
+
+    def end_begun(self, child: HandProcess, slot: int, fate: Outcome | None) -> None:
+        """Stop an attempt under way: ask an async one, take the hand down for a sync one."""
+        if slot in child.stopping:
+            return
+        child.fates[slot] = fate
+        if child.kinds[slot]:
+            child.stopping[slot] = self._clock() + STOP_GRACE_S
+            child.send(["cancel", [slot]])
+        else:
+            child.kill()
+
+
+def _loads(children: Sequence[HandProcess], kind: bool) -> list[tuple[int, int]]:
+    """How many runs of this kind each has, and its place in the list, as a heap; -1 for nobody."""
+    loads = [(child.running[kind], number) for number, child in enumerate(children)]
+    heapq.heapify(loads)
+    return loads or [(0, -1)]
+
+
+def _fated(child: HandProcess, slot: int, outcome: Outcome) -> Outcome | None:
+    """What is reported of an attempt whose hand had some runs to be stopped; None for nothing.
+
+    One that was stopped ends as we meant it to; one that came to its own end just before is heard,
+    unless nobody is to hear of it.
+    """
+    fate = child.fates.pop(slot, outcome)
+    if fate is None:
+        return None
+    return inherit(fate, outcome) if isinstance(outcome, Cancelled) else outcome

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""Two executors behind one face: tasks that are commands, and all others.
+
+Hands take hundreds of runs at a time, commands a few. A claim is one statement for both, so it may
+bring more commands than there is room for; those are given back at once, uncharged. So that this
+stays rare, the share of commands among what was lately claimed bounds the next claim.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from byrote.core.command import Command
+from byrote.core.outcome import Printing, Released
+from byrote.core.ports.executor import Capacity, Executor, ReportOutcomes
+from byrote.core.run import Leased
+from byrote.executors.commands.pool import Commands
+
+
+class RoutedExecutor:
+    """An executor that sends each run to the right one of two."""
+
+    def __init__(
+        self,
+        inner: Executor,
+        commands: Commands,
+        plans: Callable[[], Mapping[str, Command]],
+        surroundings: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:
+        self._inner = inner
+        self._commands = commands
+        self._plans = plans
+        self._surroundings = surroundings
+        self._known: frozenset[str] = frozenset()
+        self._share = 0.0
+
+    def start(self, report: ReportOutcomes) -> None:
+        """Start the inner executor, which knows the tasks, then the commands if there are any."""
+        self._report = report
+        self._inner.start(report)
+        plans = self._plans()
+        self._known = frozenset(plans)
+        if plans:
+            self._commands.learn(plans)
+            self._commands.surroundings = self._surroundings()
+            self._commands.start(report)
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """The tasks of both."""
+        return sorted({*self._inner.tasks, *self._known})
+
+    def room(self) -> Capacity:
+        """Room for both kinds where there is; for one kind where the other is full."""
+        room = self._inner.room()
+        if not self._known:
+            return room
+        other = self._commands.room()
+        if other.limit < 1:
+            return room
+        if room.limit < room.worth:
+            return other
+        limit = (
+            min(room.limit, max(int(other.limit / self._share), 1)) if self._share else room.limit
+        )
+        return Capacity(limit, [*room.tasks, *other.tasks], min(room.worth, limit))
+
+    def submit(self, runs: Sequence[Leased]) -> None:
+        """Send each run to its executor; commands there is no room for are given back."""
+        if not self._known:
+            self._inner.submit(runs)
+            return
+        commands, others = self._parted(runs)
+        share = len(commands) / len(runs) if runs else 0.0
+        self._share = share if share > self._share else (self._share + share) / 2
+        self._share = self._share if self._share > 0.01 else 0.0
+        taken = max(self._commands.free, 0)
+        if others:
+            self._inner.submit(others)
+        if commands[:taken]:
+            self._commands.submit(commands[:taken])
+        if commands[taken:]:
+            self._report([(run, Released()) for run in commands[taken:]])
+
+    def _parted(self, runs: Collection[Leased]) -> tuple[list[Leased], list[Leased]]:
+        commands: list[Leased] = []
+        others: list[Leased] = []
+        for run in runs:
+            (commands if f"{run.task}@{run.version}" in self._known else others).append(run)
+        return commands, others
+
+    def cancel(self, runs: Collection[Leased]) -> None:
+        """Stop these attempts wherever they are; they are reported as cancelled."""
+        commands, others = self._parted(runs)
+        if others:
+            self._inner.cancel(others)
+        if commands:
+            self._commands.cancel(commands)
+
+    def forget(self, runs: Collection[Leased]) -> None:
+        """Stop these attempts wherever they are; nothing is reported."""
+        commands, others = self._parted(runs)
+        if others:
+            self._inner.forget(others)
+        if commands:
+            self._commands.forget(commands)
+
+    def printed(self, run: Leased) -> Printing | None:
+        """What an attempt under way has printed so far."""
+        commands, _ = self._parted([run])
+        return (self._commands if commands else self._inner).printed(run)
+
+    def give_back(self) -> None:
+        """Report what has not begun as released, and begin nothing more."""
+        self._inner.give_back()
+        self._commands.give_back()
+
+    def kill(self) -> None:
+        """Stop everything now; what was under way is reported as released."""
+        self._inner.kill()
+        self._commands.kill()
+
+    def stop(self) -> None:
+        """Leave; nothing may be under way any more."""
+        self._inner.stop()
+        self._commands.stop()

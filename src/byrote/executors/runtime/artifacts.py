@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: MIT
+"""How a task stores an artifact: the content goes where it belongs, then a row is asked for.
+
+What is small travels with the question. What is large is written by the task's own process, in
+pieces, before the supervisor is asked for the row; if the row is refused, a sweep removes it.
+"""
+
+import asyncio
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from byrote.artifacts.artifact import Artifact
+from byrote.artifacts.content_store import open_place, pieces
+from byrote.core.artifact import (
+    INLINE_MAX,
+    POSTGRES,
+    ArtifactEntry,
+    ArtifactRefused,
+    check_artifact,
+    too_large,
+)
+from byrote.core.errors import ByroteError
+from byrote.executors.runtime.asks import AskClient, AskResult
+
+TERMS, STORE = "artifact.terms", "artifact.store"
+AGAIN_MAX = 3
+
+
+_terms: WeakKeyDictionary[AskClient, dict[str, Any]] = WeakKeyDictionary()
+"""Where contents go and how large they may be, as each desk's supervisor said."""
+
+
+class ArtifactWriter:
+    """Stores the artifacts of one attempt."""
+
+    def __init__(self, desk: AskClient | None, slot: int, attempt: tuple[str, int]) -> None:
+        if desk is None:
+            raise ByroteError(
+                "Artifacts need a worker that can be asked; this attempt is a command in a "
+                "container without descriptors or in a replay, or no attempt at all."
+            )
+        self._desk = desk
+        self._slot = slot
+        self._run_id, self._attempt = attempt
+
+    def keep(self, name: str, data: bytes | Path, media_type: str) -> Artifact:
+        """Store in this thread, and wait for the row."""
+        check_artifact(name, media_type)
+        _check_may_block()
+        if self._desk not in _terms:
+            _terms[self._desk] = _granted(self._desk.ask(self._slot, TERMS, self._proof))
+        for _ in range(AGAIN_MAX):
+            content = _Content(data, _terms[self._desk])
+            row = self._desk.ask(self._slot, STORE, self._row(name, media_type, content))
+            artifact = self._artifact(name, content, _granted(row))
+            if content.is_there():
+                return artifact
+        raise self._swept(name)
+
+    async def akeep(self, name: str, data: bytes | Path, media_type: str) -> Artifact:
+        """Store in a thread, and await the row."""
+        check_artifact(name, media_type)
+        if self._desk not in _terms:
+            _terms[self._desk] = _granted(await self._desk.aask(self._slot, TERMS, self._proof))
+        for _ in range(AGAIN_MAX):
+            content = await asyncio.to_thread(_Content, data, _terms[self._desk])
+            row = await self._desk.aask(self._slot, STORE, self._row(name, media_type, content))
+            artifact = self._artifact(name, content, _granted(row))
+            if await asyncio.to_thread(content.is_there):
+                return artifact
+        raise self._swept(name)
+
+    @property
+    def _proof(self) -> dict[str, Any]:
+        # A slot is used again: whoever asks after its attempt has ended must not be taken for the
+        # next one.
+        return {"run": self._run_id, "attempt": self._attempt}
+
+    def _row(self, name: str, media_type: str, content: "_Content") -> dict[str, Any]:
+        return self._proof | {
+            "name": name,
+            "media_type": media_type,
+            "hash": content.digest,
+            "size": content.size,
+            "place": content.place,
+            "data": content.small,
+        }
+
+    def _artifact(self, name: str, content: "_Content", row: list[Any]) -> Artifact:
+        media_type, place, at = row
+        entry = ArtifactEntry(
+            run_id=self._run_id,
+            attempt=self._attempt,
+            name=name,
+            hash=content.digest.hex(),
+            size=content.size,
+            media_type=media_type,
+            place=place,
+            at=datetime.fromisoformat(at),
+        )
+        return Artifact(entry, content.source)
+
+    def _swept(self, name: str) -> ArtifactRefused:
+        return ArtifactRefused(f"Artifact {name!r} was swept away {AGAIN_MAX} times; try again.")
+
+
+def _check_may_block() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise ArtifactRefused("An async task must not block its hand; write `await ctx.aartifact(…)`.")
+
+
+def _granted(answer: AskResult) -> Any:
+    if answer.ok:
+        return answer.payload
+    raise ArtifactRefused(
+        answer.payload
+        or "The lease of this attempt is lost: the run may be with another worker by now."
+    )
+
+
+class _Content:
+    """Data that lies where it belongs: in memory if it is small, else in its place."""
+
+    def __init__(self, data: bytes | Path, terms: dict[str, Any]) -> None:
+        self._limit: int = terms["max"]
+        begin = _begin(data)
+        if terms["place"] is None:
+            self._weigh(begin)
+            return
+        small = _small(begin)
+        self.small: bytes | None = small
+        if small is None and "spool" in terms:
+            self._hand_over(data, begin, terms["spool"])
+            return
+        if small is None:
+            place = open_place(terms["place"])
+            digest, self.size = place.store(lambda: self._limited(begin()))
+            self.digest = bytes.fromhex(digest)
+            self.place = place.url
+            self.source: Callable[[], Iterator[bytes]] = lambda: place.read(digest)
+            self.is_there: Callable[[], bool] = lambda: place.has(digest)
+            return
+        if len(small) > self._limit:
+            raise too_large(self._limit)
+        self.digest, self.size = hashlib.sha256(small).digest(), len(small)
+        self.place = POSTGRES
+        self.source = lambda: pieces(small)
+        self.is_there = lambda: True
+
+    def _hand_over(self, data: object, begin: Callable[[], Iterator[bytes]], spool: str) -> None:
+        """The worker sends it on: from the task's own file, or from one in the worker's spool."""
+        if isinstance(data, os.PathLike):
+            self._weigh(begin)
+            self.place = str(Path(data).absolute())
+            return
+        fd, path = tempfile.mkstemp(dir=spool)
+        with os.fdopen(fd, "wb") as file:
+
+            def written() -> Iterator[bytes]:
+                for chunk in begin():
+                    file.write(chunk)
+                    yield chunk
+
+            try:
+                self._weigh(written)
+            except BaseException:
+                Path(path).unlink()
+                raise
+        self.source, self.place = begin, path
+
+    def _weigh(self, begin: Callable[[], Iterator[bytes]]) -> None:
+        """Hash and size alone: in a replay the content lies where the original put it."""
+        known, self.size = hashlib.sha256(), 0
+        for chunk in self._limited(begin()):
+            known.update(chunk)
+            self.size += len(chunk)
+        self.digest, self.small, self.place = known.digest(), None, ""
+        self.source, self.is_there = begin, lambda: True
+
+    def _limited(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        seen = 0
+        for chunk in chunks:
+            seen += len(chunk)
+            if seen > self._limit:
+                raise too_large(self._limit)
+            yield chunk
+
+
+def _begin(data: object) -> Callable[[], Iterator[bytes]]:
+    if isinstance(data, bytearray | memoryview):
+        data = bytes(data)
+    if isinstance(data, bytes):
+        whole = data
+        return lambda: pieces(whole)
+    if isinstance(data, os.PathLike):
+        path = Path(data)
+        if not path.is_file():
+            raise ArtifactRefused(f"There is no file {str(path)!r} to store.")
+        return lambda: pieces(path)
+    raise ArtifactRefused(
+        f"An artifact is bytes or the path of a file, not {type(data).__name__}; encode text first."
+    )
+
+
+def _small(begin: Callable[[], Iterator[bytes]]) -> bytes | None:
+    """The whole content if it fits into PostgreSQL, or None."""
+    found = bytearray()
+    for piece in begin():
+        found += piece
+        if len(found) > INLINE_MAX:
+            return None
+    return bytes(found)

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: MIT
+"""What a task may know about the attempt it is in."""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+from uuid import UUID
+
+import msgspec
+
+from byrote.core.duration import DurationLike
+from byrote.core.errors import BadOption, WaitTimeout
+from byrote.core.json.codec import unpack
+from byrote.core.json.seed import SEED_LABEL, place_digest, run_digest, seed_of, uuid_bits
+from byrote.core.progress import ProgressReport, report_of
+from byrote.executors.runtime.asks import AskClient
+from byrote.executors.runtime.once import MARKED, ado_once, arecite_once, do_once, recite_once
+from byrote.executors.runtime.seeding import Random, seeded
+from byrote.executors.runtime.steps.branches import Branch
+from byrote.executors.runtime.steps.call import EVENT, SLEEP, check_name, current_step
+from byrote.executors.runtime.steps.ledger import AsyncSteps, Ledger, StepSource, SyncSteps
+from byrote.executors.runtime.steps.recorded_ledger import RecordedLedger
+
+if TYPE_CHECKING:
+    from byrote.artifacts.artifact import Artifact
+    from byrote.executors.runtime.artifacts import ArtifactWriter
+    from byrote.executors.runtime.progress import AttemptProgress
+
+_RAISE: Any = object()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Context:
+    """The attempt a task is in; a first parameter named `ctx` receives it."""
+
+    def __init__(
+        self,
+        *,
+        run_id: str,
+        task: str,
+        queue: str,
+        attempt: int,
+        labels: Mapping[str, str],
+        digest: bytes | None = None,
+        as_of_us: int = 0,
+    ) -> None:
+        self.run_id = run_id
+        """The run's id: the same for every attempt, so a good idempotency key."""
+        self.task = task
+        self.queue = queue
+        self.attempt = attempt
+        """1 for the first try."""
+        self.labels = labels if SEED_LABEL not in labels else _without_seed(labels)
+        self.deadline: float | None = None
+        """Monotonic time (`time.monotonic()`) at which the attempt's timeout strikes, or None."""
+        self.traceparent: str | None = None
+        self._desk: AskClient | None = None
+        self._slot = 0
+        self._given = digest, labels
+        self._as_of_us = as_of_us
+        self._randoms: dict[str, Random] = {}
+        self._uuids: Counter[str] = Counter()
+        self.root: Branch | None = None
+        """The branch of the task itself, where its calls are counted."""
+        self.reported: ProgressReport | None = None
+        """The last progress it told."""
+        self.reports: AttemptProgress | None = None
+        """What it tells of its progress, on the way; None while it has told nothing."""
+
+    @classmethod
+    def of(
+        cls, job: Sequence[Any], desk: AskClient | None = None, *, digest: bytes | None = None
+    ) -> "Context":
+        """The context of a job as it came over the wire; `digest` if not its run's own."""
+        labels = msgspec.json.decode(job[8]) if job[8] else {}
+        ctx = cls(
+            run_id=job[1],
+            task=job[2],
+            queue=job[7],
+            attempt=job[5],
+            labels=labels,
+            digest=digest,
+            as_of_us=job[12],
+        )
+        if job[6] is not None:
+            ctx.deadline = time.monotonic() + job[6] / 1000
+        ctx.traceparent = job[9]
+        ctx._desk = desk
+        ctx._slot = job[0]
+        return ctx
+
+    @cached_property
+    def _digest(self) -> bytes:
+        digest, labels = self._given
+        return run_digest(self.run_id, labels) if digest is None else digest
+
+    @property
+    def seed(self) -> int:
+        """A number of 53 bits: the same in every attempt and every replay of this run.
+
+        With `seed="spec"` it is the same in every run of this spec.
+        """
+        return seed_of(self._digest)
+
+    @property
+    def random(self) -> Random:
+        """A generator seeded with `seed`, of this attempt's own; inside a step, of the step's."""
+        step = current_step()
+        if step not in self._randoms:
+            self._randoms[step] = seeded(self._digest_in(step))
+        return self._randoms[step]
+
+    def _digest_in(self, place: str) -> bytes:
+        return place_digest(self._digest, place) if place else self._digest
+
+    def now(self) -> datetime:
+        """When the run was accepted, in UTC; in a replay, when the run it repeats was.
+
+        It does not move: the same moment in every attempt.
+        """
+        return _EPOCH + timedelta(microseconds=self._as_of_us)
+
+    def uuid(self) -> UUID:
+        """The next of a sequence of UUIDs that belongs to the run; each attempt starts it again.
+
+        With `seed="spec"` the sequence is the same in every run of this spec.
+        """
+        step = current_step()
+        self._uuids[step] += 1
+        return UUID(int=uuid_bits(self._digest_in(step), self._uuids[step] - 1))
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the timeout strikes, or None when there is none."""
+        return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
+
+    def progress(
+        self, done: float, total: float | None = None, message: str = "", **data: Any
+    ) -> None:
+        """Say how far the task has come: so many of a total, or per cent where there is none.
+
+        A message of up to 500 characters and a little JSON may go with it. Call it as often as you
+        like, in any task, async or not: it never waits, and the latest is written about three times
+        a second, the last before the attempt ends. Where no worker can be asked it is only checked.
+        """
+        self.reported = report_of(done, total, message, data)
+        if self._desk is None or self._desk.replay is not None:
+            return
+        if self.reports is None:
+            # Most tasks never report; their hands need not import this.
+            from byrote.executors.runtime.progress import AttemptProgress  # noqa: PLC0415
+
+            who = {"run": self.run_id, "attempt": self.attempt}
+            self.reports = AttemptProgress(self._desk, self._slot, who)
+        self.reports.put(self.reported)
+
+    def artifact(
+        self, name: str, data: bytes | Path, media_type: str = "application/octet-stream"
+    ) -> "Artifact":
+        """Keep bytes or a file with the run under a name; safe from a crash when this returns."""
+        return self._keeper().keep(name, data, media_type)
+
+    async def aartifact(
+        self, name: str, data: bytes | Path, media_type: str = "application/octet-stream"
+    ) -> "Artifact":
+        """Keep bytes or a file with the run under a name; safe from a crash when this returns."""
+        return await self._keeper().akeep(name, data, media_type)
+
+    def _keeper(self) -> "ArtifactWriter":
+        # Most tasks never store anything; their hands need not import this.
+        from byrote.executors.runtime.artifacts import ArtifactWriter  # noqa: PLC0415
+
+        return ArtifactWriter(self._desk, self._slot, (self.run_id, self.attempt))
+
+    @property
+    def logger(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger whose lines carry the run's id, attempt, task and queue."""
+        fields = {
+            "run": self.run_id,
+            "attempt": self.attempt,
+            "task": self.task,
+            "queue": self.queue,
+        }
+        return _RunLogger(logging.getLogger(f"byrote.task.{self.task}"), fields)
+
+    # -- Durable steps ---------------------------------------------------------------------------
+
+    @cached_property
+    def _ledger(self) -> StepSource:
+        desk = self._open_desk()
+        kind = Ledger if desk.replay is None else RecordedLedger
+        return kind(desk, self._slot, (self.run_id, self.attempt), self.root)
+
+    @property
+    def replaying(self) -> bool:
+        """Whether this only verifies an earlier run: nobody is to be told of it."""
+        return self._desk is not None and self._desk.replay is not None
+
+    @property
+    def unsettled(self) -> StepSource | None:
+        """The ledger that a task which returns must have come to the end of, if there may be one.
+
+        A first attempt has none but what it wrote itself.
+        """
+        if self._desk is None or (self.attempt == 1 and self._desk.replay is None):
+            return None
+        return self._ledger
+
+    def _open_desk(self) -> AskClient:
+        if self._desk is None:
+            raise BadOption(
+                "Durable steps need a worker that can be asked; this attempt is a command in a "
+                "container without descriptors, or no attempt at all."
+            )
+        return self._desk
+
+    def step[R](self, name: str, function: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
+        """Call a function and store its result; a later attempt gets the result without a call."""
+        return SyncSteps(self._ledger).step(name, function, args, kwargs)  # type: ignore[no-any-return]
+
+    @overload
+    async def astep[R](
+        self, name: str, function: Callable[..., Awaitable[R]], /, *args: Any, **kwargs: Any
+    ) -> R: ...
+
+    @overload
+    async def astep[R](
+        self, name: str, function: Callable[..., R], /, *args: Any, **kwargs: Any
+    ) -> R: ...
+
+    async def astep(self, name: str, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """As `step`, in an async task; the function may be async or not."""
+        return await AsyncSteps(self._ledger).step(name, function, args, kwargs)
+
+    def sleep(self, length: DurationLike) -> None:
+        """Give up the slot and go on after so long, in another attempt; restarts do no harm."""
+        SyncSteps(self._ledger).wait(SLEEP, SLEEP, length)
+
+    async def asleep(self, length: DurationLike) -> None:
+        """As `sleep`, in an async task."""
+        await AsyncSteps(self._ledger).wait(SLEEP, SLEEP, length)
+
+    def wait_for(
+        self, event: str, *, timeout: DurationLike | None = None, default: Any = _RAISE
+    ) -> Any:
+        """Give up the slot until a signal comes, and return its payload.
+
+        When time is up first, returns the default, or raises WaitTimeout where there is none.
+        """
+        return _heard(event, SyncSteps(self._ledger).wait(EVENT, event, timeout), default)
+
+    async def await_for(
+        self,
+        event: str,
+        *,
+        timeout: DurationLike | None = None,  # noqa: ASYNC109 -- kept by the database, for days.
+        default: Any = _RAISE,
+    ) -> Any:
+        """As `wait_for`, in an async task."""
+        return _heard(event, await AsyncSteps(self._ledger).wait(EVENT, event, timeout), default)
+
+    def once(self, key: str, connection: Any) -> AbstractContextManager[bool]:
+        """Do something in the same database once, however often the run is attempted.
+
+        `with ctx.once("charge", connection) as first:` is a transaction on a psycopg connection of
+        yours, or a savepoint in the one it is in; `first` is False when it was committed before.
+        """
+        check_name(key)
+        desk = self._open_desk()
+        if desk.replay is not None:
+            who = {"run": self.run_id, "attempt": self.attempt, "key": key}
+            return recite_once(
+                lambda: desk.ask(self._slot, MARKED, who), self._ledger, key, connection
+            )
+        return do_once(desk.once, self.run_id, key, connection)
+
+    def aonce(self, key: str, connection: Any) -> AbstractAsyncContextManager[bool]:
+        """As `once`, with an async connection: `async with ctx.aonce(…) as first:`."""
+        check_name(key)
+        desk = self._open_desk()
+        if desk.replay is not None:
+            who = {"run": self.run_id, "attempt": self.attempt, "key": key}
+            return arecite_once(
+                lambda: desk.aask(self._slot, MARKED, who), self._ledger, key, connection
+            )
+        return ado_once(desk.once, self.run_id, key, connection)
+
+
+def _without_seed(labels: Mapping[str, str]) -> Mapping[str, str]:
+    # It belongs to us: a replay must see the labels that its original saw.
+    return {name: labels[name] for name in labels if name != SEED_LABEL}
+
+
+def _heard(event: str, text: str | None, default: Any) -> Any:
+    if text is not None:
+        return unpack(text)
+    if default is _RAISE:
+        raise WaitTimeout(f"No signal {event!r} came in time.")
+    return default
+
+
+class _RunLogger(logging.LoggerAdapter[logging.Logger]):
+    def process(
+        self, msg: object, kwargs: MutableMapping[str, Any]
+    ) -> tuple[object, MutableMapping[str, Any]]:
+        return msg, {**kwargs, "extra": {"byrote": self.extra, **kwargs.get("extra", {})}}

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+"""Executes jobs in one process: async tasks many at a time on a loop, sync ones in threads.
+
+The loop's thread owns everything but the sync threads' work. Results collect in a deque and leave
+in whatever batch has formed by the time the loop comes round: one at idle, hundreds under load. A
+thread that adds a result wakes the loop only if nobody has since it last slept.
+"""
+
+import asyncio
+import threading
+import types
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+from byrote.core.task import Registry
+from byrote.executors.runtime import call, usage
+from byrote.executors.runtime.asks import AskClient
+from byrote.executors.runtime.call import Job, Result
+from byrote.executors.runtime.output import AttemptScope, open_tray
+from byrote.executors.runtime.steps.branches import count_branches
+from byrote.executors.runtime.steps.call import current_step
+from byrote.executors.shared.board import Board
+
+FLUSH = 100
+"""Results that leave at once, without waiting for the loop to come round."""
+
+
+class Engine:
+    """Runs the tasks of one registry; results go to `deliver`, in batches, on the loop's thread."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        board: Board,
+        deliver: Callable[[list[Result]], None],
+        *,
+        concurrency: int,
+        threads: int,
+        desk: AskClient | None = None,
+        keep: Callable[[Job, Result], None] | None = None,
+    ) -> None:
+        self._registry = registry
+        self._keep = keep
+        """Takes each result where it outlives this process, before any other code runs."""
+        self._desk = desk
+        self._async = {(task.name, task.version): task.is_async for task in registry}
+        self._board = board
+        self._deliver = deliver
+        self._concurrency = concurrency
+        self._loop = asyncio.get_running_loop()
+        count_branches(self._loop, current_step)
+        self._waiting: deque[Job] = deque()
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._stopping: dict[int, str] = {}
+        self._alarms: dict[int, asyncio.TimerHandle] = {}
+        self._done: deque[Result] = deque()
+        self._woken = False
+        self._sync: SimpleQueue[Job | None] = SimpleQueue()
+        board.sit(0)
+        for place in range(1, threads + 1):
+            threading.Thread(
+                target=self._work, args=(place,), name=f"byrote-{place}", daemon=True
+            ).start()
+        self.threads = threads
+
+    def put(self, jobs: Sequence[Job]) -> None:
+        """Take jobs in; on the loop's thread."""
+        for job in jobs:
+            if self._async.get((job[2], job[3]), False):
+                self._waiting.append(job)
+            else:
+                self._sync.put(job)
+        self._begin()
+
+    def cancel(self, slots: Sequence[int]) -> None:
+        """Ask attempts of async tasks to stop; sync ones cannot be asked."""
+        for slot in slots:
+            task = self._running.get(slot)
+            if task is not None:
+                self._stopping[slot] = "cancel"
+                task.cancel()
+
+    def _begin(self) -> None:
+        waiting, running, done = self._waiting, self._running, self._done
+        while waiting and len(running) < self._concurrency:
+            job = waiting.popleft()
+            slot = job[0]
+            if not self._board.begin(slot, 0, job[10]):
+                done.append([slot, call.DECLINED])
+                continue
+            limit_ms = job[6]
+            strikes_at = None if limit_ms is None else self._loop.time() + limit_ms / 1000
+            task = asyncio.Task(self._attempt(job), loop=self._loop, eager_start=True)
+            if len(done) >= FLUSH:
+                # Tasks that never wait would keep the loop until the last of them was done.
+                self._flush()
+            if not task.done():
+                running[slot] = task
+                if strikes_at is not None:
+                    self._alarms[slot] = self._loop.call_at(strikes_at, self._strike, slot)
+        self._flush_soon()
+
+    async def _attempt(self, job: Job) -> None:
+        """One attempt of an async task: in one go until it first waits, then step by step."""
+        tray = AttemptScope(job)
+        open_tray(tray)
+        begun = usage.begin()
+        coroutine = call.call_async(self._registry, job, self._desk)
+        try:
+            waited_for = coroutine.send(None)
+        except StopIteration as stop:
+            result = stop.value
+            usage.end(begun)
+        except asyncio.CancelledError as cancelled:
+            result = self._stopped(job, cancelled)
+            usage.end(begun)
+        else:
+            result = await self._go_on(job, coroutine, waited_for, begun)
+        result = tray.close_with(result)
+        if self._keep is not None:
+            self._keep(job, result)
+        self._board.step(-1)
+        self._end(job[0], result)
+
+    async def _go_on(
+        self,
+        job: Job,
+        coroutine: Coroutine[Any, Any, Result],
+        waited_for: Any,
+        begun: tuple[int, int],
+    ) -> Result:
+        steps = usage.SteppedUsage(begun)
+        try:
+            return await self._drive(job[0], coroutine, waited_for, steps)
+        except asyncio.CancelledError as cancelled:
+            return self._stopped(job, cancelled)
+        finally:
+            steps.end()
+
+    @types.coroutine
+    def _drive(
+        self,
+        slot: int,
+        coroutine: Coroutine[Any, Any, Result],
+        waited_for: Any,
+        steps: usage.SteppedUsage,
+    ) -> Generator[Any, Any, Result]:
+        """Pass on what a coroutine waits for; the board tells whose code the loop is running."""
+        step = self._board.step
+        while True:
+            steps.pause()
+            step(-1)
+            value, error = None, None
+            try:
+                value = yield waited_for
+            except GeneratorExit:
+                coroutine.close()
+                raise
+            except BaseException as thrown:  # noqa: BLE001 -- passed on: of a cancellation, or of what was waited for.
+                error = thrown
+            step(slot)
+            steps.resume()
+            try:
+                waited_for = coroutine.send(value) if error is None else coroutine.throw(error)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+
+    def _stopped(self, job: Job, error: asyncio.CancelledError) -> Result:
+        """What became of an attempt that was cancelled, by us or by itself."""
+        match self._stopping.get(job[0]):
+            case "timeout":
+                return call.timed_out(job[0], job[6])
+            case "cancel":
+                return [job[0], call.CANCELLED]
+            case _:
+                # Nobody here asked for it: the task cancelled itself, which is a failure like any
+                # other.
+                return call.raised(job[0], error)
+
+    def _end(self, slot: int, result: Result) -> None:
+        self._done.append(result)
+        if self._running.pop(slot, None) is None:
+            return  # It never waited: whoever began it goes on.
+        self._stopping.pop(slot, None)
+        if (alarm := self._alarms.pop(slot, None)) is not None:
+            alarm.cancel()
+        if self._waiting:
+            self._loop.call_soon(self._begin)
+        self._flush_soon()
+
+    def _strike(self, slot: int) -> None:
+        task = self._running.get(slot)
+        if task is not None:
+            self._stopping[slot] = "timeout"
+            task.cancel()
+
+    def _work(self, place: int) -> None:
+        board, done, registry, get = self._board, self._done, self._registry, self._sync.get
+        desk, keep = self._desk, self._keep
+        board.sit(place)
+        while (job := get()) is not None:
+            if board.begin(job[0], place, job[10]):
+                tray = AttemptScope(job)
+                open_tray(tray)
+                result = tray.close_with(call.call_sync(registry, job, desk))
+                if keep is not None:
+                    keep(job, result)
+                done.append(result)
+                board.leave(place)
+            else:
+                done.append([job[0], call.DECLINED])
+            if not self._woken:
+                self._woken = True
+                self._loop.call_soon_threadsafe(self._flush)
+
+    def _flush_soon(self) -> None:
+        if self._done and not self._woken:
+            self._woken = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        # Lowered before the deque is read: a thread that adds a result after the last look wakes us
+        # again.
+        self._woken = False
+        take = self._done.popleft
+        results = [take() for _ in range(len(self._done))]
+        if results:
+            self._deliver(results)
+
+    def close(self) -> None:
+        """Let idle threads end."""
+        for _ in range(self.threads):
+            self._sync.put(None)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""Finds the app an operator named on the command line. Never used on what came from data."""
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from byrote.core.errors import BadOption
+from byrote.core.schedule.schedule import Schedule
+from byrote.core.task import Registry
+from byrote.executors.runtime.provenance.environment import measure, memos_of
+from byrote.executors.runtime.provenance.git import GitCheckout
+
+
+def load_app(path: str) -> Any:
+    """The object at `module:name`, looked for in the current folder first."""
+    module_name, _, name = path.partition(":")
+    if not module_name or not all(part.isidentifier() for part in module_name.split(".")):
+        raise BadOption(f"{path!r} names no app; write module:app, for example 'shop.tasks:app'.")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and not module_name.startswith(error.name):
+            raise
+        raise BadOption(
+            f"There is no module {module_name!r} in {here} or on the Python path."
+        ) from None
+    app = getattr(module, name or "app", None)
+    if not hasattr(app, "registry"):
+        raise BadOption(
+            f"{module_name}:{name or 'app'} is no Byrote app; define one with `app = byrote.App()`."
+        )
+    return app
+
+
+def introduction(app: Any, checkout: GitCheckout) -> dict[str, Any]:
+    """What a supervisor must know: tasks for hands, those that are commands, database, code."""
+    return {
+        "tasks": {task.key: task.is_async for task in app.registry if task.command is None},
+        "commands": msgspec.to_builtins(app.registry.commands),
+        "ignores": ignores(app.registry),
+        "url": getattr(app, "url", None),
+        "provenance": measure(app.registry, checkout),
+        "memos": msgspec.to_builtins(memos_of(app.registry)),
+        "hears": hasattr(app, "settled"),
+        "schedules": [msgspec.structs.asdict(one) for one in schedules_of(app)],
+        "queues": queues_of(app),
+    }
+
+
+def schedules_of(app: Any) -> list[Schedule]:
+    """What an app would have run periodically."""
+    return list(getattr(app, "schedules", ()))
+
+
+def queues_of(app: Any) -> list[str]:
+    """Where an app's runs lie unless somebody says otherwise: what a worker serves untold."""
+    named = {task.delivery.queue for task in app.registry}
+    return sorted({"default", *named, *(one.queue for one in schedules_of(app))})
+
+
+def ignores(registry: Registry) -> dict[str, list[str]]:
+    """Task by task, what of its results does not count in a replay; most have nothing."""
+    return {task.key: list(task.replay_ignore) for task in registry if task.replay_ignore}
+
+
+def path_of(app: Any) -> str:
+    """The `module:name` of an app, found where its tasks are defined; empty if it is not there."""
+    for module_name in sorted({task.function.__module__ for task in app.registry}):
+        for name, value in vars(sys.modules.get(module_name, object)).items():
+            if value is app:
+                return f"{module_name}:{name}"
+    return ""

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""Effects inside the same database, done once: the mark is part of the transaction that does them.
+
+The connection is the task's own; anything that looks like one of psycopg's will do.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+from byrote.core.errors import NotRecorded
+from byrote.core.ports.executor import OnceStatement
+from byrote.executors.runtime.asks import AskResult
+from byrote.executors.runtime.steps.ledger import StepSource
+
+MARKED = "replay.marked"
+"""Asks whether the run that is repeated has marked an effect as done."""
+
+
+@contextlib.contextmanager
+def do_once(statement: OnceStatement, run_id: str, key: str, connection: Any) -> Iterator[bool]:
+    """A transaction, or a savepoint in the caller's; whether the effect is still to be done."""
+    text, args = statement(run_id, key)
+    with connection.transaction():
+        yield bool(connection.execute(text, args).rowcount)
+
+
+@contextlib.asynccontextmanager
+async def ado_once(
+    statement: OnceStatement, run_id: str, key: str, connection: Any
+) -> AsyncIterator[bool]:
+    """A transaction, or a savepoint in the caller's; whether the effect is still to be done."""
+    text, args = statement(run_id, key)
+    async with connection.transaction():
+        yield bool((await connection.execute(text, args)).rowcount)
+
+
+@contextlib.contextmanager
+def recite_once(
+    ask: Callable[[], AskResult], steps: StepSource, key: str, connection: Any
+) -> Iterator[bool]:
+    """In a replay the effect has been done, by the original; one it never did is not done now."""
+    _check(ask(), steps, key)
+    with connection.transaction():
+        yield False
+
+
+@contextlib.asynccontextmanager
+async def arecite_once(
+    ask: Callable[[], Awaitable[AskResult]], steps: StepSource, key: str, connection: Any
+) -> AsyncIterator[bool]:
+    """In a replay the effect has been done, by the original; one it never did is not done now."""
+    _check(await ask(), steps, key)
+    async with connection.transaction():
+        yield False
+
+
+def _check(answer: AskResult, steps: StepSource, key: str) -> None:
+    if not (answer.ok and answer.payload):
+        reason = f"The effect {key!r} has no mark in the original, and a replay does not do it."
+        raise steps.end(NotRecorded(reason))

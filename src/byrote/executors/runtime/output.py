@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: MIT
+"""What an attempt prints: kept up to a limit, the end of it rather than the beginning.
+
+In a hand, `sys.stdout` and `sys.stderr` are streams that write through to the real ones and also
+keep a copy for the attempt whose code is printing. An attempt is found by a context variable, which
+follows coroutines and `asyncio.to_thread`; threads that a task starts by itself, and programs it
+starts, print to the worker's own output only.
+"""
+
+import contextlib
+import io
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, TextIO
+
+import msgspec
+
+from byrote.core.json.seed import SEED_LABEL, place_digest, run_digest
+from byrote.core.outcome import OUTPUT_MAX, Outcome, Output, Printing
+from byrote.executors.shared.spool import Spool, serial_of
+
+
+class Tail:
+    """The end of a stream of bytes, and how much was dropped before it."""
+
+    __slots__ = ("_chunks", "_limit", "_size", "dropped")
+
+    def __init__(self, limit: int = OUTPUT_MAX) -> None:
+        self._limit = limit
+        self._chunks: deque[bytes] = deque()
+        self._size = 0
+        self.dropped = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Take what was written next."""
+        self._chunks.append(chunk)
+        self._size += len(chunk)
+        # Whole chunks only, so that this stays cheap; `kept` cuts to the byte.
+        while self._size - len(self._chunks[0]) >= self._limit:
+            gone = len(self._chunks.popleft())
+            self._size -= gone
+            self.dropped += gone
+
+    @property
+    def total(self) -> int:
+        """How many bytes there were in all."""
+        return self.dropped + self._size
+
+    @property
+    def kept(self) -> bytes:
+        """At most `limit` bytes from the end."""
+        whole = b"".join(self._chunks)
+        over = max(len(whole) - self._limit, 0)
+        self.dropped += over
+        self._chunks = deque((whole[over:],))
+        self._size = len(whole) - over
+        return self._chunks[0]
+
+
+def readable(raw: bytes, *, cut: bool) -> str:
+    """Bytes as text that any database takes; what is no UTF-8 is shown as escapes."""
+    if cut:
+        # The cut may have split a character; its rest would only look like rubbish.
+        start = next((i for i, byte in enumerate(raw[:4]) if byte & 0xC0 != 0x80), 0)
+        raw = raw[start:]
+    return raw.decode("utf-8", "backslashreplace").replace("\x00", "\\x00")[-OUTPUT_MAX:]
+
+
+def output_of(stdout: Tail, stderr: Tail) -> Output | None:
+    """Both streams as they are stored; None when nothing was printed."""
+    out, err = stdout.kept, stderr.kept
+    if not out and not err:
+        return None
+    return Output(
+        readable(out, cut=stdout.dropped > 0),
+        readable(err, cut=stderr.dropped > 0),
+        stdout.dropped,
+        stderr.dropped,
+    )
+
+
+def inherit(fate: Outcome, outcome: Outcome) -> Outcome:
+    """An end that we brought about, with what the attempt had printed until then."""
+    output = outcome.output
+    return fate if output is None else msgspec.structs.replace(fate, output=output)
+
+
+def with_output(outcome: Outcome, printed: Printing | None) -> Outcome:
+    """The outcome with what its attempt had printed, unless it says so itself."""
+    if printed is None or outcome.output is not None:
+        return outcome
+    out_cut = printed.stdout_size - len(printed.stdout)
+    err_cut = printed.stderr_size - len(printed.stderr)
+    output = Output(
+        readable(printed.stdout, cut=out_cut > 0),
+        readable(printed.stderr, cut=err_cut > 0),
+        out_cut,
+        err_cut,
+    )
+    return msgspec.structs.replace(outcome, output=output)
+
+
+def job_digest(job: Sequence[Any]) -> bytes:
+    """The digest of a job's run, see `core/json/seed.py`; labels are read only if they matter."""
+    labels = job[8]
+    known = msgspec.json.decode(labels) if labels and SEED_LABEL in labels else None
+    return run_digest(job[1], known)
+
+
+class AttemptScope(msgspec.Struct, eq=False):
+    """What belongs to one attempt in a hand: what it printed, what else was kept for it.
+
+    Closed, it takes no more prints.
+    """
+
+    job: Sequence[Any] = ()
+    """The attempt itself, see `call.Job`."""
+    closed: bool = False
+    serial: int | None = None
+    """Its number in the spool, once it has printed."""
+    tails: tuple[Tail, Tail] | None = None
+    kept: dict[str, Any] | None = None
+    """Things of the attempt's own, see `keep`."""
+    outer: "AttemptScope | None" = None
+    """The attempt's tray, if this is one of its steps'."""
+    digest: bytes | None = None
+    """What its random numbers follow from, if that is not the run, see `seed_digest`."""
+
+    def within(self, place: str) -> "AttemptScope":
+        """A tray for a step: what it prints is the attempt's, what it draws is its own."""
+        inner = AttemptScope(self.job)
+        inner.outer = self
+        inner.digest = place_digest(self.seed_digest(), place)
+        return inner
+
+    def seed_digest(self) -> bytes:
+        """What the random numbers of the attempt follow from; computed at the first draw."""
+        if self.digest is None:
+            self.digest = job_digest(self.job)
+        return self.digest
+
+    def keep(self, name: str, make: Callable[[], Any]) -> Any:
+        """Something of the attempt's own by this name, made when it is first asked for."""
+        if self.kept is None:
+            self.kept = {}
+        if name not in self.kept:
+            self.kept[name] = make()
+        return self.kept[name]
+
+    def add(self, place: int, chunk: bytes) -> None:
+        """Keep a copy of what was printed to stdout (0) or stderr (1)."""
+        if self.outer is not None:
+            self.outer.add(place, chunk)
+            return
+        if self.closed:
+            return
+        if self.tails is None:
+            self.tails = (Tail(), Tail())
+        tail = self.tails[place]
+        tail.add(chunk)
+        if _spools:
+            if self.serial is None:
+                self.serial = serial_of(self.job[1], self.job[5])
+            _spools[0].write(self.serial, place, chunk, tail.total)
+
+    def close_with(self, result: list[Any]) -> list[Any]:
+        """End the attempt; what it printed or used, if that is known, goes last into its result."""
+        self.closed = True
+        if self.tails is None and self.kept is None:
+            return result
+        printed = None if self.tails is None else output_of(*self.tails)
+        extra = {} if printed is None else msgspec.structs.asdict(printed)
+        if self.kept is not None and "usage" in self.kept:
+            extra["usage"] = self.kept["usage"]
+        if extra:
+            result.append(extra)
+        return result
+
+
+_spools: list[Spool] = []
+"""Where this process prints into, if it is a hand."""
+_tray: ContextVar[AttemptScope | None] = ContextVar("byrote_tray", default=None)
+open_tray = _tray.set
+"""Names the tray that catches what this thread or coroutine prints from now on."""
+shut_tray = _tray.reset
+"""Goes back to the tray before the one that was opened with this token."""
+current_tray = _tray.get
+"""The tray of the attempt whose code is calling, or None."""
+
+
+class Tee(io.TextIOBase):
+    """A text stream that writes through, and keeps a copy for the attempt that prints."""
+
+    def __init__(self, real: TextIO, place: int) -> None:
+        self._real = real
+        self._place = place
+        self.buffer = _Bytes(real, place)
+
+    def write(self, text: str) -> int:
+        """Write through, and keep the copy."""
+        tray = _tray.get()
+        if tray is not None:
+            tray.add(self._place, text[-OUTPUT_MAX:].encode("utf-8", "backslashreplace"))
+        return self._real.write(text)
+
+    def flush(self) -> None:
+        """Flush the real stream."""
+        self._real.flush()
+
+    def fileno(self) -> int:
+        """The real stream's descriptor; what is written to it directly is not kept."""
+        return self._real.fileno()
+
+    def isatty(self) -> bool:
+        """Whether the real stream is a terminal."""
+        return self._real.isatty()
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    def close(self) -> None:
+        """Do nothing: the streams are the hand's, not the task's."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+class _Bytes:
+    """The binary side of a Tee."""
+
+    def __init__(self, real: TextIO, place: int) -> None:
+        self._real = real
+        self._place = place
+
+    def write(self, data: Any) -> int:
+        tray = _tray.get()
+        if tray is not None:
+            tray.add(self._place, bytes(memoryview(data).cast("B")[-OUTPUT_MAX:]))
+        self._real.flush()
+        return self._real.buffer.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real.buffer, name)
+
+
+def capture_streams(spool: Spool | None = None) -> None:
+    """Put Tees in the place of this process's stdout and stderr."""
+    if spool is not None:
+        spool.belong_to_this_process()
+        _spools[:] = [spool]
+    for place, name in enumerate(("stdout", "stderr")):
+        stream = getattr(sys, name)
+        if stream is not None and not isinstance(stream, Tee):
+            with contextlib.suppress(AttributeError):
+                stream.reconfigure(errors="backslashreplace")
+            setattr(sys, name, Tee(stream, place))

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Which commit the code is from; git is asked while the app is being imported.
+
+The repository is that of the code. The one around the current folder is only a guess, since it is
+known before the code is; where the code is elsewhere, git is asked once more.
+"""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from byrote.core.outcome import safe_text
+from byrote.executors.runtime.provenance.project import is_project_file
+
+PATIENCE_S = 1.0
+"""A repository so large that git takes longer is not told whether it was changed."""
+
+
+class GitCheckout:
+    """The repository around a folder; git looks through it in the background."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = repository_of(folder)
+        self._git = None if self.root is None else _start_git(self.root)
+
+    def tell(self, files: Iterable[Path]) -> dict[str, Any] | None:
+        """As BYROTE_COMMIT says, else the commit of the repository of the first file that has one.
+
+        With whether tracked files were changed.
+        """
+        said = self._heard()
+        named = os.environ.get("BYROTE_COMMIT")
+        if named:
+            return {"commit": safe_text(named), "dirty": None}
+        own = (repository_of(file.parent) for file in files if is_project_file(file))
+        root = next((place for place in own if place is not None), None)
+        if root is None:
+            return None
+        if root != self.root:
+            self.root, self._git = root, _start_git(root)
+            said = self._heard()
+        if said is None:
+            return {"commit": head_of(self.root / ".git"), "dirty": None}
+        lines = said.splitlines()
+        commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid")), None)
+        changed = any(not line.startswith("#") for line in lines)
+        return {"commit": None if commit == "(initial)" else commit, "dirty": changed}
+
+    def _heard(self) -> str | None:
+        if self._git is None:
+            return None
+        try:
+            said, _ = self._git.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._git.kill()
+            self._git.communicate()
+            return None
+        return said.decode("utf-8", "replace") if self._git.returncode == 0 else None
+
+
+def repository_of(folder: Path) -> Path | None:
+    """The root of the git repository that a folder is in."""
+    around = (folder, *folder.parents)
+    return next((place for place in around if (place / ".git").exists()), None)
+
+
+def _start_git(root: Path) -> subprocess.Popen[bytes] | None:
+    quiet = subprocess.DEVNULL
+    argv = ["git", "-C", str(root), "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
+    with contextlib.suppress(OSError):
+        return subprocess.Popen(  # noqa: S603 -- fixed words and a folder's name.
+            argv,
+            stdin=quiet,
+            stdout=subprocess.PIPE,
+            stderr=quiet,
+            # Looking must not take the lock that somebody's commit needs.
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
+        )
+    return None
+
+
+def head_of(git: Path) -> str | None:
+    """The commit that is checked out, read without git; None where that is not so simple."""
+    with contextlib.suppress(OSError, ValueError):
+        head = (git / "HEAD").read_text().strip()
+        if not head.startswith("ref: "):
+            return head
+        name = head.removeprefix("ref: ")
+        if (git / name).is_file():
+            return (git / name).read_text().strip()
+        for line in (git / "packed-refs").read_text().splitlines():
+            commit, _, ref = line.partition(" ")
+            if ref == name:
+                return commit
+    return None

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""A call of a step, a sleep or a wait, and the line of the ledger that answers it."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from byrote.core.errors import BadOption, BadPayload
+from byrote.core.json.codec import pack
+from byrote.core.replay.withholding import withholding
+from byrote.executors.runtime.output import current_tray, open_tray, shut_tray
+
+NAME_MAX = 200
+ARGS_MAX = 256 * 1024
+"""Bytes of JSON of a step's arguments that are hashed."""
+
+STEP, SLEEP, EVENT, RAISED = "step", "sleep", "event", "raised"
+END = "the end of the task"
+
+_inside: ContextVar[str] = ContextVar("byrote_inside_a_step", default="")
+current_step = _inside.get
+"""The place of the step whose function is calling; empty outside of steps."""
+
+
+class StepCall:
+    """A call that a task makes: where, what, and the hash of its arguments."""
+
+    __slots__ = ("args", "kind", "name", "place", "sequence")
+
+    def __init__(
+        self, place: str, kind: str, name: str, *, args: str | None = None, sequence: int = 0
+    ) -> None:
+        self.place = place
+        self.kind = kind
+        self.name = name
+        self.args = args
+        self.sequence = sequence
+        """The number of its line: at first that of the call in this attempt."""
+
+    @property
+    def branched(self) -> bool:
+        """Whether an asyncio task that the task has started makes it."""
+        return not self.place.isdecimal()
+
+    @property
+    def where(self) -> str:
+        """The place in words."""
+        branch, _, position = self.place.rpartition("/")
+        return f"Step {position} of branch {branch}" if branch else f"Step {self.place}"
+
+    def spoken(self) -> str:
+        """The call in words."""
+        return spoken(self.kind, self.name)
+
+    def line(self, kind: str) -> dict[str, Any]:
+        """What is written of it."""
+        told = {"sequence": self.sequence, "kind": kind, "name": self.name, "place": self.place}
+        return told if self.args is None else told | {"args_hash": self.args}
+
+
+class LedgerEntry(NamedTuple):
+    """One line of the ledger."""
+
+    sequence: int
+    kind: str
+    name: str
+    open: bool
+    text: str | None
+    place: str | None = None
+    args: str | None = None
+
+    def fits(self, call: StepCall) -> bool:
+        """Whether it is of the same kind and name as a call."""
+        kind = STEP if self.kind == RAISED else self.kind
+        return (kind, self.name) == (call.kind, call.name)
+
+    def has_other_args(self, call: StepCall) -> bool:
+        """Whether it was called with other arguments; False where that is not known."""
+        return self.args is not None and call.args is not None and self.args != call.args
+
+    def spoken(self) -> str:
+        """The line in words."""
+        return spoken(self.kind, self.name)
+
+
+def args_hash(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+    """The hash of a step's arguments in canonical JSON.
+
+    None for arguments that JSON does not keep exactly, or that are too many to hash.
+    """
+    try:
+        packed = pack([list(args), dict(kwargs)], limit=ARGS_MAX)
+    except BadPayload:
+        return None
+    held = withholding()
+    if held is not None and any(run_id in packed.text for run_id in held.ids):
+        return None  # The original was called with the id of a real run.
+    return packed.digest.hex()
+
+
+@contextlib.contextmanager
+def within(place: str) -> Iterator[None]:
+    """Inside the function of the step at this place."""
+    # What a step draws must not change what is drawn after it: later attempts do not call it.
+    token, tray = _inside.set(place), current_tray()
+    opened = open_tray(tray.within(place)) if tray is not None and tray.job else None
+    try:
+        yield
+    finally:
+        _inside.reset(token)
+        if opened is not None:
+            shut_tray(opened)
+
+
+def spoken(kind: str, name: str) -> str:
+    """A kind and a name in words."""
+    words = {SLEEP: "a sleep", EVENT: f"a wait for {name!r}"}
+    return words.get(kind, f"step {name!r}")
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot name a step, an event or an effect."""
+    if not isinstance(name, str) or not 1 <= len(name) <= NAME_MAX or not name.isprintable():
+        raise BadOption(f"A name has 1 to {NAME_MAX} printable characters, not {name!r:.80}.")

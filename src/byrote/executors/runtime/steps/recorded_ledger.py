@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""The ledger of a replay: what the original did is recited, not done again.
+
+The lines are the original's, read once. Steps must come as they did there, and each gets the result
+it had; one that has no result there ends the replay, since its function must not be called. Sleeps
+and waits end at once, with what ended them then.
+
+Where steps are live their functions are called, in whatever order, and what they give is written to
+the shadow run's own ledger. Waits are still answered from the record, by name, and sleeps are over.
+"""
+
+from collections import Counter
+from datetime import timedelta
+
+from byrote.core.errors import NotRecorded
+from byrote.executors.runtime.asks import AskClient
+from byrote.executors.runtime.steps.branches import Branch
+from byrote.executors.runtime.steps.call import EVENT, SLEEP, STEP, LedgerEntry, StepCall
+from byrote.executors.runtime.steps.ledger import Ledger, StepScript
+
+OTHER_ARGS = "replay.arguments"
+"""Reports that a recorded step would be called with other arguments now."""
+
+
+class RecordedLedger:
+    """The steps of one replay, in order."""
+
+    def __init__(
+        self, desk: AskClient, slot: int, who: tuple[str, int], root: Branch | None = None
+    ) -> None:
+        self.desk = desk
+        self.slot = slot
+        self._who = who
+        self._live = desk.replay == "live"
+        self._ledger = Ledger(desk, slot, who, root, fresh=False)
+        self._waits: Counter[str] = Counter()
+
+    def end(self, error: BaseException) -> BaseException:
+        """The replay ends with this, whatever its task makes of it."""
+        return self._ledger.end(error)
+
+    @property
+    def strayed(self) -> BaseException | None:
+        """That the task took another way than the original, if it did."""
+        return self._ledger.strayed
+
+    @property
+    def met(self) -> list[int] | None:
+        """The numbers of the original's lines it has come to; None where steps are live."""
+        return None if self._live else sorted(self._ledger.seen)
+
+    def call(self, kind: str, name: str, args: str | None = None) -> StepCall:
+        """The call that is made now."""
+        return self._ledger.call(kind, name, args)
+
+    def find(self, call: StepCall) -> StepScript[LedgerEntry | None]:
+        """The line the original wrote for this call; None for a step that is live."""
+        if self._live and call.kind == STEP:
+            return None
+        line = yield from self._ledger.match(call)
+        if line is None or line.open:
+            raise self.end(_unrecorded(call))
+        if line.has_other_args(call):
+            run_id, attempt = self._who
+            told = {"run": run_id, "attempt": attempt, "sequence": line.sequence, "name": call.name}
+            yield OTHER_ARGS, told
+        return line
+
+    def keep(self, call: StepCall, value: object) -> StepScript[None]:
+        """Write a live step to the shadow run's own ledger."""
+        yield from self._ledger.keep(call, value)
+
+    def fail(self, call: StepCall, error: Exception) -> StepScript[None]:
+        """A live step raised; the shadow run is not replayed itself, so nothing is written."""
+        del call, error
+        yield from ()
+
+    def wait(self, kind: str, name: str, length: timedelta | None) -> StepScript[str | None]:
+        """What the original's wait ended with."""
+        del length  # Nobody waits here.
+        call = self.call(kind, name)
+        if not self._live:
+            line = yield from self.find(call)
+            return None if line is None else line.text
+        if kind == SLEEP:
+            return None
+        lines = yield from self._ledger.lines()
+        heard = [line for line in sorted(lines.values()) if line[1:4] == (EVENT, name, False)]
+        self._waits[name] += 1
+        if self._waits[name] > len(heard):
+            raise self.end(_unrecorded(call))
+        return heard[self._waits[name] - 1].text
+
+    def close(self) -> StepScript[None]:
+        """The task returns; NonDeterminism when the original did more, unless steps are live."""
+        if not self._live:
+            yield from self._ledger.close()
+        elif self.strayed is not None:
+            raise self.strayed
+
+
+def _unrecorded(call: StepCall) -> NotRecorded:
+    live = " (--live-steps executes steps again)" if call.kind == STEP else ""
+    return NotRecorded(
+        f"{call.where} is {call.spoken()} now, and the original has no finished one there to "
+        f"answer it with{live}."
+    )

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""What an attempt uses: wall time, CPU time, and how large its hand has been.
+
+Told of attempts that took a millisecond or more; storing it of all would cost small ones too much.
+Asking the kernel for CPU time may take longer than a small task, so a thread asks no more often
+than each half millisecond: that is how exact it is. Steps of coroutines that are shorter count as
+the time they took. What a task has done by threads or processes of its own is not counted.
+"""
+
+import resource
+import threading
+from time import perf_counter_ns, thread_time_ns
+
+from byrote.executors.runtime.output import current_tray
+
+TOLD_NS = 1_000_000
+STALE_NS = 500_000
+
+
+class _Thread(threading.local):
+    """When a thread last asked, and what it had used by then."""
+
+    def __init__(self) -> None:
+        self.last = (0, 0)
+
+
+_thread = _Thread()
+
+
+def begin() -> tuple[int, int]:
+    """The time, and what this thread has used, as an attempt or a step of it begins."""
+    now, last = perf_counter_ns(), _thread.last
+    if now - last[0] > STALE_NS:
+        _thread.last = last = (now, thread_time_ns())
+    return now, last[1]
+
+
+def end(begun: tuple[int, int]) -> None:
+    """An attempt that was one piece has ended: keep what it used, for its result."""
+    wall_ns = perf_counter_ns() - begun[0]
+    if wall_ns >= TOLD_NS:
+        _tell(wall_ns, _used(begun[1], wall_ns))
+
+
+class SteppedUsage:
+    """What an attempt uses that waits now and then, while others work."""
+
+    __slots__ = ("_begun", "_cpu_ns", "_since")
+
+    def __init__(self, begun: tuple[int, int]) -> None:
+        self._begun = self._since = begun
+        self._cpu_ns = 0
+
+    def pause(self) -> None:
+        """It waits."""
+        self._cpu_ns += self._of_step()
+
+    def resume(self) -> None:
+        """It goes on."""
+        self._since = begin()
+
+    def end(self) -> None:
+        """It has ended with this step: keep what it used, for its result."""
+        wall_ns = perf_counter_ns() - self._begun[0]
+        if wall_ns >= TOLD_NS:
+            _tell(wall_ns, self._cpu_ns + self._of_step())
+
+    def _of_step(self) -> int:
+        took_ns = perf_counter_ns() - self._since[0]
+        return took_ns if took_ns < STALE_NS else _used(self._since[1], took_ns)
+
+
+def _used(before_ns: int, wall_ns: int) -> int:
+    used_ns = thread_time_ns()
+    _thread.last = (perf_counter_ns(), used_ns)
+    return min(used_ns - before_ns, wall_ns)
+
+
+def _tell(wall_ns: int, cpu_ns: int) -> None:
+    tray = current_tray()
+    if tray is not None:
+        rss_max = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        usage = {"wall_us": wall_ns // 1000, "cpu_us": cpu_ns // 1000, "rss_max": rss_max}
+        tray.keep("usage", lambda: usage)

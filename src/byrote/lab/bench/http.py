@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""The service's figures: one service process, and a load generator on the same machine.
+
+The load comes from the standard library's HTTP client on a few threads: it is to cost little, for
+what it costs is missing from the service.
+"""
+
+import hashlib
+import http.client
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import msgspec
+
+from byrote.assembly.identity import new_id, new_secret
+from byrote.lab.bench import database
+from byrote.lab.bench.figures import APP, WARM_UP, Bench, Figure, patience_s, percentiles, send
+from byrote.lab.bench.stage import StageFailed, crew, environment
+from byrote.lab.bench.tasks import BenchTasks
+from byrote.store import queries
+
+BATCH = 100
+SENDERS = 2
+RATE = 200.0
+"""Requests a second at which the latency of one is measured."""
+RATE_SENDERS = 16
+START_S = 60.0
+NOOP = "noop"
+
+
+class BenchConnection:
+    """One connection that is kept, as any client's."""
+
+    def __init__(self, port: int, secret: str) -> None:
+        self._line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        self._line.connect()
+        self._line.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+
+    def send(self, body: bytes) -> None:
+        """Send runs; StageFailed if they are not accepted."""
+        self._line.request("POST", "/v1/runs", body, self._headers)
+        answer = self._line.getresponse()
+        said = answer.read()
+        if answer.status != 201:
+            raise StageFailed(f"The service answered {answer.status}: {said[:300]!r}")
+
+
+@contextmanager
+def service(bench: Bench, url: str, tasks: BenchTasks) -> Iterator[tuple[int, str]]:
+    """A service in a process of its own: its port, and a token."""
+    secret = new_secret()
+    tasks.app.store.all(
+        queries.create_token(
+            id=new_id(),
+            digest=hashlib.sha256(secret.encode()).digest(),
+            name="bench",
+            role="admin",
+            queues=["*"],
+            tasks=["*"],
+            rate=1_000_000,
+        )
+    )
+    port = _free_port()
+    command = [sys.executable, "-m", "byrote.cli.main", "serve", "--port", str(port)]
+    log = bench.folder / "service.log"
+    with log.open("ab") as out:
+        process = subprocess.Popen(  # noqa: S603 -- our own module, our own arguments.
+            command,
+            env=environment(url, {"log_format": "json"}),
+            cwd=bench.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+    try:
+        _await(process, port, lambda: log.read_text(errors="replace")[-600:])
+        yield port, secret
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _await(process: subprocess.Popen[bytes], port: int, said: Callable[[], str]) -> None:
+    deadline = time.monotonic() + START_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise StageFailed(f"The service did not start. {said()}") from None
+            threading.Event().wait(0.05)
+        else:
+            return
+
+
+def _body(first: int, count: int) -> bytes:
+    return msgspec.json.encode([{"task": NOOP, "args": [first + n]} for n in range(count)])
+
+
+def http_one(bench: Bench) -> Figure:
+    """One request, one commit, the next request, on one connection."""
+    count = bench.sizes.one
+    bench.progress.say(f"http-one: {count:,} requests")
+    with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
+        line = BenchConnection(port, secret)
+        body = msgspec.json.encode({"task": NOOP, "args": [1]})
+        for _ in range(WARM_UP):
+            line.send(body)
+        began = time.perf_counter()
+        for _ in range(count):
+            line.send(body)
+        return {"per_s": count / (time.perf_counter() - began)}
+
+
+def http_bulk(bench: Bench) -> Figure:
+    """Batches of a hundred on two connections; what the service says is waited for."""
+    batches = max(bench.sizes.bulk // BATCH, SENDERS)
+    bench.progress.say(f"http-bulk: {batches:,} batches of {BATCH}")
+    bodies = [_body(n * BATCH, BATCH) for n in range(10)]
+
+    def send_some(line: BenchConnection, count: int) -> int:
+        for n in range(count):
+            line.send(bodies[n % len(bodies)])
+        return count * BATCH
+
+    with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
+        lines = [BenchConnection(port, secret) for _ in range(SENDERS)]
+        for line in lines:
+            send_some(line, 2)
+        began = time.perf_counter()
+        with ThreadPoolExecutor(SENDERS) as pool:
+            sent = sum(pool.map(lambda line: send_some(line, batches // SENDERS), lines))
+        return {"per_s": sent / (time.perf_counter() - began)}
+
+
+def http_rate(bench: Bench) -> Figure:
+    """Single requests at a fixed rate, whether or not earlier ones were answered."""
+    count = max(bench.sizes.latency * 5, RATE_SENDERS)
+    bench.progress.say(f"http-rate: {count:,} requests at {RATE:g}/s")
+    body = msgspec.json.encode({"task": NOOP, "args": [1]})
+    waits: list[int] = []
+    with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
+        lines = [BenchConnection(port, secret) for _ in range(RATE_SENDERS)]
+        for line in lines:
+            line.send(body)
+        began = time.monotonic() + 0.2
+
+        def send(place: int) -> None:
+            for n in range(place, count, RATE_SENDERS):
+                due = began + n / RATE
+                threading.Event().wait(max(due - time.monotonic(), 0))
+                # From when it was to be sent: one that had to wait for the last counts in full.
+                lines[place].send(body)
+                waits.append(int((time.monotonic() - due) * 1e9))
+
+        with ThreadPoolExecutor(RATE_SENDERS) as pool:
+            list(pool.map(send, range(RATE_SENDERS)))
+    return percentiles(waits)
+
+
+def http_drain(bench: Bench) -> Figure:
+    """A backlog of async no-ops, worked off by the SDK's worker: no database at hand."""
+    count = bench.sizes.drain
+    with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
+        settings = {"service_url": f"http://127.0.0.1:{port}", "service_token": secret}
+        environ = environment(url, {"log_format": "json", **settings})
+        command = [sys.executable, "-m", "byrote.sdk", APP, "--drain"]
+        log = bench.folder / "worker-http.log"
+        with crew(command, environ, bench.folder, log) as warm:
+            warm.finish(START_S)
+        bench.progress.say(f"http-drain: {count:,} runs")
+        send(tasks, "noop", count)
+        database.tidy(url)
+        with crew(command, environ, bench.folder, log) as running:
+            running.finish(patience_s(count))
+        worker_us = (running.cpu_s - warm.cpu_s) / count * 1e6
+        return {"per_s": count / database.drained(url, count), "worker_cpu_us": worker_us}
+
+
+HTTP_FIGURES: Mapping[str, tuple[str, Callable[[Bench], Figure]]] = {
+    "http-one": ("http_one", http_one),
+    "http-bulk": ("http_bulk", http_bulk),
+    "http-rate": ("http_rate", http_rate),
+    "http-drain": ("http_drain", http_drain),
+}
+"""As FIGURES, through a service."""

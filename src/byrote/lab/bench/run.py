@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""Measures the figures that were asked for, one after the other, on one server."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from byrote.lab.bench.database import target
+from byrote.lab.bench.figures import FIGURES, FULL, QUICK, Bench, Figure, Sizes
+from byrote.lab.bench.http import HTTP_FIGURES
+from byrote.lab.bench.progress import BenchProgress
+from byrote.lab.bench.report import document, filesystem
+from byrote.lab.bench.stage import own_folder
+
+
+def measure(
+    only: Sequence[str], *, url: str | None, runs: int | None, quick: bool
+) -> dict[str, Any]:
+    """The whole answer of `byrote bench`; nothing is left behind, whatever happens."""
+    progress, sizes = BenchProgress(), sizes_of(runs=runs, quick=quick)
+    figures: dict[str, Figure] = {}
+    with own_folder() as folder:
+        if url is None and filesystem(folder) == "tmpfs":
+            progress.say(
+                "The temporary directory is in memory: set TMPDIR to a disk, or fsync lies."
+            )
+        with target(url, folder) as server:
+            bench = Bench(server, folder, sizes, progress)
+            for asked in only:
+                name, figure = {**FIGURES, **HTTP_FIGURES}[asked]
+                figures[name] = figure(bench)
+            progress.end()
+            return document(figures, server=server, sizes=sizes, folder=folder)
+
+
+def sizes_of(*, runs: int | None, quick: bool) -> Sizes:
+    """How many runs each figure takes."""
+    sizes = QUICK if quick else FULL
+    if runs is None:
+        return sizes
+    return msgspec.structs.replace(sizes, one=runs, bulk=runs, drain=runs, growth=runs)

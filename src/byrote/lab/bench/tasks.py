@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""The tasks that are measured: as close to nothing as a task can be."""
+
+import time
+from typing import Any, NamedTuple
+
+from byrote.assembly.app import App
+from byrote.assembly.handles import TaskHandle
+
+
+async def noop(n: int) -> int:
+    """Do nothing, asynchronously."""
+    return n
+
+
+def noop_sync(n: int) -> int:
+    """Do nothing."""
+    return n
+
+
+async def stamp(n: int) -> int:  # noqa: ARG001 -- it tells one spec from the next.
+    """Say when it started, by the machine's monotonic clock."""
+    return time.monotonic_ns()
+
+
+class BenchTasks(NamedTuple):
+    """The tasks, bound to one database."""
+
+    app: App
+    noop: TaskHandle[..., Any]
+    noop_sync: TaskHandle[..., Any]
+    stamp: TaskHandle[..., Any]
+
+
+def bind(url: str | None = None) -> BenchTasks:
+    """The tasks in an app of their own, for this database."""
+    app = App(url)
+    made = (app.task(name=f"bench.{task.__name__}")(task) for task in (noop, noop_sync, stamp))
+    return BenchTasks(app, *made)
+
+
+app = bind().app

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""Faults of processes: killed, frozen, told to stop, replaced, given poison and wrong clocks.
+
+A fault is a function of the stage and its dice. It gives what shows that it happened, or nothing
+when it did not; then it is not counted.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from byrote.assembly.clock import monotonic, now
+from byrote.core.spec import describe
+from byrote.executors.runtime.seeding import Random
+from byrote.lab.torture.diary import lines, objects
+from byrote.lab.torture.faults import skew
+from byrote.lab.torture.producer import ONCE
+from byrote.lab.torture.stage import LEASE_S, Process, TortureSetup, delivery
+from byrote.lab.torture.tasks import SOON
+from byrote.store import queries
+from byrote.store.runners.sync import fetch
+
+type Shown = dict[str, Any] | None
+
+FREEZE_S = 2 * LEASE_S
+TOLD_MAX_S = 10.0
+"""How long is waited for a worker to tell of a hand that is gone."""
+_pause = threading.Event().wait
+
+
+def kill_worker(stage: TortureSetup, dice: Random) -> Shown:
+    """SIGKILL a supervisor that has work, and see its hands go with it."""
+    worker = stage.busy_worker(dice)
+    hands, held, at = worker.hands, stage.held_by(worker.name), stage.database_now()
+    worker.signal(signal.SIGKILL)
+    code = worker.wait(5.0)
+    return {"code": code, "worker": worker.name, "runs": held, "at": at, "hands": len(hands)}
+
+
+def kill_hand(stage: TortureSetup, dice: Random) -> Shown:
+    """SIGKILL one hand of a worker that has work."""
+    worker = stage.busy_worker(dice)
+    hands = worker.hands
+    if not hands:
+        return None
+    pid = dice.choice(hands)
+    with worker.log.open("rb") as log:
+        log.seek(0, os.SEEK_END)
+        killed = monotonic()
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return None
+        told_s = _told_of(log, pid, since=killed)
+    return {"pid": pid, "worker": worker.name, "told_s": told_s}
+
+
+def _told_of(log: BinaryIO, pid: int, *, since: float) -> float:
+    """When a worker's log told of the end of a hand, by our own clock: the worker's may be off."""
+    said = b""
+    while (took := monotonic() - since) < TOLD_MAX_S:
+        said += log.read()
+        told = objects(said.splitlines(keepends=True))
+        if any(line.get("event") == "HandEnded" and line.get("pid") == pid for line in told):
+            break
+        _pause(0.01)
+    return took
+
+
+def _freeze(pids: list[int], seconds: float) -> bool:
+    """Stop processes for a while; says whether they really stood still."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+    _pause(seconds)
+    stopped = all(_state(pid) in "Tt" for pid in pids if Path(f"/proc/{pid}").exists())
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    return stopped
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "T"
+
+
+def freeze_worker(stage: TortureSetup, dice: Random) -> Shown:
+    """Freeze a supervisor past its leases; its hands go on and have nobody to tell."""
+    worker = stage.busy_worker(dice)
+    held = stage.held_by(worker.name)
+    stood = _freeze([worker.pid], FREEZE_S)
+    return {"worker": worker.name, "runs": held} if stood else None
+
+
+def freeze_tree(stage: TortureSetup, dice: Random) -> Shown:
+    """Freeze a supervisor and its hands past their leases."""
+    worker = stage.busy_worker(dice)
+    held = stage.held_by(worker.name)
+    stood = _freeze([worker.pid, *worker.hands], FREEZE_S)
+    return {"worker": worker.name, "runs": held} if stood else None
+
+
+def term_worker(stage: TortureSetup, dice: Random) -> Shown:
+    """Stop a worker in order; it must end with 0 and leave nothing charged."""
+    worker = stage.busy_worker(dice)
+    worker.signal(signal.SIGTERM)
+    code = worker.wait(10.0)
+    return None if code is None else {"code": code, "worker": worker.name}
+
+
+def term_storm(stage: TortureSetup, dice: Random) -> Shown:
+    """Stop every worker in turn, and start another in its place at once."""
+    del dice
+    codes = []
+    for worker in list(stage.workers):
+        worker.signal(signal.SIGTERM)
+        _pause(0.5)
+        stage.start_worker(int(worker.name.split("-")[1]))
+        codes.append(worker.wait(10.0))
+    return {"codes": codes} if codes and None not in codes else None
+
+
+def term_then_kill(stage: TortureSetup, dice: Random) -> Shown:
+    """Kill a worker somewhere in the middle of its shutdown."""
+    worker = stage.busy_worker(dice)
+    after = dice.uniform(0.0, 1.0)
+    worker.signal(signal.SIGTERM)
+    _pause(after)
+    worker.signal(signal.SIGKILL)
+    return {"code": worker.wait(5.0), "worker": worker.name, "after_s": round(after, 3)}
+
+
+def rolling(stage: TortureSetup, dice: Random) -> Shown:
+    """Replace workers one by one: half of them do not know one of the tasks."""
+    generation = dice.choice(["old", "new"])
+    replaced = []
+    for worker in list(stage.workers):
+        place = int(worker.name.split("-")[1])
+        stage.start_worker(place, TORTURE_GENERATION=generation)
+        _pause(0.5)
+        worker.signal(signal.SIGTERM)
+        replaced.append(worker.wait(10.0))
+        generation = "new" if generation == "old" else "old"
+    return {"codes": replaced} if replaced else None
+
+
+def kill_producer(stage: TortureSetup, dice: Random) -> Shown:
+    """Kill a producer; what it sent and was not told of is unknown to it for ever."""
+    alive = [producer for producer in stage.producers if producer.alive and stage.left_of(producer)]
+    if not alive:
+        return None
+    victim = dice.choice(alive)
+    victim.signal(signal.SIGKILL)
+    code = victim.wait(5.0)
+    # Another sends what this one could not, so that the runs asked for come about.
+    left = stage.left_of(victim) or 0
+    if left > 0:
+        stage.start_producer(dice.randrange(3), runs=left)
+    return {"code": code, "producer": victim.name, "left": left}
+
+
+def clock_skew(stage: TortureSetup, dice: Random) -> Shown:
+    """A worker that believes it is another hour or another day."""
+    library = skew.build(stage.folder)
+    if library is None:
+        return None
+    off = dice.choice([-86_400, -3_600, 3_600])
+    victim = stage.busy_worker(dice)
+    place = int(victim.name.split("-")[1])
+    worker = stage.start_worker(place, LD_PRELOAD=str(library), TORTURE_SKEW_S=str(off))
+    victim.signal(signal.SIGTERM)
+    victim.wait(10.0)
+    seen = _skew_of(worker)
+    return {"off_s": off, "seen_s": seen} if seen is not None and abs(seen) > 3_000 else None
+
+
+def _skew_of(worker: Process) -> float | None:
+    """How far the clock in a worker's log is from ours."""
+    for _ in range(100):
+        for line in lines(worker.log):
+            if line.get("event") == "WorkerStarted":
+                return (datetime.fromisoformat(line["at"]) - now()).total_seconds()
+        _pause(0.05)
+    return None
+
+
+def poison(stage: TortureSetup, dice: Random) -> Shown:
+    """Send pills that take every hand down that swallows one."""
+    folder = str(stage.history)
+    pill = describe("torture.poison", 1, [folder], {}, delivery=delivery(retry=SOON))
+    ids = stage.send(*[pill] * dice.randint(1, 3))
+    _pause(2.0)
+    return {"runs": ids}
+
+
+def gil(stage: TortureSetup, dice: Random) -> Shown:
+    """Send tasks that let nothing else run in their hand for two leases."""
+    args = [str(stage.history), 2 * LEASE_S]
+    spec = describe("torture.gil", 1, args, {}, delivery=delivery(retry=ONCE))
+    ids = stage.send(*[spec] * dice.randint(1, 2))
+    _pause(2 * LEASE_S)
+    return {"runs": ids}
+
+
+def cancel_storm(stage: TortureSetup, dice: Random) -> Shown:
+    """Cancel runs that wait and runs that are under way."""
+    done = 0
+    with stage.connect() as connection:
+        for _ in range(5):
+            text = "select result_id::text from byrote_task_runs where finished_at is null limit 50"
+            ids = [row[0] for row in connection.execute(text)]
+            some = dice.sample(ids, min(3, len(ids)))
+            done += len(fetch(connection, queries.cancel(some)))
+            _pause(0.2)
+    return {"cancelled": done} if done else None

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""How a worker of the service keeps artifacts: small ones in a message, large ones as a stream.
+
+A task that stores something large writes it to a file of this worker's spool, or names a file of
+its own; the worker sends it, and removes what lies in the spool. The spool goes with the worker.
+"""
+
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from byrote.core.ports.store import ArtifactPort
+from byrote.core.run import Leased
+from byrote.worker.asks.artifacts import artifact_answers
+from byrote.worker.asks.ask_server import AskHandler
+
+PREFIX = "byrote-spool-"
+
+
+class _Limited(Protocol):
+    def limit(self) -> int: ...
+
+
+@cache
+def _spool() -> "tempfile.TemporaryDirectory[str]":
+    # Removed when the process ends; what a killed one leaves is the temporary directory's affair.
+    return tempfile.TemporaryDirectory(prefix=PREFIX)
+
+
+def service_answers(size_max: int) -> Mapping[str, AskHandler]:
+    """The verbs of artifacts for the tasks of a worker that has a service."""
+    known: dict[str, int] = {}
+
+    def terms(shelf: ArtifactPort, _run: Leased, _asked: Mapping[str, Any]) -> dict[str, Any]:
+        if not known:
+            asked: _Limited = shelf  # type: ignore[assignment]  # The shelf of a service has one.
+            known["max"] = min(size_max, asked.limit())
+        return {"max": known["max"], "place": "", "spool": _spool().name}
+
+    return {**artifact_answers(PREFIX, size_max), "artifact.terms": terms}
+
+
+def discard(path: Path) -> None:
+    """Remove a file that was sent, if it is of the spool; a task's own file stays."""
+    if path.parent.name.startswith(PREFIX):
+        path.unlink(missing_ok=True)

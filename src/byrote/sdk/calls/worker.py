@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: MIT
+"""What a worker says to the service, as calls; all of it is safe to say twice."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from byrote.artifacts.content_store import pieces
+from byrote.core.artifact import POSTGRES
+from byrote.core.outcome import Disrupted, Failed, Outcome, Succeeded
+from byrote.core.policy import (
+    Cancel,
+    Fail,
+    Release,
+    RetryIn,
+    Salvage,
+    SnoozeFor,
+    Succeed,
+    Verdict,
+)
+from byrote.core.ports.replies import LOCKED, ArtifactReply, RecordedStep, Remainder, StepReply
+from byrote.core.ports.store import ClaimRequest
+from byrote.core.run import Leased
+from byrote.core.verdict import LETTERS, Judged, usage_of
+from byrote.sdk.calls.replies import LeaseRead, LeasesRead, given, text_of
+from byrote.sdk.transport.request import ServiceCall
+from byrote.wire.leases import (
+    ArtifactTerms,
+    Called,
+    FinishReply,
+    Kept,
+    Known,
+    LedgersReply,
+    ProvenanceReply,
+    RenewReply,
+    StepsReply,
+    UnfinishedReply,
+)
+from byrote.wire.progress import ReportReply
+
+_encode = msgspec.json.encode
+
+WORDS: Mapping[type, str] = {
+    Succeed: "succeed",
+    RetryIn: "retry",
+    Fail: "fail",
+    Cancel: "cancel",
+    SnoozeFor: "snooze",
+    Release: "release",
+    Salvage: "salvage",
+}
+HEARD: Mapping[str, str] = {
+    "succeeded": "S",
+    "retried": "R",
+    "failed": "F",
+    "cancelled": "C",
+    "snoozed": "Z",
+    "released": "L",
+    "salvaged": "X",
+}
+_SUCCEED = {"kind": "succeed"}
+
+_leases = msgspec.json.Decoder(LeasesRead).decode
+_renewed = msgspec.json.Decoder(RenewReply).decode
+_finished = msgspec.json.Decoder(FinishReply).decode
+_noted = msgspec.json.Decoder(StepsReply).decode
+_lines = msgspec.json.Decoder(LedgersReply).decode
+_kept = msgspec.json.Decoder(Kept).decode
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_known = msgspec.json.Decoder(Known).decode
+_number = msgspec.json.Decoder(ProvenanceReply).decode
+_unfinished = msgspec.json.Decoder(UnfinishedReply).decode
+_told = msgspec.json.Decoder(ReportReply).decode
+_called = msgspec.json.Decoder(Called).decode
+_limit = msgspec.json.Decoder(ArtifactTerms).decode
+
+
+def claim(wanted: ClaimRequest, *, wait_s: float = 0.0) -> ServiceCall[list[Leased]]:
+    """Lease what is wanted; the service waits so long for something to lease."""
+    body: dict[str, Any] = {
+        "worker": wanted.worker,
+        "tasks": wanted.tasks,
+        "queues": wanted.quotas,
+        "lease_for_s": wanted.lease_for.total_seconds(),
+        "token": wanted.token,
+    }
+    if wait_s > 0:
+        body["wait_s"] = wait_s
+    if wanted.floors:
+        body["floors"] = wanted.floors
+    return ServiceCall("POST", "/v1/leases", _reader(wanted), body=_encode(body), wait_s=wait_s)
+
+
+def claimed(wanted: ClaimRequest) -> ServiceCall[list[Leased]]:
+    """What a claim whose answer was lost had leased."""
+    path = f"/v1/leases/{wanted.token}"
+    return ServiceCall("GET", path, _reader(wanted), query={"worker": wanted.worker})
+
+
+def _reader(wanted: ClaimRequest) -> Callable[[bytes], list[Leased]]:
+    def read(body: bytes) -> list[Leased]:
+        return [leased_of(lease, wanted) for lease in _leases(body).leases]
+
+    return read
+
+
+def leased_of(lease: LeaseRead, wanted: ClaimRequest) -> Leased:
+    """A lease as the worker's parts know it."""
+    return Leased(
+        lease.run,
+        lease.queue,
+        lease.task,
+        lease.version,
+        bytes(lease.spec).decode(),
+        lease.attempt,
+        lease.charged,
+        lease.losses,
+        lease.max_attempts,
+        lease.timeout_ms,
+        text_of(lease.retry),
+        text_of(lease.labels),
+        lease.traceparent,
+        bytes.fromhex(lease.spec_hash),
+        lease.rank,
+        lease.age_us,
+        lease.as_of_us,
+        lease.token,
+        wanted.deadline,
+        wanted.claimed_at,
+    )
+
+
+def renew(leases: Sequence[Leased], *, lease_for: timedelta) -> ServiceCall[dict[str, bool | str]]:
+    """Extend leases: ids still held and whether their cancellation is wanted, or LOCKED."""
+    body = {"leases": _held(leases), "lease_for_s": lease_for.total_seconds()}
+    return ServiceCall(
+        "POST",
+        "/v1/leases/renew",
+        _renewals,
+        body=_encode(body),
+    )
+
+
+def _renewals(said: bytes) -> dict[str, bool | str]:
+    reply = _renewed(said)
+    return {row.run: row.cancel for row in reply.renewed} | dict.fromkeys(
+        reply.locked or (), LOCKED
+    )
+
+
+def _held(leases: Sequence[Leased]) -> list[dict[str, str]]:
+    return [{"run": lease.id, "token": lease.token} for lease in leases]
+
+
+def finish(judged: Sequence[Judged]) -> ServiceCall[dict[str, str]]:
+    """Settle attempts: the ids accepted, and as which letter, or LOCKED."""
+
+    def read(body: bytes) -> dict[str, str]:
+        # `already`: an earlier copy of this word was heard, and it said the same.
+        own = {run.id: LETTERS[type(verdict)] for run, _, verdict in judged}
+        reply = _finished(body)
+        accepted = {row.run: HEARD.get(row.heard, own[row.run]) for row in reply.accepted}
+        return accepted | dict.fromkeys(reply.locked or (), LOCKED)
+
+    body = _encode([finish_of(*entry) for entry in judged])
+    return ServiceCall("POST", "/v1/leases/finish", read, body=body)
+
+
+def finish_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
+    """A judged attempt as the wire has it (`byrote.wire.leases.Finish`)."""
+    said: dict[str, Any] = {"run": run.id, "token": run.token}
+    if type(outcome) is Succeeded:
+        said["result"], said["verdict"] = msgspec.Raw(outcome.text.encode()), _SUCCEED
+    else:
+        said |= _trouble_of(outcome, verdict)
+    if outcome.output is not None:
+        said["output"] = outcome.output
+    if (usage := usage_of(run, outcome)) is not None:
+        said["usage"] = usage
+    if run.provenance is not None:
+        said["provenance"] = run.provenance.id
+    return said
+
+
+def _trouble_of(outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
+    word: dict[str, Any] = {"kind": WORDS[type(verdict)]}
+    said: dict[str, Any] = {"verdict": word}
+    if isinstance(verdict, RetryIn | SnoozeFor):
+        word["delay_us"] = verdict.delay // timedelta(microseconds=1)
+    match outcome:
+        case Failed(fault=fault) | Disrupted(fault=fault):
+            disrupted = {"disrupted": True} if type(outcome) is Disrupted else {}
+            said["error"] = msgspec.to_builtins(fault) | disrupted
+    match verdict:
+        case SnoozeFor(delay=delay, wait=wait, event=event):
+            said["snooze"] = {"after": delay.total_seconds(), "wait": wait, "event": event}
+        case Cancel():
+            said["cancelled"] = True
+        case Release():
+            said["released"] = True
+    return said
+
+
+def release(leases: Sequence[Leased]) -> ServiceCall[bool]:
+    """Give leases back at once, at no cost to their runs."""
+    body = _encode({"leases": _held(leases)})
+    return ServiceCall("POST", "/v1/leases/release", lambda _said: True, body=body)
+
+
+def number(digest: str, doc: str) -> ServiceCall[int]:
+    """The number of an environment that executes attempts."""
+    body = _encode({"digest": digest, "doc": msgspec.Raw(doc.encode())})
+    return ServiceCall("POST", "/v1/provenance", lambda said: _number(said).id, body=body)
+
+
+def register(description: Mapping[str, Any]) -> ServiceCall[bool]:
+    """Announce a worker."""
+    return ServiceCall("POST", "/v1/workers", lambda _said: True, body=_encode(description))
+
+
+def heartbeat(worker: str, load: Mapping[str, Any]) -> ServiceCall[bool]:
+    """Say that a worker lives; False when it is not on the list."""
+    path = f"/v1/workers/{quote(worker, safe='')}/heartbeat"
+    return ServiceCall("POST", path, lambda said: _known(said).known, body=_encode(load))
+
+
+def deregister(worker: str) -> ServiceCall[bool]:
+    """Take a worker off the list."""
+    return ServiceCall("DELETE", f"/v1/workers/{quote(worker, safe='')}", lambda _said: True)
+
+
+def unfinished(*, queues: Sequence[str], tasks: Sequence[str]) -> ServiceCall[Remainder]:
+    """What is left in these queues."""
+
+    def read(body: bytes) -> Remainder:
+        said = _unfinished(body)
+        return Remainder(said.unfinished, said.elsewhere, said.unknown)
+
+    body = _encode({"queues": queues, "tasks": tasks})
+    return ServiceCall("POST", "/v1/leases/unfinished", read, body=body)
+
+
+def ledgers(leases: Sequence[Leased]) -> ServiceCall[list[RecordedStep]]:
+    """The ledgers of these runs, each in order."""
+
+    def read(said: bytes) -> list[RecordedStep]:
+        return [
+            RecordedStep(
+                line.run,
+                line.sequence,
+                line.kind,
+                line.name,
+                line.open,
+                given(line.result),
+                line.place,
+                line.args_hash,
+            )
+            for line in _lines(said).lines
+        ]
+
+    return ServiceCall("POST", "/v1/leases/ledgers", read, body=_encode({"leases": _held(leases)}))
+
+
+def note(steps: Sequence[Mapping[str, Any]]) -> ServiceCall[tuple[list[StepReply], list[str]]]:
+    """Write steps under their leases; also returns the runs whose rows are locked."""
+
+    def read(said: bytes) -> tuple[list[StepReply], list[str]]:
+        reply = _noted(said)
+        noted = [
+            StepReply(step.run, step.sequence, step.open, given(step.result), step.left_us)
+            for step in reply.steps
+        ]
+        return noted, reply.locked or []
+
+    body = _encode({"steps": [_step(step) for step in steps]})
+    return ServiceCall("POST", "/v1/leases/steps", read, body=body)
+
+
+def keep(lease: Leased, artifact: Mapping[str, Any]) -> ServiceCall[ArtifactReply]:
+    """Store a small artifact under a lease."""
+    body = {name: artifact[name] for name in ("name", "media_type", "data")}
+
+    def read(said: bytes) -> ArtifactReply:
+        kept = _kept(said)
+        return ArtifactReply(kept.verdict, kept.media_type or "", POSTGRES, kept.at or _NEVER)
+
+    sent = _encode({"run": lease.id, "token": lease.token, **body})
+    return ServiceCall("POST", "/v1/leases/artifacts", read, body=sent)
+
+
+def _step(step: Mapping[str, Any]) -> dict[str, Any]:
+    said = {name: step[name] for name in ("token", "sequence", "kind", "name")}
+    said["run"] = step["id"]
+    if step.get("result") is not None:
+        said["result"] = msgspec.Raw(step["result"].encode())
+    for name in ("delay_us", "place", "args_hash"):
+        if step.get(name) is not None:
+            said[name] = step[name]
+    return said
+
+
+def progress(reports: Sequence[Mapping[str, Any]]) -> ServiceCall[tuple[list[str], list[str]]]:
+    """Write how far attempts have come; returns the runs it was written for, and locked ones."""
+
+    def read(said: bytes) -> tuple[list[str], list[str]]:
+        reply = _told(said)
+        return reply.accepted, reply.locked or []
+
+    body = _encode({"reports": [_report(report) for report in reports]})
+    return ServiceCall("POST", "/v1/leases/progress", read, body=body)
+
+
+def _report(report: Mapping[str, Any]) -> dict[str, Any]:
+    said = {"run": report["id"], "token": report["token"], "message": report["message"]}
+    if report["total"] is None:
+        said["done"] = report["percent"]
+    else:
+        said |= {"done": report["done"], "total": report["total"]}
+    if report["data"] is not None:
+        said["data"] = msgspec.Raw(report["data"].encode())
+    return said
+
+
+def called(worker: str, *, wait_s: float) -> ServiceCall[bool]:
+    """Whether a run of this worker is not wanted any more; the service waits so long for it."""
+    path = f"/v1/workers/{quote(worker, safe='')}/called"
+    query = {"wait": f"{wait_s:g}s"}
+    return ServiceCall("GET", path, lambda said: _called(said).called, query=query, wait_s=wait_s)
+
+
+def artifact_limit() -> ServiceCall[int]:
+    """How large an artifact may be at the service."""
+    return ServiceCall("GET", "/v1/leases/artifacts", lambda said: _limit(said).size_max)
+
+
+def send(lease: Leased, artifact: Mapping[str, Any]) -> ServiceCall[ArtifactReply]:
+    """Store a large artifact under a lease, from a file; `place` is its path."""
+    path = Path(artifact["place"])
+    query = {"run": lease.id, "sha256": artifact["digest"].hex()}
+    query |= {name: artifact[name] for name in ("name", "media_type")}
+    return ServiceCall(
+        "PUT",
+        f"/v1/leases/{lease.token}/artifacts",
+        _keeping,
+        query=query,
+        body=lambda: pieces(path),
+    )
+
+
+def _keeping(said: bytes) -> ArtifactReply:
+    kept = _kept(said)
+    return ArtifactReply(kept.verdict, kept.media_type or "", "service", kept.at or _NEVER)

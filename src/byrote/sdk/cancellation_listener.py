@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""Hears at once that a run of the worker is not wanted, by a request that waits at the service.
+
+A hint: whoever misses it learns with the next renewal, which comes after a third of the lease. So
+nothing that goes wrong here is anybody's trouble: a service that cannot be asked is asked again
+later, and one that does not know the question is not.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from byrote.core.errors import ServiceUnreachable, StoreRefused
+from byrote.core.ports.store import PartContext
+from byrote.sdk.calls import worker as leasing
+from byrote.sdk.transport.request import ServiceCall
+
+WAIT_S = 25.0
+"""How long one request waits."""
+PAUSE_S = 1.0
+"""Between a call and the next request: the run that is meant takes a moment to end."""
+
+
+class ListenerConnection(Protocol):
+    """A connection to the service."""
+
+    def run[T](self, call: ServiceCall[T]) -> T:
+        """Ask until there is an answer, or the worker has stopped."""
+
+    def drop(self) -> None:
+        """Close it."""
+
+
+def _always() -> bool:
+    return True
+
+
+class CancellationListener:
+    """A thread that waits to be called; daemonic, as its last request is nobody's loss."""
+
+    def __init__(
+        self,
+        line: PartContext,
+        wire: Callable[[PartContext], ListenerConnection],
+        on_cancel: Callable[[], None],
+    ) -> None:
+        self._line = PartContext(
+            "cancel", self._stopped, lambda _what, _error: None, line.chance, _always
+        )
+        self._outer = line.stopped
+        self._wire = wire
+        self._on_cancel = on_cancel
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._deaf = False
+        """The service does not know the question, or does not take it from us."""
+
+    def open(self, worker: str) -> None:
+        """Listen for this worker, if nobody does."""
+        if not self._deaf and (self._thread is None or not self._thread.is_alive()):
+            self._closed.clear()
+            self._thread = threading.Thread(
+                target=self._listen, args=(worker,), name="byrote-ears", daemon=True
+            )
+            self._thread.start()
+
+    def close(self) -> None:
+        """Ask no more; a request that waits just now is left to itself."""
+        self._closed.set()
+
+    def _stopped(self, seconds: float) -> bool:
+        return self._closed.wait(seconds) or self._outer(0)
+
+    def _listen(self, worker: str) -> None:
+        wire = self._wire(self._line)
+        try:
+            while not self._stopped(0):
+                if wire.run(leasing.called(worker, wait_s=WAIT_S)):
+                    self._on_cancel()
+                    self._stopped(PAUSE_S)
+        except StoreRefused:
+            self._deaf = True
+        except ServiceUnreachable:
+            pass
+        finally:
+            wire.drop()

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: MIT
+"""The store of a worker that has a service: the same verbs as `byrote.store.worker`, over HTTP.
+
+Every part has a connection of its own. All calls are safe to repeat: a finish by its lease's
+token, a claim by asking for its token when its answer was lost. They are repeated for as long as
+the worker lives. Housekeeping is the service's affair.
+"""
+
+import contextlib
+import os
+import select
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from byrote.core.errors import BadOption, ServiceUnreachable, StoreRefused, ValueRefused
+from byrote.core.ports.replies import ArtifactReply, RecordedStep, Remainder, StepReply
+from byrote.core.ports.store import ClaimRequest, MaintenancePort, PartContext
+from byrote.core.run import Leased
+from byrote.core.verdict import Judged
+from byrote.sdk.artifact_upload import discard
+from byrote.sdk.calls import producer
+from byrote.sdk.calls import worker as leasing
+from byrote.sdk.cancellation_listener import CancellationListener
+from byrote.sdk.transport.address import PLAIN, ServiceAddress, answer_of, lost_of
+from byrote.sdk.transport.request import (
+    Lost,
+    SendRequest,
+    ServiceCall,
+    ServiceResponse,
+    pause_before,
+)
+from byrote.wire.problems import PASSING, Refused, error_of
+
+ANSWER_S = 15.0
+"""How long an answer may take, besides what the service was asked to wait."""
+WAIT_MAX_S = 50.0
+WAIT_SHARE = 0.25
+"""The share of a lease that a claim may wait for."""
+DOUBT_S = 3.0
+"""How long after its time a claim whose answer was lost may still be served."""
+SENDS_MAX = 5
+"""How often a file is sent whose sending breaks off."""
+DENIED = frozenset({"unauthorized", "forbidden"})
+"""What a token lacks that worked before: it may be renewed or allowed again."""
+OF_VALUES = frozenset({"too_large", "invalid"})
+"""Refusals of a value that was sent."""
+ROLES = frozenset({"work", "admin"})
+
+
+class RequestInterrupted(Exception):
+    """The connection broke under a request: whether it took effect is unknown."""
+
+
+class ServiceConnection:
+    """One part's connection to the service."""
+
+    def __init__(self, door: ServiceAddress, line: PartContext, verify: Any) -> None:
+        self._door = door
+        self._line = line
+        self._verify = verify
+        self._http: httpx2.Client | None = None
+        self._troubled = False
+        self._tries: dict[str, int] = {}
+        """Requests in a row that failed, by method."""
+
+    def run[T](self, call: ServiceCall[T]) -> T:
+        """Ask until there is an answer, or the worker has stopped."""
+        while True:
+            try:
+                return self.ask(call)
+            except RequestInterrupted:
+                continue
+
+    def ask[T](self, call: ServiceCall[T]) -> T:
+        """Ask; Interrupted when the request may have arrived and the answer was lost."""
+        while True:
+            heard = self._send(call)
+            if isinstance(heard, ServiceResponse) and heard.status < 300:
+                self._well(call.method)
+                return call.read(heard.body)
+            # By method: a service whose database is read-only answers what became of a claim.
+            tries = self._tries[call.method] = self._tries.get(call.method, 0) + 1
+            self._complain(heard, tries)
+            if isinstance(heard, Lost) and heard.sent:
+                raise RequestInterrupted
+            if isinstance(heard, ServiceResponse) and heard.status >= 500:
+                # It, or something before it, broke under the request.
+                raise RequestInterrupted
+
+    def once[T](self, call: ServiceCall[T]) -> T:
+        """Ask a single time, and raise what is in the way."""
+        heard = self._send(call)
+        if isinstance(heard, Lost):
+            raise ServiceUnreachable(
+                f"The service at {self._door.place} did not answer: {heard.why}"
+            )
+        if heard.status >= 300:
+            raise error_of(heard.status, heard.body)
+        return call.read(heard.body)
+
+    def _send(self, call: ServiceCall[Any]) -> ServiceResponse | Lost:
+        if self._http is None:
+            self._http = httpx2.Client(**self._door.options(self._verify))
+        request = self._door.request(self._http, SendRequest(call, PLAIN, ANSWER_S + call.wait_s))
+        try:
+            return answer_of(self._http.send(request))
+        except httpx2.TransportError as error:
+            return lost_of(error)
+
+    def _complain(self, heard: ServiceResponse | Lost, tries: int) -> None:
+        """Say what is wrong and wait a while; raises when waiting will not help."""
+        if isinstance(heard, Lost):
+            why = heard.why
+        else:
+            refused = error_of(heard.status, heard.body)
+            denied = refused.code in DENIED and not self._line.impatient()
+            if refused.code not in PASSING and not denied:
+                kind = ValueRefused if refused.code in OF_VALUES else StoreRefused
+                raise kind(f"The service refused: {_said(refused)}") from refused
+            why = str(refused)
+        self._troubled = True
+        self._line.notice(self._line.purpose, why)
+        if self._line.stopped(pause_before(tries, heard, self._line.chance)):
+            raise self._unreachable(why)
+
+    def _unreachable(self, why: str) -> ServiceUnreachable:
+        return ServiceUnreachable(f"The service at {self._door.place} did not answer: {why}")
+
+    def _well(self, method: str) -> None:
+        if not self._troubled:
+            return
+        self._tries.pop(method, None)
+        if all(tries == 1 for tries in self._tries.values()):
+            self._troubled = False
+            self._line.notice(self._line.purpose, None)
+
+    def drop(self) -> None:
+        """Close the connection; the next request opens another."""
+        if self._http is not None:
+            self._http.close()
+        self._http = None
+
+
+def _said(refused: Refused) -> str:
+    where = "; ".join(f"{error.path}: {error.message}" for error in refused.errors[:3])
+    return f"{refused} {where}".strip()[:300]
+
+
+class ServiceStore:
+    """A worker's store behind a service."""
+
+    def __init__(self, door: ServiceAddress, *, verify: Any = True) -> None:
+        self._door = door
+        self._verify = verify
+
+    def check(self) -> None:
+        """Raise unless the service answers and lets this token work."""
+        line = PartContext("check", lambda _s: True, lambda _what, _error: None, lambda: 0.0)
+        wire = self._wire(line)
+        try:
+            who = wire.once(producer.whoami())
+        finally:
+            wire.drop()
+        if who.role not in ROLES:
+            raise BadOption(
+                f"The token {who.name!r} has the role {who.role!r}; a worker needs `work`."
+            )
+
+    def leases(
+        self,
+        line: PartContext,
+        *,
+        on_cancel: Callable[[], None],
+        on_return: Callable[[], None],  # noqa: ARG002 -- the service does not notify of it.
+    ) -> "HttpLeases":
+        """A claimer's line, and beside it one that waits to hear of cancellations."""
+        ears = CancellationListener(line, self._wire, on_cancel)
+        return HttpLeases(self._wire(line), ears)
+
+    def verdicts(self, line: PartContext) -> "HttpFinish":
+        """A recorder's line."""
+        return HttpFinish(self._wire(line))
+
+    def roll(self, line: PartContext) -> "HttpRegistry":
+        """A keeper's line."""
+        return HttpRegistry(self._wire(line))
+
+    def ledgers(self, line: PartContext) -> "HttpSteps":
+        """A scribe's line."""
+        return HttpSteps(self._wire(line))
+
+    def shelf(self, line: PartContext) -> "HttpArtifacts":
+        """A line for artifacts."""
+        return HttpArtifacts(self._wire(line))
+
+    def duties(self, line: PartContext) -> MaintenancePort | None:  # noqa: ARG002 -- there are none.
+        """None: the service keeps house itself."""
+        return None
+
+    def _wire(self, line: PartContext) -> ServiceConnection:
+        return ServiceConnection(self._door, line, self._verify)
+
+
+class _OnWire:
+    """Something that has a connection of its own."""
+
+    def __init__(self, wire: ServiceConnection) -> None:
+        self._wire = wire
+
+    def close(self) -> None:
+        """Close the connection; the next verb opens another."""
+        self._wire.drop()
+
+
+class HttpLeases(_OnWire):
+    """Claims; when there is nothing to claim, the next claim waits at the service.
+
+    So the worker hears of work at once without asking often. A claim that waits is not called
+    back when room is made: it answers as soon as there is work, whatever room it was sent for.
+
+    A claim whose answer was lost may still be waiting at the service when we ask what became of
+    it. So its token is remembered, asked about once more when it can wait no longer, and what it
+    had leased by then is given back.
+    """
+
+    listening = True
+
+    def __init__(self, wire: ServiceConnection, ears: CancellationListener) -> None:
+        super().__init__(wire)
+        self._patience_s = 0.0
+        self._doubts: list[tuple[float, ClaimRequest]] = []
+        self._ears = ears
+
+    def close(self) -> None:
+        """Close the connection; the next verb opens another."""
+        self._ears.close()
+        super().close()
+
+    def claim(self, wanted: ClaimRequest) -> list[Leased] | None:
+        """Lease what is wanted; None when the answer was lost and nothing had come of it."""
+        self._ears.open(wanted.worker)
+        # A lease counts from before the claim was sent: a long wait would use it up.
+        patience = min(self._patience_s, wanted.lease_for.total_seconds() * WAIT_SHARE)
+        self._patience_s = 0.0
+        if self._doubts:
+            self._settle_doubts(wanted.claimed_at)
+        try:
+            return self._wire.ask(leasing.claim(wanted, wait_s=patience))
+        except RequestInterrupted:
+            found = self._wire.run(leasing.claimed(wanted))
+            if not found:
+                self._doubts.append((wanted.claimed_at + patience + DOUBT_S, wanted))
+            return found or None
+
+    def _settle_doubts(self, now: float) -> None:
+        due = [doubt for doubt in self._doubts if doubt[0] <= now]
+        for doubt in due:
+            found = self._wire.run(leasing.claimed(doubt[1]))
+            if found:
+                self._wire.run(leasing.release(found))
+            self._doubts.remove(doubt)
+
+    def idle(self, *, worker: str, idle: bool) -> None:
+        """Nothing to do: a claim that waits has said it."""
+
+    def rest(self, wake: int, seconds: float, *, for_room: bool = False) -> None:
+        """Wait for room here; wait for work at the service, with the next claim."""
+        if not for_room:
+            self._patience_s = min(seconds, WAIT_MAX_S)
+            seconds = 0
+        poll = select.poll()
+        poll.register(wake, select.POLLIN)
+        if poll.poll(seconds * 1000):
+            os.eventfd_read(wake)
+
+    def unfinished(self, *, queues: Sequence[str], tasks: Sequence[str]) -> Remainder:
+        """What is left in these queues."""
+        return self._wire.run(leasing.unfinished(queues=queues, tasks=tasks))
+
+
+class HttpFinish(_OnWire):
+    """Settles attempts."""
+
+    def finish(self, judged: Sequence[Judged]) -> dict[str, str]:
+        """The ids that were accepted and as what, or LOCKED; what is missing was lost."""
+        for run, _, _ in judged:
+            found = run.provenance
+            if found is not None and found.id is None:
+                found.id = self._wire.run(leasing.number(found.digest, found.text))
+        return self._wire.run(leasing.finish(judged))
+
+
+class HttpRegistry(_OnWire):
+    """Keeps leases, and a worker's line in the list."""
+
+    def register(self, description: Mapping[str, Any]) -> None:
+        """Announce a worker."""
+        self._wire.run(leasing.register(description))
+
+    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
+        """Say that a worker lives; False when it is not on the list."""
+        return self._wire.run(leasing.heartbeat(worker, load))
+
+    def deregister(self, worker: str) -> None:
+        """Take a worker off the list."""
+        self._wire.run(leasing.deregister(worker))
+
+    def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> dict[str, bool | str]:
+        """Extend leases: ids still held and whether their cancellation is wanted, or LOCKED."""
+        return self._wire.run(leasing.renew(leases, lease_for=lease_for))
+
+
+class HttpSteps(_OnWire):
+    """Reads and writes ledgers and progress."""
+
+    def __init__(self, wire: ServiceConnection) -> None:
+        super().__init__(wire)
+        self._locked: list[str] = []
+        """Runs whose rows were locked when the service last answered."""
+
+    def load(self, leases: Sequence[Leased]) -> list[RecordedStep]:
+        """The ledgers of these runs, each in order."""
+        return self._wire.run(leasing.ledgers(leases))
+
+    def note(self, steps: Sequence[Mapping[str, Any]]) -> list[StepReply]:
+        """Write steps under their leases; what is missing was lost, unless it is `holding`."""
+        noted, self._locked = self._wire.run(leasing.note(steps))
+        return noted
+
+    def progress(self, reports: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Write how far attempts have come; what is missing was lost, unless it is `holding`."""
+        accepted, self._locked = self._wire.run(leasing.progress(reports))
+        return accepted
+
+    def holding(self, leases: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Which of these leases the last answer called locked."""
+        return [lease["id"] for lease in leases if lease["id"] in self._locked]
+
+
+class HttpArtifacts(_OnWire):
+    """Keeps artifacts at the service, which knows where they lie."""
+
+    def home(self) -> str:
+        """Refused: there is nothing to share."""
+        raise _no_place()
+
+    def limit(self) -> int:
+        """Bytes an artifact may have at the service."""
+        return self._wire.run(leasing.artifact_limit())
+
+    def keep(self, lease: Leased, artifact: Mapping[str, Any]) -> ArtifactReply:
+        """Store an artifact under a lease: what came along as `data`, else the file at `place`."""
+        if artifact["data"] is not None:
+            return self._wire.run(leasing.keep(lease, artifact))
+        try:
+            return self._send(lease, artifact)
+        finally:
+            discard(Path(artifact["place"]))
+
+    def _send(self, lease: Leased, artifact: Mapping[str, Any]) -> ArtifactReply:
+        for _ in range(SENDS_MAX):
+            with contextlib.suppress(RequestInterrupted):
+                return self._wire.ask(leasing.send(lease, artifact))
+        raise StoreRefused(f"The file could not be sent: {SENDS_MAX} tries broke off.")
+
+    def referred(self, hashes: Sequence[str]) -> list[str]:  # noqa: ARG002 -- refused.
+        """Refused: whoever keeps the contents tidies them up."""
+        raise _no_place()
+
+
+def _no_place() -> StoreRefused:
+    return StoreRefused("The service keeps artifacts itself; a worker of it has no place for them.")

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""Requests that create: once for each Idempotency-Key, and one run for each unique key."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+import psycopg
+from starlette.responses import Response
+
+from byrote.core.spec import Spec
+from byrote.service.http.request import RequestContext, not_here
+from byrote.store import queries
+from byrote.store.queries.enqueue import EnqueueResult, QueryScript, accept, enqueue_unique
+from byrote.store.queries.enqueue import again as sent_again
+from byrote.store.queries.runs import RunAccess
+from byrote.store.query import Query
+from byrote.wire import messages
+from byrote.wire.problems import BadRequest, Conflict, KeyReused
+from byrote.wire.terms import KEY_MAX
+
+_encode = msgspec.json.Encoder().encode
+FOUND: Final = 200
+"""The status of an answer for which nothing had to be created."""
+
+type Created = messages.Accepted | messages.AcceptedRuns
+
+
+async def once[R: Created](
+    call: RequestContext, query: Query[Any], audit: Query[None], reply: R
+) -> R:
+    """Run a statement that creates; with an Idempotency-Key once, whatever happens to answers."""
+    key = _key_of(call)
+    if key is None:
+        await call.service.work.all(query, also=[audit])
+        return reply
+    try:
+        await call.service.work.all(query, also=[_kept(call, key, reply), audit])
+    except psycopg.errors.UniqueViolation:
+        kept = await _answered(call, key, type(reply))
+        if kept is None:
+            raise  # Not the key: then it is a fault of ours.
+        return kept
+    return reply
+
+
+async def copied[R: Created](
+    call: RequestContext,
+    query: Query[str],
+    noted: Callable[[list[str]], Sequence[Query[None]]],
+    reply: R,
+) -> R:
+    """Run a statement that copies a run, once for its Idempotency-Key; nothing if there is none."""
+    key = _key_of(call)
+
+    def behind(made: list[str]) -> list[Query[None]]:
+        if not made:
+            raise not_here(call.path["id"])
+        return [*noted(made), *([] if key is None else [_kept(call, key, reply)])]
+
+    try:
+        await call.service.work.all(query, behind=behind)
+    except psycopg.errors.UniqueViolation:
+        kept = None if key is None else await _answered(call, key, type(reply))
+        if kept is None:
+            raise
+        return kept
+    return reply
+
+
+def _key_of(call: RequestContext) -> str | None:
+    key = call.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not 1 <= len(key) <= KEY_MAX or not (key.isascii() and key.isprintable()):
+        raise BadRequest(f"An Idempotency-Key has 1 to {KEY_MAX} printable ASCII characters.")
+    return key
+
+
+def _digest(call: RequestContext) -> bytes:
+    return hashlib.sha256(call.path.get("id", "").encode() + b"\n" + call.raw).digest()
+
+
+def _kept(call: RequestContext, key: str, reply: Created) -> Query[None]:
+    holder = call.grant.token.holder
+    return queries.store_reply(
+        holder=holder, key=key, digest=_digest(call), reply=_encode(reply).decode()
+    )
+
+
+async def _answered[R: Created](call: RequestContext, key: str, kind: type[R]) -> R | None:
+    """What was answered to this request when it was sent before."""
+    found = await call.service.work.first(
+        queries.stored_reply(holder=call.grant.token.holder, key=key)
+    )
+    if found is None:
+        return None
+    if found.request_hash != _digest(call):
+        raise KeyReused(
+            "This Idempotency-Key was sent before with another request. Use a new key for "
+            "new work, and the same body with the same key."
+        )
+    return msgspec.json.decode(found.reply, type=kind)
+
+
+# -- Unique keys -----------------------------------------------------------------------------------
+
+
+async def enqueue_each[R: Created](
+    call: RequestContext, sent: Sequence[tuple[str, Spec]], kind: type[R], subject: str
+) -> R | Response:
+    """Accept runs but for those whose unique key is taken; for these, whoever holds it."""
+    key = _key_of(call)
+
+    def script(resent: bool) -> QueryScript[R]:
+        query = enqueue_unique(sent)
+        settled = yield from accept(sent_again(query) if resent else query)
+        runs = yield from _runs(call, sent, settled)
+        reply = runs[0] if kind is messages.Accepted else messages.AcceptedRuns(runs=runs)
+        if not settled.landed:
+            # Else this was committed, with what is noted here, and its answer was lost.
+            made = [run.id for run in runs if run.created]
+            yield from _note(call, made, subject, kept=_kept(call, key, reply) if key else None)
+        return reply  # type: ignore[return-value]  # Of the kind that was asked for.
+
+    try:
+        reply = await call.service.work.within(script)
+    except psycopg.errors.UniqueViolation:
+        kept = None if key is None else await _answered(call, key, kind)
+        if kept is None:
+            raise
+        reply = kept
+    if isinstance(reply, messages.Accepted) and not reply.created:
+        return Response(_encode(reply), FOUND, media_type="application/json")
+    return reply
+
+
+def _runs(
+    call: RequestContext, sent: Sequence[tuple[str, Spec]], settled: EnqueueResult
+) -> QueryScript[list[messages.Accepted]]:
+    holders: dict[str, RunAccess] = {}
+    if settled.instead:
+        found = yield queries.run_access(sorted(set(settled.instead.values())))
+        holders = {place.id: place for place in found}
+    runs = []
+    for run_id, spec in sent:
+        holder = holders.get(settled.instead.get(run_id, ""))
+        if run_id not in settled.instead:
+            runs.append(messages.Accepted(id=run_id, spec_hash=spec.digest.hex()))
+        elif holder is not None and call.grant.allows(holder.queue, holder.task):
+            hashed = holder.spec_hash
+            runs.append(messages.Accepted(id=holder.id, spec_hash=hashed, created=False))
+        else:
+            raise Conflict("The unique key is taken by an unfinished run of this task.")
+    return runs
+
+
+def _note(
+    call: RequestContext, made: Sequence[str], subject: str, *, kept: Query[None] | None
+) -> QueryScript[None]:
+    if made:
+        yield call.audit("enqueue", made, subject=subject)
+    if kept is not None:
+        yield kept

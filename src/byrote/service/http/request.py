@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""One request on its way through a route, and what a route is."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from byrote.service.http.auth import Grant
+from byrote.service.http.slots import Slot
+from byrote.service.service import Service
+from byrote.store import queries
+from byrote.store.locks import Moves, Verb, amove, moved
+from byrote.store.query import Query
+from byrote.wire.problems import NotFound
+from byrote.wire.terms import Reply
+
+
+class RequestContext(msgspec.Struct, frozen=True):
+    """A request that was let in and understood."""
+
+    service: Service
+    grant: Grant
+    id: str
+    """The request's id, in every log line and answer about it."""
+    address: str | None
+    path: Mapping[str, str]
+    query: Any
+    body: Any
+    raw: bytes
+    headers: Mapping[str, str]
+    gone: asyncio.Future[None]
+    """Done when the client has hung up or its token has ended: nothing is for it any more."""
+    place: Slot
+    """Its place among the requests under way."""
+    heavy: bool
+    """Whether its body is too large to be worked on by the event loop."""
+    stream: Callable[[], AsyncIterator[bytes]] | None = None
+    """The body as it comes, where the route takes bytes."""
+
+    def audit(
+        self, action: str, runs: Sequence[str] = (), *, subject: str | None = None, items: int = 0
+    ) -> Query[None]:
+        """The entry of the audit that is to be written with what this request changes."""
+        return queries.audit(
+            token_id=self.grant.token.id,
+            action=action,
+            request_id=self.id,
+            address=self.address,
+            subject=subject,
+            runs=runs,
+            items=items or len(runs),
+        )
+
+    async def change[Row](
+        self,
+        query: Query[Row],
+        action: str,
+        changed: Callable[[list[Row]], Sequence[str]],
+        *,
+        subject: str | None = None,
+    ) -> list[Row]:
+        """Run a statement, and note in the same transaction what its rows say it changed.
+
+        `changed` returns the ids of the runs that were changed, or with a `subject` that name:
+        where it returns nothing, nothing was done and nothing is noted.
+        """
+        return await self.service.work.all(
+            query, behind=self.noted(action, changed, subject=subject)
+        )
+
+    async def move[Row](
+        self,
+        verb: Verb[Row],
+        ids: Sequence[str],
+        action: str,
+        changed: Callable[[list[Row]], Sequence[str]],
+    ) -> Moves[Row]:
+        """Do something to those of these runs that are the token's, around rows that are locked.
+
+        `changed` returns the ids of the runs that were moved: the audit names those alone.
+        """
+        mine = await self.mine(ids)
+        if not mine:
+            return Moves([])
+        return await amove(
+            verb, mine, lambda query: self.change(query, action, lambda rows: changed(moved(rows)))
+        )
+
+    def noted[Row](
+        self,
+        action: str,
+        changed: Callable[[list[Row]], Sequence[str]],
+        *,
+        subject: str | None = None,
+    ) -> Callable[[list[Row]], list[Query[None]]]:
+        """What the rows of a statement call for: an entry of the audit if they changed anything."""
+
+        def entries(rows: list[Row]) -> list[Query[None]]:
+            names = changed(rows)
+            if not names:
+                return []
+            runs = () if list(names) == [subject] else names
+            return [self.audit(action, runs, subject=subject)]
+
+        return entries
+
+    async def aside[T](self, work: Callable[[], T]) -> T:
+        """What `work` makes of the body; of a large one, on a thread."""
+        if not self.heavy:
+            return work()
+        return await self.service.offload.run(self.grant.token.id, work)
+
+    @contextlib.contextmanager
+    def waits(self) -> Iterator[None]:
+        """Be counted among those that wait meanwhile, not among those under way."""
+        with self.service.waits.take(self.grant.token.id), self.place.left():
+            yield
+
+    async def confirm(self) -> None:
+        """Unauthorized if the token was revoked or has expired meanwhile."""
+        await self.service.keyring.confirm(self.grant)
+
+    async def mine(self, ids: Sequence[str]) -> list[str]:
+        """Those of these runs that are any business of the token; the others are not there."""
+        if not self.grant.limited:
+            return list(ids)
+        found = await self.service.work.all(queries.run_access(ids))
+        mine = {place.id for place in found if self.grant.allows(place.queue, place.task)}
+        return [run_id for run_id in ids if run_id in mine]
+
+    async def check_mine(self, run_id: str) -> None:
+        """Refuse a run that is not there, as far as this token may know."""
+        found = await self.service.work.first(queries.run_access([run_id]))
+        if found is None or not self.grant.allows(found.queue, found.task):
+            raise not_here(run_id)
+
+
+def not_here(run_id: str) -> NotFound:
+    """The same words whether there is no such run or it is somebody else's."""
+    return NotFound(f"No run {run_id}.")
+
+
+type HandlerResult = Reply | Response
+type RouteHandler = Callable[[RequestContext], Awaitable[HandlerResult]]
+
+
+class NoQuery(msgspec.Struct, frozen=True):
+    """A route without parameters after the question mark."""
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One route: who may use it, what it takes and what it answers."""
+
+    method: str
+    path: str
+    handler: RouteHandler
+    reply: Any
+    """The type of the answer."""
+    roles: Sequence[str] = ()
+    """Any of these, or admin; none: whoever has a token."""
+    body: Any = None
+    query: type = NoQuery
+    status: int = 200
+    found: bool = False
+    """Whether it answers 200 where what it would create is there already."""
+    refusals: Sequence[int] = ()
+    """Statuses beyond those that every route may answer."""
+    keyed: bool = False
+    """Whether an Idempotency-Key makes it safe to send twice."""
+    summary: str = ""
+    waits: bool = False
+    """Whether it may wait for something to happen."""
+    media: str = "application/json"
+    """The kind of the answer; of anything but JSON there is no type."""
+    probe: bool = False
+    """Whether it asks after the service itself, and must be answered however busy that is."""
+    lasts: bool = False
+    """Whether its answer goes on for as long as its reader likes."""
+    streams: bool = False
+    """Whether its body is bytes that the handler reads as they come."""
+    batch_reply: Any = None
+    """The type of the answer to a batch, where that is another."""

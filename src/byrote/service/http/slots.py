@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Places for requests, counted by token, so that no token takes them all.
+
+A token may take a place while it has fewer than are still free: alone it gets half of them, `n`
+greedy tokens together leave one part in `n + 1` to the next. Places are counted when they are
+taken, before anything is awaited.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Self
+
+from byrote.wire.problems import Unavailable
+
+
+class Slots:
+    """A number of places, and who has them."""
+
+    def __init__(self, limit: int, what: str, *, retry_after_s: float = 1) -> None:
+        self.limit = limit
+        self._what = what
+        self._retry_after_s = retry_after_s
+        self._held: dict[str, int] = {}
+        self.used = 0
+
+    def take(self, token: str) -> "Slot":
+        """A place for this token; Unavailable when it has its share already."""
+        held = self._held.get(token, 0)
+        if held >= self.limit - self.used:
+            raise Unavailable(
+                f"{self._what}: {held} are this token's, of {self.limit}.",
+                retry_after_s=self._retry_after_s,
+            )
+        return Slot(self, token)
+
+    def count(self, token: str, change: int) -> None:
+        """Add to what a token has."""
+        self.used += change
+        held = self._held.get(token, 0) + change
+        if held:
+            self._held[token] = held
+        else:
+            self._held.pop(token, None)
+
+
+class Slot:
+    """One place, taken until it is left."""
+
+    def __init__(self, slots: Slots, token: str) -> None:
+        self._slots = slots
+        self._token = token
+        self._taken = False
+        self._count(taken=True)
+
+    def _count(self, *, taken: bool) -> None:
+        if taken != self._taken:
+            self._taken = taken
+            self._slots.count(self._token, 1 if taken else -1)
+
+    def leave(self) -> None:
+        """Make room for others."""
+        self._count(taken=False)
+
+    @contextlib.contextmanager
+    def left(self) -> Iterator[None]:
+        """Make room for others meanwhile; what comes back is let in even if there is none."""
+        self._count(taken=False)
+        try:
+            yield
+        finally:
+            self._count(taken=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.leave()

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""What runs have left behind, as it was stored: by its hash, in pieces, checked on the way."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+from starlette.concurrency import iterate_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from byrote.artifacts.artifact import Artifact, Source
+from byrote.artifacts.content_store import open_place, pieces
+from byrote.core.artifact import POSTGRES, ArtifactEntry, UnknownArtifact
+from byrote.service.http.openapi import BYTES
+from byrote.service.http.request import RequestContext
+from byrote.store import queries
+from byrote.wire.problems import NotFound, Unauthorized
+
+
+async def download(call: RequestContext) -> Response:
+    """The content of an artifact, by its hash; if it has another, its last part does not come."""
+    entry = await _entry(call)
+    content = Artifact(entry, await _source(call, entry)).chunks()
+    try:
+        # The first piece tells whether there is anything to read, while that can still be said.
+        first = await asyncio.to_thread(next, content, b"")
+    except UnknownArtifact:
+        # Not in its own words: they say where on this machine the content would lie.
+        raise NotFound(f"The content of {entry.name!r} is gone.") from None
+    # Bytes, whatever it says it is: no browser is to take it for a page of ours.
+    headers = {"content-length": str(entry.size), "x-content-type-options": "nosniff"}
+    return StreamingResponse(_sent(call, first, content), media_type=BYTES, headers=headers)
+
+
+async def _entry(call: RequestContext) -> ArtifactEntry:
+    run_id, digest = call.path["id"], call.path["hash"]
+    await call.check_mine(run_id)
+    for entry in await call.service.desk.all(queries.artifacts(run_id)):
+        if entry.hash == digest:
+            return entry
+    raise NotFound(
+        f"No artifact of this hash; GET /v1/runs/{run_id}/artifacts lists what is there."
+    )
+
+
+async def _source(call: RequestContext, entry: ArtifactEntry) -> Source:
+    if entry.place != POSTGRES:
+        return lambda: open_place(entry.place).read(entry.hash)
+    data = await call.service.desk.first(queries.blob(entry.hash))
+    if data is None:
+        raise NotFound(f"The content of {entry.name!r} is gone.")
+    return lambda: pieces(data)
+
+
+async def _sent(call: RequestContext, first: bytes, rest: Iterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in iterate_in_threadpool(rest):
+        if call.gone.done():
+            raise Unauthorized("The token has ended.")  # Only a broken connection can say so now.
+        yield piece

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: MIT
+"""Routes of workers: claim, renew, finish, release, and the ledgers of runs under way."""
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET
+
+from byrote.core.artifact import POSTGRES, check_artifact
+from byrote.core.json.codec import digest_of
+from byrote.core.outcome import safe_text
+from byrote.core.ports.replies import LOCKED, ArtifactReply
+from byrote.core.run import Leased
+from byrote.service.http.decoding import check_once, lease_of
+from byrote.service.http.request import RequestContext
+from byrote.service.settlement import Pair, reply_of, settle
+from byrote.service.verdicts import Row, row_of
+from byrote.service.waiting.claims import ClaimKey
+from byrote.store import queries
+from byrote.store.locks import adrive
+from byrote.store.query import Query
+from byrote.store.runners.sync import Interrupted
+from byrote.wire import leases as wire
+from byrote.wire.problems import Invalid
+
+# -- Claim -----------------------------------------------------------------------------------------
+
+
+async def claim(call: RequestContext) -> wire.Leases:
+    """Lease runs to a worker; waits for one if there is none, for as long as it was asked to."""
+    asked: wire.Claim = call.body
+    call.grant.check(asked.queues, {task.rpartition("@")[0] for task in asked.tasks})
+    token = asked.token or call.service.means.token()
+    found = await _lease(call, token)
+    if not found and asked.wait_s and not call.service.stopping:
+        found = await _wait(call, token)
+    return wire.Leases(leases=[lease_of(run) for run in found], lease_for_s=asked.lease_for_s)
+
+
+async def _wait(call: RequestContext, token: str) -> list[Leased]:
+    asked: wire.Claim = call.body
+    bell, clock = call.service.bell, call.service.means.clock
+    line: ClaimKey = (tuple(asked.queues), tuple(asked.tasks))
+    found: list[Leased] = []
+
+    async def look() -> bool:
+        await call.confirm()  # A token that has ended gets no lease.
+        found.extend(await _lease(call, token))
+        return bool(found)
+
+    deadline = clock() + min(asked.wait_s, call.service.options.wait_max_s)
+    with call.waits():
+        while not (call.service.stopping or call.gone.done()) and (left := deadline - clock()) > 0:
+            if await bell.wait(line, left, look, call.gone):
+                bell.pass_on(line)
+                break
+    if not found:
+        await call.confirm()
+    return found
+
+
+async def _lease(call: RequestContext, token: str) -> list[Leased]:
+    asked: wire.Claim = call.body
+    if isinstance(asked.queues, dict):
+        return await _claim(call, token, asked.queues)
+    found: dict[str, Leased] = {}
+    for queue in asked.queues:
+        if len(found) < asked.limit:
+            quotas = {queue: asked.limit - len(found)}
+            found |= {run.id: run for run in await _claim(call, token, quotas, found)}
+    return list(found.values())
+
+
+async def _claim(
+    call: RequestContext, token: str, quotas: Mapping[str, int], found: Collection[str] = ()
+) -> list[Leased]:
+    """Lease runs; `found` are those that the token has leased before."""
+    asked: wire.Claim = call.body
+    query = queries.claim(
+        quotas=quotas,
+        tasks=asked.tasks,
+        worker=asked.worker,
+        token=token,
+        lease_for=timedelta(seconds=asked.lease_for_s),
+        floors=asked.floors,
+    )
+    store = call.service.work
+
+    def audit(found: list[Leased]) -> list[Query[None]]:
+        # A claim that finds nothing is nothing to note.
+        ids = [run.id for run in found]
+        return [call.audit("claim", ids, subject=asked.worker)] if ids else []
+
+    try:
+        return await store.ask(query, behind=audit)
+    except Interrupted:
+        again = queries.claimed(worker=asked.worker, token=token, deadline=0.0, claimed_at=0.0)
+        leased = [run for run in await store.all(again) if run.id not in found]
+        # If it has leased nothing, nothing will come of it any more: it can be sent again.
+        return leased or await store.ask(query, behind=audit)
+
+
+class Claimant(msgspec.Struct, frozen=True):
+    """Who had claimed."""
+
+    worker: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+
+async def claimed(call: RequestContext) -> wire.Leases:
+    """What a claim whose answer was lost had leased, by the token the worker had chosen."""
+    worker = safe_text(call.query.worker)
+    query = queries.claimed(worker=worker, token=call.path["token"], deadline=0.0, claimed_at=0.0)
+    found = await call.service.work.all(query)
+    mine = [run for run in found if call.grant.allows(run.queue, run.task)]
+    return wire.Leases(leases=[lease_of(run) for run in mine], lease_for_s=0.0)
+
+
+# -- Renew, finish, release ------------------------------------------------------------------------
+
+
+async def held_by[T: (wire.Held, wire.Finish, wire.Step, wire.Keep)](
+    call: RequestContext, sent: Sequence[T]
+) -> dict[int, T]:
+    """Those that speak of runs which are any business of the token, by their place."""
+    mine = set(await call.mine(list({item.run for item in sent})))
+    return {place: item for place, item in enumerate(sent) if item.run in mine}
+
+
+async def renew(call: RequestContext) -> wire.RenewReply:
+    """Extend leases; the reply names what is lost, what is locked, and what is to be cancelled."""
+    asked: wire.Renew = call.body
+    check_once((held.run for held in asked.leases), "$.leases", "The run")
+    mine = await held_by(call, asked.leases)
+    pairs: Any = [Pair(held.run, held.token) for held in mine.values()]
+    lease_for = timedelta(seconds=asked.lease_for_s)
+    asking = call.service.detour.around(
+        {pair.id: pair for pair in pairs}, lambda some: queries.renew(some, lease_for=lease_for)
+    )
+    found = await adrive(asking, call.service.work.all)
+    return wire.RenewReply(
+        renewed=[wire.Renewed(run=key, cancel=it) for key, it in found.items() if it != LOCKED],
+        lost=[held.run for held in asked.leases if held.run not in found],
+        locked=[run_id for run_id, cancel in found.items() if cancel == LOCKED] or UNSET,
+    )
+
+
+async def finish(call: RequestContext) -> wire.FinishReply:
+    """Settle attempts. Only the holder of a lease that has not run out is heard."""
+    one = isinstance(call.body, wire.Finish)
+    sent: Sequence[wire.Finish] = [call.body] if one else call.body
+    check_once((item.run for item in sent), "$", "The run")
+    mine = await held_by(call, sent)
+    await _check_provenance(call, sent)
+    judged = await _judged(call, list(mine.values()))
+    rows = await call.aside(
+        lambda: [
+            row_of(item, judged.get(item.run), "$" if one else f"$[{place}]")
+            for place, item in mine.items()
+        ]
+    )
+    heard = await settle(call, rows, "finish") if rows else {}
+    return reply_of([item.run for item in sent], heard)
+
+
+async def _check_provenance(call: RequestContext, sent: Sequence[wire.Finish]) -> None:
+    """Refuse numbers that no environment has; those that were seen once are remembered."""
+    known = call.service.provenances
+    if asked := {item.provenance for item in sent if item.provenance} - known:
+        found = await call.service.work.all(queries.provenances(sorted(asked)))
+        known |= {environment.id for environment in found}
+        for place, item in enumerate(sent):
+            if item.provenance and item.provenance not in known:
+                raise Invalid(
+                    f"$[{place}].provenance: there is no {item.provenance}; "
+                    "send the number that POST /v1/provenance answers."
+                )
+
+
+async def _judged(call: RequestContext, sent: Sequence[wire.Finish]) -> dict[str, Leased]:
+    """What must be known of the runs whose fate their workers leave to us."""
+    open_cases = [
+        (item.run, item.token)
+        for item in sent
+        if item.error is not None and (item.verdict is None or item.verdict.kind == "judge")
+    ]
+    if not open_cases:
+        return {}
+    return {run.id: run for run in await call.service.work.all(queries.leased_runs(open_cases))}
+
+
+async def release(call: RequestContext) -> wire.FinishReply:
+    """Give leases back at once; costs their runs nothing."""
+    sent: Sequence[wire.Held] = call.body.leases
+    check_once((held.run for held in sent), "$.leases", "The run")
+    mine = await held_by(call, sent)
+    rows: list[Row] = [
+        {"id": held.run, "token": held.token, "verdict": "L"} for held in mine.values()
+    ]
+    heard = await settle(call, rows, "release") if rows else {}
+    return reply_of([held.run for held in sent], heard)
+
+
+# -- Artifacts -------------------------------------------------------------------------------------
+
+
+async def keep(call: RequestContext) -> wire.Kept:
+    """Keep a small file with a run under way; only its holder is heard."""
+    asked: wire.Keep = call.body
+    check_artifact(asked.name, asked.media_type)
+    if not await held_by(call, [asked]):
+        return wire.Kept(verdict="lost")
+    pair: Any = Pair(asked.run, asked.token)
+    query = queries.artifact(
+        pair,
+        name=asked.name,
+        digest=hashlib.sha256(asked.data).digest(),
+        size=len(asked.data),
+        media_type=asked.media_type,
+        place=POSTGRES,
+        data=asked.data,
+    )
+    return await stored(call, query, pair.id)
+
+
+async def stored(call: RequestContext, query: Query[ArtifactReply], run_id: str) -> wire.Kept:
+    """Write an artifact's row; what is under its name then, unless the lease is lost."""
+
+    def changed(found: list[ArtifactReply]) -> list[str]:
+        return [run_id for keeping in found if keeping.verdict == "stored"]
+
+    [keeping] = await call.change(query, "artifact", changed)
+    verdict: Any = keeping.verdict
+    if verdict not in {"stored", "same", "taken"}:
+        return wire.Kept(verdict=verdict)
+    return wire.Kept(verdict=verdict, media_type=keeping.media_type, at=keeping.at)
+
+
+# -- What executes --------------------------------------------------------------------------------
+
+
+async def unfinished(call: RequestContext) -> wire.UnfinishedReply:
+    """What is left in the queues of a worker that drains them."""
+    asked: wire.Unfinished = call.body
+    call.grant.check(asked.queues, {task.rpartition("@")[0] for task in asked.tasks})
+    query = queries.unfinished(queues=asked.queues, tasks=asked.tasks)
+    [left] = await call.service.work.all(query)
+    return wire.UnfinishedReply(unfinished=left.due, elsewhere=left.elsewhere, unknown=left.unknown)
+
+
+async def provenance(call: RequestContext) -> wire.ProvenanceReply:
+    """Give a description of what executes attempts a number to name it by."""
+    doc = bytes(call.body.doc)
+    if (await call.aside(lambda: digest_of(doc))).hex() != call.body.digest:
+        raise Invalid("digest: it is not the SHA-256 of the document's canonical form.")
+    query = queries.register_provenance(digest=call.body.digest, doc=doc.decode())
+    # The row says beside the number whether it is new.
+    told: Query[tuple[int, bool]] = Query(query.name, query.args, lambda row: (row[0], row[1]))
+    digest = call.body.digest
+
+    def changed(found: list[tuple[int, bool]]) -> list[str]:
+        return [digest for _, made in found if made]
+
+    [(number, _)] = await call.change(told, "provenance", changed, subject=digest)
+    return wire.ProvenanceReply(id=number)

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: MIT
+"""Routes of runs: enqueue, look, cancel, retry, replay, signal."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+import msgspec
+import psycopg
+from msgspec import UNSET, Raw
+from starlette.responses import Response
+
+from byrote.core.duration import duration
+from byrote.core.errors import BadOption, BadPayload, PayloadTooLarge
+from byrote.core.json.codec import check_text, digest_of
+from byrote.core.log.asof import as_it_was
+from byrote.core.log.fold import fold_all
+from byrote.core.run import Run
+from byrote.core.spec import Delivery, Spec
+from byrote.core.state import Status
+from byrote.service.http.decoding import delivery_of, prefixed
+from byrote.service.http.idempotency import copied, enqueue_each, once
+from byrote.service.http.request import RequestContext, not_here
+from byrote.store import queries
+from byrote.store.locks import Moves
+from byrote.store.queries.enqueue import is_keyed
+from byrote.store.queries.runs import Brief
+from byrote.store.query import Query
+from byrote.store.rows import Settlement
+from byrote.wire import messages, progress
+from byrote.wire.problems import Conflict, Invalid
+from byrote.wire.terms import PAGE, PAGE_MAX, Id
+
+# -- Enqueue ---------------------------------------------------------------------------------------
+
+
+async def enqueue(call: RequestContext) -> messages.Accepted | messages.AcceptedRuns | Response:
+    """Accept one run, or a batch of them: all or none; or name who holds their unique keys."""
+    one = isinstance(call.body, messages.NewRun)
+    asked: Sequence[messages.NewRun] = [call.body] if one else call.body
+    call.grant.check({run.queue for run in asked}, {run.task for run in asked})
+    specs = await call.aside(lambda: _specs(call, asked, one=one))
+    ids = call.service.means.ids(len(specs))
+    subject = ",".join(sorted({run.queue for run in asked}))[:200]
+    if any(map(is_keyed, specs)):
+        kind = messages.Accepted if one else messages.AcceptedRuns
+        return await enqueue_each(call, list(zip(ids, specs, strict=True)), kind, subject)
+    accepted = [
+        messages.Accepted(id=run_id, spec_hash=spec.digest.hex())
+        for run_id, spec in zip(ids, specs, strict=True)
+    ]
+    if one:
+        query: Query[Any] = queries.enqueue_one(ids[0], specs[0])
+    else:
+        query = await call.aside(lambda: queries.enqueue(list(zip(ids, specs, strict=True))))
+    audit = call.audit("enqueue", ids, subject=subject)
+    reply = accepted[0] if one else messages.AcceptedRuns(runs=accepted)
+    return await once(call, query, audit, reply)
+
+
+def _specs(call: RequestContext, asked: Sequence[messages.NewRun], *, one: bool) -> list[Spec]:
+    cached: dict[Any, Delivery] = {}
+    return [
+        _spec(run, call, cached, "$" if one else f"$[{place}]") for place, run in enumerate(asked)
+    ]
+
+
+def _spec(
+    run: messages.NewRun, call: RequestContext, cached: dict[Any, Delivery], path: str
+) -> Spec:
+    limit = call.service.options.payload_limit(run.queue)
+    try:
+        text = _identity(run)
+        digest = digest_of(text) if len(text) <= limit else b""
+    except BadPayload as error:
+        raise prefixed(error, path) from None
+    if not digest:
+        raise PayloadTooLarge(len(text), limit)
+    labels = None if run.labels is None else tuple(run.labels.items())
+    how = (run.queue, run.priority, run.run_after, run.timeout, run.retry)
+    key = (*how, labels, run.traceparent, run.unique_key)
+    delivery = cached.get(key)
+    if delivery is None:
+        try:
+            delivery = cached[key] = delivery_of(run)
+        except (BadOption, ValueError) as error:
+            raise Invalid(f"{path}: {error}") from None
+    return Spec(run.task, run.version, text.decode(), digest, delivery)
+
+
+def _identity(run: messages.NewRun) -> bytes:
+    """The JSON text of what is to be computed, with the values byte for byte as they were sent."""
+    args, kwargs = _part(run.args, b"[]"), _part(run.kwargs, b"{}")
+    if run.payload is not UNSET:
+        if run.args is not UNSET or run.kwargs is not UNSET:
+            raise BadPayload("$", "Send either `payload`, or `args` and `kwargs`.")
+        args = b"[" + bytes(run.payload) + b"]"
+    if not args.startswith(b"["):
+        raise BadPayload("$.args", "Send a list of positional arguments.")
+    if not kwargs.startswith(b"{"):
+        raise BadPayload("$.kwargs", "Send an object of arguments by name.")
+    return b'{"task":"%b","version":%d,"args":%b,"kwargs":%b}' % (
+        run.task.encode(),  # A name has nothing that JSON would escape.
+        run.version,
+        args,
+        kwargs,
+    )
+
+
+def _part(raw: Raw | Any, absent: bytes) -> bytes:
+    return absent if raw is UNSET else bytes(raw).strip()
+
+
+# -- Look ------------------------------------------------------------------------------------------
+
+
+class WaitQuery(msgspec.Struct, frozen=True):
+    """How long to wait for the end; or the moment of the past that is asked about."""
+
+    wait: Annotated[
+        str, msgspec.Meta(max_length=40, description="How long to wait for its end, as in `10s`.")
+    ] = "0s"
+    at: (
+        Annotated[
+            str, msgspec.Meta(max_length=40, description="As it was then: RFC 3339 with time zone.")
+        ]
+        | None
+    ) = None
+
+
+async def show(call: RequestContext) -> messages.RunView:
+    """One run and everything that is known of it; with `wait`, once it has ended; or as it was."""
+    run = await found_run(call)
+    if call.query.at is not None:
+        return view_of(await _then(call, run, call.query.at))
+    seconds = min(wait_of(call.query.wait), call.service.options.wait_max_s)
+    if seconds and not run.finished and not call.service.stopping:
+        with call.waits():
+            await call.service.watch.until_ended(run.id, seconds, call.gone)
+        await call.confirm()
+        run = await found_run(call)
+    return view_of(run)
+
+
+async def _then(call: RequestContext, run: Run, text: str) -> Run:
+    """The run as the log tells it was at a moment; not found before it was there."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None or not 1970 <= at.year <= 9000:
+        raise Invalid("at: write a moment with its time zone, as in 2030-01-31T09:00Z.")
+    told = await call.service.desk.all(queries.history(run.id, at=at))
+    if not told:
+        raise not_here(run.id)
+    return as_it_was(run, fold_all(told), at)
+
+
+def wait_of(text: str) -> float:
+    """Seconds to wait."""
+    try:
+        return duration(text).total_seconds()
+    except ValueError as error:
+        raise Invalid(f"wait: {error}") from None
+
+
+async def found_run(call: RequestContext) -> Run:
+    """The run a request speaks of; not found when it is none of the token's business."""
+    run_id = call.path["id"]
+    run = await call.service.desk.first(queries.run(run_id))
+    if run is None or not call.grant.allows(run.queue, run.task):
+        raise not_here(run_id)
+    return run
+
+
+class Filters(msgspec.Struct, frozen=True):
+    """Which runs."""
+
+    status: Status | None = None
+    queue: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    task: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    hash: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")] | None = None
+    label: Annotated[str, msgspec.Meta(max_length=600, description="`key=value`.")] | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE_MAX)] = PAGE
+    cursor: Annotated[str, msgspec.Meta(max_length=100)] | None = None
+
+
+async def list_runs(call: RequestContext) -> messages.RunPage:
+    """The newest runs that match, newest first, without arguments and results."""
+    asked: Filters = call.query
+    found = await call.service.desk.all(
+        queries.briefs(
+            status=asked.status,
+            queue=plain(asked.queue),
+            task=plain(asked.task),
+            spec_hash=asked.hash,
+            labels=_label(asked.label),
+            queues=call.grant.queues,
+            tasks=call.grant.tasks,
+            before=_before(asked.cursor),
+            limit=asked.limit + 1,
+        )
+    )
+    page, more = found[: asked.limit], len(found) > asked.limit
+    return messages.RunPage(
+        runs=[brief_of(run) for run in page], next=page[-1].id if more else None
+    )
+
+
+def plain(text: str | None) -> str | None:
+    """A filter that the database can take."""
+    if text is not None and "\x00" in text:
+        raise Invalid("A name has no NUL in it.")
+    return text
+
+
+def _label(text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    key, equals, value = str(plain(text)).partition("=")
+    if not key or not equals:
+        raise Invalid("label: write key=value.")
+    return {key: value}
+
+
+def _before(cursor: str | None) -> str | None:
+    if cursor is None:
+        return None
+    try:
+        return str(msgspec.convert(cursor, Id))
+    except msgspec.ValidationError:
+        raise Invalid("cursor: give what an earlier page said under `next`.") from None
+
+
+def brief_of(run: Brief | Run) -> messages.RunBrief:
+    """A run as a list shows it."""
+    return messages.RunBrief(**_common(run))
+
+
+def view_of(run: Run) -> messages.RunView:
+    """A run with everything."""
+    return messages.RunView(
+        **_common(run),
+        spec=Raw(run.spec_json.encode()),
+        result=None if run.result_json is None else Raw(run.result_json.encode()),
+        retry=None if run.retry_json is None else Raw(run.retry_json.encode()),
+        provenance=run.provenance,
+        usage=run.usage,
+        memo_of=run.memo_of,
+        unique_key=run.unique_key,
+        progress=progress.view_of(run.progress),
+    )
+
+
+_SHARED = tuple(
+    name
+    for name in messages.RunBrief.__struct_fields__
+    if name not in {"timeout_s", "errors", "labels"}
+)
+
+
+def _common(run: Brief | Run) -> dict[str, Any]:
+    fields: dict[str, Any] = {name: getattr(run, name) for name in _SHARED}
+    if isinstance(run, Run):
+        timeout = run.timeout
+        fields["errors"] = run.faults
+    else:
+        timeout = None if run.timeout_ms is None else timedelta(milliseconds=run.timeout_ms)
+        fields["errors"] = run.errors
+    fields["timeout_s"] = None if timeout is None else timeout.total_seconds()
+    fields["labels"] = run.labels
+    return fields
+
+
+# -- Move ------------------------------------------------------------------------------------------
+
+
+async def cancel(call: RequestContext) -> messages.Moved:
+    """Cancel a run: at once if nobody executes it, else by asking its worker."""
+    run_id = call.path["id"]
+    moved = (await _cancel(call, [run_id])).only
+    if moved is None:
+        await found_run(call)
+        raise Conflict("The run has ended already.")
+    return messages.Moved(id=run_id, status=Status(moved.status))
+
+
+async def cancel_many(call: RequestContext) -> messages.MovedRuns:
+    """Cancel runs; those that had ended, or are not there, are missing from the answer."""
+    moves = await _cancel(call, call.body.runs)
+    runs = [messages.Moved(id=row.id, status=Status(row.status)) for row in moves.done]
+    return messages.MovedRuns(runs=runs, locked=moves.locked or UNSET)
+
+
+async def _cancel(call: RequestContext, ids: Sequence[str]) -> Moves[Settlement]:
+    return await call.move(queries.cancel, ids, "cancel", lambda rows: [row.id for row in rows])
+
+
+async def retry(call: RequestContext) -> messages.Moved:
+    """Bring a dead run back, or let a waiting one go now, with a fresh budget of attempts."""
+    moved = (await call.move(queries.retry, [call.path["id"]], "retry", list)).only
+    if moved is None:
+        await found_run(call)
+        raise Conflict("Only failed and waiting runs are retried; replay repeats one that ended.")
+    return messages.Moved(id=moved, status=Status.READY)
+
+
+async def retry_many(call: RequestContext) -> messages.MovedRuns:
+    """Bring dead runs back and let waiting ones go now; others are missing from the answer."""
+    return revived(await call.move(queries.retry, call.body.runs, "retry", list))
+
+
+def revived(moves: Moves[str]) -> messages.MovedRuns:
+    """The answer about runs that were brought back or let go."""
+    runs = [messages.Moved(id=run_id, status=Status.READY) for run_id in moves.done]
+    return messages.MovedRuns(runs=runs, locked=moves.locked or UNSET)
+
+
+async def replay(call: RequestContext) -> messages.Accepted:
+    """Enqueue the spec of an earlier run again, byte for byte, as a new run."""
+    original = await found_run(call)
+    [run_id] = call.service.means.ids(1)
+    query = queries.replay(original=original.id, id=run_id)
+    reply = messages.Accepted(id=run_id, spec_hash=original.spec_hash)
+
+    def noted(made: list[str]) -> list[Query[None]]:
+        return [call.audit("replay", [original.id, *made])]
+
+    try:
+        return await copied(call, query, noted, reply)
+    except psycopg.errors.UniqueViolation:
+        # Sent again after its answer was lost, and it had been accepted.
+        return reply
+
+
+async def signal(call: RequestContext) -> messages.Moved:
+    """Send a run a signal it waits for, now or later."""
+    run_id, sent = call.path["id"], call.body
+    await call.check_mine(run_id)
+    payload = await call.aside(lambda: check_text(_part(sent.payload, b"null")))
+    [signal_id] = call.service.means.ids(1)
+    query = queries.signal(run_id, signal_id, sent.event, payload)
+    found = await call.change(query, "signal", lambda statuses: [run_id for _ in statuses])
+    if not found:
+        await found_run(call)
+        raise Conflict("The run has ended already.")
+    return messages.Moved(id=run_id, status=Status(found[0]))

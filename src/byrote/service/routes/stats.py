@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""From counts by bucket to rates and percentiles; and what lies there now."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from byrote.store.queries.queues import DEPTH_MAX, Depth, Tally
+from byrote.store.queries.steps import UnderWay
+from byrote.store.rows import QueueRow
+from byrote.wire.messages import Percentiles, QueueView, StatsReply, TaskStats
+from byrote.wire.progress import under_way_of
+
+ERRORS_MAX = 20
+"""Classes of errors told of one task, the most frequent first."""
+
+
+type Key = tuple[str, str, int]
+
+
+def stats_of(
+    window: timedelta,
+    *,
+    duties: Sequence[tuple[str, str, datetime | None]],
+    queues: Sequence[QueueRow],
+    depths: Sequence[Depth],
+    tallies: Sequence[Tally],
+    telling: Sequence[UnderWay],
+) -> StatsReply:
+    """Queues as they are now, and what tasks did within a window."""
+    counted = {duty: at for duty, _, at in duties}
+    known = depths if "depths" in counted else None
+    return StatsReply(
+        window_s=window.total_seconds(),
+        as_of=counted.get("stats"),
+        queues=[queue_view(row) for row in queues],
+        count_max=DEPTH_MAX,
+        tasks=task_stats(tallies, known, window.total_seconds()),
+        under_way=[under_way_of(*msgspec.structs.astuple(row)) for row in telling],
+    )
+
+
+def queue_view(row: QueueRow, unserved: Sequence[str] = ()) -> QueueView:
+    """A queue, for those who asked."""
+    return QueueView(**msgspec.structs.asdict(row), unserved=list(unserved))
+
+
+def task_stats(
+    tallies: Sequence[Tally], depths: Sequence[Depth] | None, window_s: float
+) -> list[TaskStats]:
+    """What lies in each queue of each task, and what it did; no depths: they were never counted."""
+    lies = {(depth.queue, depth.task, depth.version): depth for depth in depths or ()}
+    did: dict[Key, list[Tally]] = defaultdict(list)
+    for tally in tallies:
+        did[tally.queue, tally.task, tally.version].append(tally)
+    found = [_one(key, did[key], window_s) for key in sorted({*lies, *did})]
+    if depths is None:
+        return found
+    return [_with_depth(task, lies.get((task.queue, task.task, task.version))) for task in found]
+
+
+def _with_depth(task: TaskStats, depth: Depth | None) -> TaskStats:
+    if depth is None:
+        return msgspec.structs.replace(task, depth=0, running=0)
+    return msgspec.structs.replace(
+        task, depth=depth.depth, running=depth.running, oldest_ready_s=depth.oldest_ready_s
+    )
+
+
+def _one(key: Key, tallies: Sequence[Tally], window_s: float) -> TaskStats:
+    plain = {tally.measure: tally.n for tally in tallies if tally.measure not in {"wait", "run"}}
+    ended = sum(plain.get(kind, 0) for kind in ("Succeeded", "Failed", "Cancelled"))
+    errors = {
+        measure.removeprefix("error "): n
+        for measure, n in plain.items()
+        if measure.startswith("error ")
+    }
+    often = sorted(errors.items(), key=lambda item: -item[1])[:ERRORS_MAX]
+    return TaskStats(
+        queue=key[0],
+        task=key[1],
+        version=key[2],
+        enqueued=plain.get("Enqueued", 0),
+        succeeded=plain.get("Succeeded", 0),
+        retried=plain.get("Retried", 0),
+        failed=plain.get("Failed", 0),
+        cancelled=plain.get("Cancelled", 0),
+        lost=plain.get("Lost", 0) + plain.get("Crashed", 0),
+        per_s=round(ended / window_s, 3),
+        wait_s=percentiles({t.bucket: t.n for t in tallies if t.measure == "wait"}),
+        run_s=percentiles({t.bucket: t.n for t in tallies if t.measure == "run"}),
+        errors=dict(often),
+    )
+
+
+def percentiles(buckets: Mapping[int, int]) -> Percentiles:
+    """The middle of the bucket that each percentile falls into."""
+    return Percentiles(
+        p50=_percentile(buckets, 0.5),
+        p95=_percentile(buckets, 0.95),
+        p99=_percentile(buckets, 0.99),
+    )
+
+
+def _percentile(buckets: Mapping[int, int], share: float) -> float | None:
+    total, passed = sum(buckets.values()), 0
+    for bucket in sorted(buckets):
+        passed += buckets[bucket]
+        if passed >= share * total:
+            return seconds_of(bucket)
+    return None
+
+
+def seconds_of(bucket: int) -> float:
+    """The seconds that stand for a bucket: never more than a tenth off."""
+    micros: float = 2.0 ** ((bucket + 0.5) / 4)
+    return round(micros / 1e6, 6)

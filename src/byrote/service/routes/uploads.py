@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""Files of any size for runs under way: taken as they come, kept where large artifacts lie.
+
+The lease is looked at before anything is read. Then the body is written to a temporary file, so
+that a slow sender holds neither a connection of the database nor memory. What is small goes to
+PostgreSQL, as always.
+"""
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from typing import IO, Any, NamedTuple
+
+from byrote.artifacts.artifact import CHUNK
+from byrote.artifacts.content_store import ContentStore, place_for
+from byrote.core.artifact import INLINE_MAX, POSTGRES, check_artifact
+from byrote.service.http.request import RequestContext
+from byrote.service.routes.leases import stored
+from byrote.service.settlement import Pair
+from byrote.store import queries
+from byrote.wire.leases import ArtifactTerms, Kept
+from byrote.wire.problems import Invalid, TooLarge, TooSlow, Unauthorized, Unavailable
+from byrote.wire.terms import Digest, Id, Identified, Word
+
+AGAIN_MAX = 3
+
+
+class Upload(Identified, frozen=True, kw_only=True):
+    """What the file belongs to and is called."""
+
+    run: Id
+    name: Word
+    media_type: Word = "application/octet-stream"
+    sha256: Digest | None = None
+    """What the content must hash to; absent: whatever comes is kept."""
+
+
+class _File(NamedTuple):
+    file: IO[bytes]
+    digest: bytes
+    size: int
+
+
+async def artifact_terms(call: RequestContext) -> ArtifactTerms:
+    """How large a file may be here."""
+    return ArtifactTerms(size_max=_limit(call))
+
+
+def _limit(call: RequestContext) -> int:
+    options = call.service.options
+    limit = options.artifact_max
+    return limit if options.artifacts is not None else min(limit, INLINE_MAX)
+
+
+async def upload(call: RequestContext) -> Kept:
+    """Keep a file with a run under way; only its holder is heard. The body is the file itself."""
+    asked: Upload = call.query
+    check_artifact(asked.name, asked.media_type)
+    with call.service.uploads.take(call.grant.token.id), call.place.left():
+        if not await _holds(call):
+            return Kept(verdict="lost")
+        with tempfile.TemporaryFile() as file:
+            digest, size = await _spool(call, file)
+            if asked.sha256 is not None and digest.hex() != asked.sha256:
+                raise Invalid("sha256: the content that came has another; send it again.")
+            await call.confirm()
+            return await _keep(call, _File(file, digest, size))
+
+
+async def _holds(call: RequestContext) -> bool:
+    """Whether the run is under way with this token, and any business of the sender.
+
+    Asked before anything is read. Whether the lease still holds then, the row's statement says.
+    """
+    query = queries.leased_runs([(call.query.run, call.path["token"])])
+    found = await call.service.work.first(query)
+    return found is not None and call.grant.allows(found.queue, found.task)
+
+
+async def _spool(call: RequestContext, file: IO[bytes]) -> tuple[bytes, int]:
+    """Write the body down; its hash and size."""
+    known, size, limit = hashlib.sha256(), 0, _limit(call)
+    held = bytearray()
+    length = call.headers.get("content-length", "0")
+    if not length.isdecimal() or int(length) > limit:
+        raise _too_large(limit)
+
+    def write() -> None:
+        known.update(held)
+        file.write(held)
+        held.clear()
+
+    async for part in _parts(call):
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        held += part
+        if len(held) >= CHUNK:
+            await asyncio.to_thread(write)
+    write()
+    return known.digest(), size
+
+
+async def _parts(call: RequestContext) -> AsyncIterator[bytes]:
+    assert call.stream is not None  # noqa: S101 -- the route says that it streams.
+    parts, options, clock = call.stream(), call.service.options, call.service.means.clock
+    began, size = clock(), 0
+    while True:
+        left = began + options.upload_s(size) - clock()
+        try:
+            async with asyncio.timeout(min(left, options.body_s)):
+                part = await _next(call, parts)
+        except TimeoutError:
+            raise TooSlow(
+                f"A file must not pause for {options.body_s:g} s, and must arrive with "
+                f"{options.upload_rate:,} bytes a second."
+            ) from None
+        if part is None:
+            return
+        size += len(part)
+        yield part
+
+
+async def _next(call: RequestContext, parts: AsyncIterator[bytes]) -> bytes | None:
+    """The next part, None after the last. Raises Unauthorized once the token has ended."""
+    part = asyncio.ensure_future(anext(parts, None))
+    try:
+        either: set[asyncio.Future[Any]] = {part, call.gone}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if call.gone.done():
+            raise Unauthorized("The token has expired or was revoked.")
+        return part.result()
+    finally:
+        part.cancel()
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(
+        f"A file has at most {limit:,} bytes here. Raise artifact_max of the service, or store it "
+        "elsewhere and return a reference to it."
+    )
+
+
+async def _keep(call: RequestContext, sent: _File) -> Kept:
+    asked: Upload = call.query
+    lease: Any = Pair(asked.run, call.path["token"])
+    for _ in range(AGAIN_MAX):
+        place = None if sent.size <= INLINE_MAX else await _store(call, sent)
+        query = queries.artifact(
+            lease,
+            name=asked.name,
+            digest=sent.digest,
+            size=sent.size,
+            media_type=asked.media_type,
+            place=POSTGRES if place is None else place.url,
+            data=None if place is not None else b"".join(_pieces(sent.file)),
+        )
+        kept = await stored(call, query, lease.id)
+        # A sweep may have come between the content and its row.
+        if place is None or await asyncio.to_thread(place.has, sent.digest.hex()):
+            return kept
+    raise Unavailable("The file was swept away; send it again.", retry_after_s=1)
+
+
+async def _store(call: RequestContext, sent: _File) -> ContentStore:
+    service = call.service
+    if service.home is None:
+        [service.home] = await service.work.all(queries.artifact_prefix())
+    place = place_for(str(service.options.artifacts), service.home)
+    await asyncio.to_thread(place.store, lambda: _pieces(sent.file))
+    return place
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    file.seek(0)
+    while piece := file.read(CHUNK):
+        yield piece

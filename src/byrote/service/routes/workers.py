@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""Routes of the registry of workers.
+
+A name belongs to the token that registered it, for as long as the worker lives; tokens that were
+made of it by rotation count as the same. To any other token a name that is taken looks like one
+that is not there, but for the refusal to register it.
+"""
+
+from typing import Final
+
+import msgspec
+
+from byrote.core.outcome import safe_text
+from byrote.service.http.request import RequestContext
+from byrote.store import queries
+from byrote.wire import leases as wire
+from byrote.wire.problems import Conflict, Invalid
+
+SERVICE: Final = "service-"
+"""How the names of services begin."""
+VERBS: Final = ("/called", "/heartbeat")
+"""What follows a worker's name in an address, so that no name may end in it."""
+
+
+async def register(call: RequestContext) -> wire.Known:
+    """Introduce a worker; its name belongs to the token from then on."""
+    asked: wire.Register = call.body
+    call.grant.check(asked.queues)
+    if asked.worker.endswith(VERBS):
+        raise Invalid(f"$.worker: a name does not end in {' or '.join(VERBS)}.")
+    described = {
+        name: safe_text(value) if isinstance(value, str) else value
+        for name, value in msgspec.structs.asdict(asked).items()
+    }
+    query = queries.register({**described, "holder": call.grant.token.holder})
+    known = await call.change(query, "register", lambda found: found, subject=asked.worker)
+    if not known:
+        raise Conflict(
+            f"The name {asked.worker!r} is taken; register under another, such as one with the "
+            "host and the process in it."
+        )
+    return wire.Known(known=True)
+
+
+async def heartbeat(call: RequestContext) -> wire.Known:
+    """Say that a worker lives."""
+    worker, beat = call.path["worker"], msgspec.structs.asdict(call.body)
+    if not await _may(call):
+        return wire.Known(known=False)
+    query = queries.heartbeat(worker=worker, holder=_holder(call), **beat)
+    return wire.Known(known=bool(await call.service.work.all(query)))
+
+
+async def deregister(call: RequestContext) -> wire.Known:
+    """Take a worker that stops off the list."""
+    worker = call.path["worker"]
+    if not await _may(call):
+        return wire.Known(known=False)
+    query = queries.deregister(worker=worker, holder=_holder(call))
+    gone = await call.change(query, "deregister", lambda found: found, subject=worker)
+    return wire.Known(known=bool(gone))
+
+
+def _holder(call: RequestContext) -> str | None:
+    """Whose workers a statement may change; None: anybody's, as `_may` has looked."""
+    return None if call.grant.token.role == "admin" else call.grant.token.holder
+
+
+async def _may(call: RequestContext) -> bool:
+    """Whether an admin may change this worker; of others, the statement sees to it."""
+    if _holder(call) is not None:
+        return True
+    found = await call.service.work.first(queries.worker_owner(call.path["worker"]))
+    if found is None or found.holder == call.grant.token.holder:
+        return True
+    if found.holder is None and call.path["worker"].startswith(SERVICE):
+        return False
+    return call.grant.sees(found.queues, found.tasks)
+
+
+async def is_foreign(call: RequestContext) -> bool:
+    """Whether the worker a request speaks of was registered by somebody else."""
+    found = await call.service.work.first(queries.worker_owner(call.path["worker"]))
+    if found is None or found.holder == call.grant.token.holder:
+        return False
+    return call.grant.token.role != "admin" or not call.grant.sees(found.queues, found.tasks)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""The waiting room of workers that want to hear at once when a run of theirs is not wanted.
+
+What is heard is a hint, as every notification: which runs are meant is told by the next renewal.
+A worker need not be registered to claim, so its name alone does not say whose it is: a call is kept
+for each holder that comes to wait under the name, and one holder cannot take it from another.
+Where the service cannot listen, workers learn of cancellations with their renewals.
+"""
+
+import asyncio
+from collections import OrderedDict
+
+MISSED_MAX = 10_000
+"""Workers whose call is kept; of more, those are forgotten that were called first."""
+
+
+DEAF = ""
+"""The name of no worker."""
+
+
+class CancellationWaiters:
+    """Who waits to be called, by the name of the worker."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, dict[asyncio.Future[None], str]] = {}
+        self._missed: OrderedDict[str, set[str]] = OrderedDict()
+        """Workers that were called, and which holders have heard of it."""
+        self._closed = False
+        self.waiting = 0
+        """How many wait."""
+
+    async def wait(
+        self, worker: str | None, holder: str, seconds: float, gone: asyncio.Future[None]
+    ) -> bool:
+        """Wait until the worker is called, for so long, or until it hangs up; whether it was.
+
+        Without a worker nothing is heard.
+        """
+        heard = self._missed.get(worker) if worker is not None else None
+        if heard is not None and holder not in heard:
+            heard.add(holder)
+            return True
+        if self._closed or seconds <= 0:
+            return False
+        called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        key = DEAF if worker is None else worker
+        waiters = self._waiting.setdefault(key, {})
+        waiters[called] = holder
+        self.waiting += 1
+        try:
+            await asyncio.wait({called, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self.waiting -= 1
+            del waiters[called]
+            if not waiters and self._waiting.get(key) is waiters:
+                del self._waiting[key]
+        return called.done() and not self._closed
+
+    def call(self, worker: str) -> None:
+        """Some run of this worker is not wanted any more."""
+        waiting = self._waiting.get(worker, {})
+        self._missed[worker] = set(waiting.values())
+        self._missed.move_to_end(worker)
+        if len(self._missed) > MISSED_MAX:
+            self._missed.popitem(last=False)
+        for called in waiting:
+            if not called.done():
+                called.set_result(None)
+
+    def close(self) -> None:
+        """Send everybody away."""
+        self._closed = True
+        for worker in list(self._waiting):
+            self.call(worker)

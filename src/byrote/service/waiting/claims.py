@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT
+"""Wakes claims that wait for runs. They hold no connection meanwhile.
+
+One connection of the process listens for `byrote_ready` (and `byrote_cancel`, `calling.py`); one
+look a second at the queues somebody waits for makes up for what was not heard. Producers notify
+only while a worker says it is idle, so the process says so, as a worker of its own name that serves
+whatever is waited for.
+
+Claims for the same queues and tasks stand in one line. A ring wakes the first of each line; whoever
+finds something wakes the next. So one run does not wake a thousand, and a thousand runs do.
+"""
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import psycopg
+
+from byrote.core.errors import ByroteError
+from byrote.service.options import ServiceContext
+from byrote.store import queries
+from byrote.store.retries import pause_before
+from byrote.store.runners.aio import AsyncStore
+from byrote.store.runners.sync import Interrupted
+
+HEARTBEAT_S = 10.0
+LINES_MAX = 1_000
+"""Queues that one look asks about."""
+
+type ClaimKey = tuple[tuple[str, ...], tuple[str, ...]]
+"""Queues and tasks."""
+
+
+class ClaimWaiters:
+    """The waiting room of claims."""
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        means: ServiceContext,
+        *,
+        poll_s: float,
+        on_cancel: Callable[[str], None] = lambda _worker: None,
+    ) -> None:
+        self._store = store
+        self._means = means
+        self._poll_s = poll_s
+        self._on_cancel = on_cancel
+        self._lines: dict[ClaimKey, OrderedDict[asyncio.Future[None], None]] = {}
+        self._announced: frozenset[str] = frozenset()
+        self._told: frozenset[str] = frozenset()
+        """The tasks that were announced with the queues: some claim waits for them."""
+        self._announcing = asyncio.Lock()
+        self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        """How many claims wait. May be asked by any thread."""
+        return sum(map(len, list(self._lines.values())))
+
+    def _tasks(self) -> frozenset[str]:
+        return frozenset(task for _, tasks in self._lines for task in tasks)
+
+    def _queues(self) -> frozenset[str]:
+        return frozenset(queue for queues, _ in self._lines for queue in queues)
+
+    async def wait(
+        self,
+        line: ClaimKey,
+        seconds: float,
+        look: Callable[[], Awaitable[bool]],
+        gone: asyncio.Future[None],
+    ) -> bool:
+        """Wait in a line until rung, or for so long; `look` is asked once more before that.
+
+        Whoever has gone meanwhile looks no more: what it found would be nobody's.
+        """
+        place = self._lines.setdefault(line, OrderedDict())
+        rung: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        place[rung] = None
+        try:
+            if not self._knows(line):
+                await self._announce()
+                # An enqueue that looked before we said that we wait has woken nobody.
+                if await look():
+                    return True
+            if self._closed:
+                return False
+            await asyncio.wait({rung, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            place.pop(rung, None)
+            if not place and self._lines.get(line) is place:
+                del self._lines[line]
+        if gone.done():
+            self.pass_on(line)  # It may have been rung for nothing.
+            return False
+        return rung.done() and await look()
+
+    def ring(self, queue: str) -> None:
+        """Something may be there in this queue."""
+        for line in [line for line in self._lines if queue in line[0]]:
+            self.pass_on(line)
+
+    def pass_on(self, line: ClaimKey) -> None:
+        """Wake the next in this line."""
+        for rung in self._lines.get(line, ()):
+            if not rung.done():
+                rung.set_result(None)
+                return
+
+    def close(self) -> None:
+        """Send everybody away."""
+        self._closed = True
+        for place in list(self._lines.values()):
+            for rung in place:
+                if not rung.done():
+                    rung.set_result(None)
+
+    # -- The process as a worker that waits ------------------------------------------------------
+
+    def _knows(self, line: ClaimKey) -> bool:
+        return self._announced.issuperset(line[0]) and self._told.issuperset(line[1])
+
+    async def _announce(self) -> None:
+        async with self._announcing:
+            wanted, tasks = self._queues(), self._tasks()
+            if wanted <= self._announced and tasks <= self._told:
+                return
+            described: Any = self._means.describe(sorted(wanted), sorted(tasks))
+            await self._store.all(queries.register(described))
+            await self._beat(idle=True)
+            self._announced, self._told = wanted, tasks
+
+    async def _beat(self, *, idle: bool) -> bool:
+        beat = queries.heartbeat(
+            worker=self._means.name, idle=idle, stopping=False, running=0, finished=0
+        )
+        return bool(await self._store.all(beat))
+
+    async def keep_announced(self) -> None:
+        """Say from time to time that we wait, or no longer do; for as long as the process lives."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            with contextlib.suppress(ByroteError, psycopg.Error):
+                if not self._announced:
+                    continue
+                waits = bool(self._lines)
+                known = await self._beat(idle=waits)
+                same = (self._queues(), self._tasks()) == (self._announced, self._told)
+                if waits and known and same:
+                    continue
+                # What is waited for no longer must not pass for served.
+                self._announced = self._told = frozenset()
+                if waits:
+                    await self._announce()
+
+    async def leave(self) -> None:
+        """Take the process off the list of workers."""
+        with contextlib.suppress(ByroteError, psycopg.Error, Interrupted):
+            await self._store.ask(queries.deregister(worker=self._means.name))
+
+    # -- Hearing ---------------------------------------------------------------------------------
+
+    async def poll(self) -> None:
+        """Look at what is waited for, about once a second, for as long as the process lives."""
+        while True:
+            await asyncio.sleep(self._poll_s * (0.75 + 0.5 * self._means.chance()))
+            wanted: Sequence[str] = sorted(self._queues())[:LINES_MAX]
+            if wanted:
+                # A database that does not answer is asked again in a moment.
+                with contextlib.suppress(ByroteError, psycopg.Error):
+                    for queue in await self._store.all(queries.ready_queues(wanted)):
+                        self.ring(queue)
+
+    async def listen(self) -> None:
+        """Hear of new runs, and of runs nobody wants, for as long as the process lives."""
+        tries = 1
+        while True:
+            try:
+                door = self._store.door
+                async with await psycopg.AsyncConnection.connect(
+                    door.conninfo("listen"), **door.keywords
+                ) as connection:
+                    await connection.execute("listen byrote_ready")
+                    await connection.execute("listen byrote_cancel")
+                    tries = 1
+                    async for notify in connection.notifies():
+                        heed = self._on_cancel if notify.channel == "byrote_cancel" else self.ring
+                        heed(notify.payload)
+            except psycopg.Error:
+                tries += 1
+                await asyncio.sleep(pause_before(tries, self._means.chance))

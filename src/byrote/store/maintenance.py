@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Housekeeping and the beat, on a connection of their own."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from byrote.core.errors import RowLocked
+from byrote.core.outcome import Printing
+from byrote.core.ports.replies import Archived, Duty, Promotion, ReclaimedRun, Walked
+from byrote.core.run import Leased
+from byrote.core.schedule.schedule import Schedule, ScheduleMove, StoredSchedule, TickResult
+from byrote.core.unserved import UnservedEnd, UnservedTask
+from byrote.store import locks, queries
+from byrote.store.runners.link import OnConnection, WorkerConnection
+
+AROUND = 100
+"""Pages that are archived around locked rows after one was met: it may be met again."""
+
+
+class MaintenanceStore(OnConnection):
+    """Housekeeping, statement by statement."""
+
+    def __init__(
+        self, link: WorkerConnection, watch: threading.Event, *, keep_events: timedelta
+    ) -> None:
+        super().__init__(link)
+        self._watch = watch
+        self._keep_events = keep_events
+        self._around = 0
+        """How many more pages are archived around locked rows."""
+
+    def watch_asked(self) -> bool:
+        """Whether somebody has asked to watch a run of this worker since this was last asked."""
+        asked = self._watch.is_set()
+        self._watch.clear()
+        return asked
+
+    def watched(self) -> list[str]:
+        """Which runs somebody watches now."""
+        return self._link.run(queries.watched())
+
+    def tell(self, run: Leased, printed: Printing) -> None:
+        """Tell those who watch a run what its attempt has printed so far."""
+        self._link.run(queries.live_output(run, printed))
+
+    def due(self, *, worker: str, every: Mapping[str, timedelta]) -> list[Duty]:
+        """Take every duty that is due."""
+        return self._link.run(queries.duties(worker=worker, every=every))
+
+    def promote(self, *, limit: int) -> Promotion:
+        """Make due runs READY, oldest first."""
+        return self._link.run(queries.promote(limit=limit))[0]
+
+    def sweep(self, *, limit: int) -> list[ReclaimedRun]:
+        """Take back runs whose lease ran out."""
+        return self._link.run(queries.sweep(limit=limit))
+
+    def note_unserved(self) -> list[UnservedTask]:
+        """Note the tasks that no live worker of their queue knows; returns those that are new."""
+        return self._link.run(queries.note_unserved())
+
+    def fail_unserved(self, *, limit: int) -> list[UnservedEnd]:
+        """End runs whose task was unknown for as long as their queue waits."""
+        return self._link.run(queries.fail_unserved(limit=limit))
+
+    def archive(self, *, after: str, limit: int) -> Archived:
+        """Move finished runs that lie after a cursor to the archive, around locked ones."""
+        if not self._around:
+            try:
+                return self._link.run(queries.archive(after=after, limit=limit))[0]
+            except RowLocked:
+                self._around = AROUND
+        self._around -= 1
+        return self._link.run(locks.archive_around(after=after, limit=limit))[0]
+
+    def partition(self) -> None:
+        """Make the coming days' partitions."""
+        self._link.once(queries.partition())
+
+    def prune(self) -> None:
+        """Forget what has been kept long enough."""
+        self._link.once(queries.prune(keep_events=self._keep_events))
+
+    def chain(self, *, limit: int) -> int:
+        """Add a link to the chain of the log; gives how many events it holds."""
+        return sum(self._link.run(queries.chain(limit=limit)))
+
+    def forget(self, *, limit: int) -> int:
+        """Delete some of what is not wanted any more; gives the most of one kind."""
+        counts = self._link.run(queries.delete_orphans(limit=limit))[0]
+        return max(*counts, *self._link.run(queries.prune_memos(limit=limit)))
+
+    def prune_artifacts(self, after: str) -> Walked:
+        """Forget a page of artifacts whose runs were pruned."""
+        return self._link.once(queries.prune_artifacts(after=after))[0]
+
+    def prune_blobs(self, after: str) -> Walked:
+        """Forget a page of small contents that nothing refers to."""
+        return self._link.once(queries.prune_blobs(after=after))[0]
+
+    def announce(self, wanted: Sequence[Schedule]) -> list[str]:
+        """Keep the schedules that an app defines; gives the names of those that it changed."""
+        if not wanted:
+            return []
+        [now] = self._link.run(queries.now())
+        return [name for one in wanted for name in self._link.run(queries.announce(one, now))]
+
+    def due_schedules(self, *, limit: int) -> list[StoredSchedule]:
+        """Schedules that are due, the longest due first."""
+        return self._link.run(queries.schedules(due=True, limit=limit))
+
+    def tick(self, turns: Sequence[ScheduleMove]) -> list[TickResult]:
+        """Move schedules on, and accept the runs of their ticks."""
+        # A second try after a lost answer finds them moved on.
+        return self._link.run(queries.tick(turns))
+
+    def set_aside(self, name: str, fault: str) -> None:
+        """Pause a schedule that cannot go on as it is."""
+        self._link.run(queries.pause_schedule(name, fault=fault))
+
+    def bookmark(self, duty: str, cursor: str) -> None:
+        """Remember how far a duty came."""
+        self._link.run(queries.save_cursor(duty=duty, cursor=cursor))

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""Queries of housekeeping: archive, prune, partitions, duties, and how long queues keep runs."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any
+
+import msgspec
+
+from byrote.core.ports import replies
+from byrote.store import rows
+from byrote.store.query import Query
+
+
+def delete_orphans(
+    *, keep_done: timedelta | None = None, limit: int = 5_000
+) -> Query[tuple[int, ...]]:
+    """Delete steps, signals, marks and progress of runs that are gone; how many of each."""
+    args = {"keep_done": keep_done, "limit": limit}
+    return Query("delete_orphans", args, lambda row: tuple(map(int, row)))
+
+
+def archive(*, after: str, limit: int = 5_000) -> Query[replies.Archived]:
+    """Move finished runs that lie after a cursor to the archive."""
+    return Query("archive", {"after": after, "limit": limit}, lambda row: replies.Archived(*row))
+
+
+def prune(
+    *,
+    keep_done: timedelta | None = None,
+    keep_dead: timedelta | None = None,
+    keep_events: timedelta = timedelta(days=30),
+    keep_worker: timedelta = timedelta(hours=1),
+    keep_shadow: timedelta = timedelta(days=1),
+) -> Query[rows.Pruned]:
+    """Forget what has been kept long enough, as queues say, or as is said here."""
+    args: dict[str, Any] = {"keep_done": keep_done, "keep_dead": keep_dead}
+    args |= {"keep_events": keep_events, "keep_worker": keep_worker, "keep_shadow": keep_shadow}
+    return Query("prune", args, lambda row: rows.Pruned(*row))
+
+
+def prune_memos(*, limit: int = 5_000) -> Query[int]:
+    """Forget some results that have been kept long enough; gives how many."""
+    return Query("prune_memos", {"limit": limit}, lambda row: int(row[0]))
+
+
+def partition(*, days: int = 14) -> Query[int]:
+    """Make the coming days' partitions."""
+    return Query("partition", {"days": days}, lambda row: int(row[0]))
+
+
+def duties(*, worker: str, every: Mapping[str, timedelta]) -> Query[replies.Duty]:
+    """Take every duty that is due."""
+    args = {"worker": worker, "duties": list(every), "every": list(every.values())}
+    return Query("duties", args, lambda row: replies.Duty(*row))
+
+
+def save_cursor(*, duty: str, cursor: str | None) -> Query[str]:
+    """Remember how far a duty came."""
+    return Query("save_cursor", {"duty": duty, "cursor": cursor}, lambda row: str(row[0]))
+
+
+class Prunable(msgspec.Struct, frozen=True):
+    """How much of one thing would be forgotten now."""
+
+    part: str
+    number: int
+    """Days for what goes by the day, else rows."""
+    first: date | None
+    last: date | None
+    held: int
+    """Rows; of days, about how many."""
+
+
+def prunable(
+    *,
+    keep_done: timedelta | None = None,
+    keep_dead: timedelta | None = None,
+    keep_events: timedelta = timedelta(days=30),
+) -> Query[Prunable]:
+    """What `queries.prune` would forget with the same limits."""
+    told = prune(keep_done=keep_done, keep_dead=keep_dead, keep_events=keep_events)
+    return Query("prunable", told.args, lambda row: Prunable(*row))
+
+
+def set_retention(
+    queues: Sequence[str],
+    *,
+    keep_done: timedelta | None = None,
+    keep_dead: timedelta | None = None,
+) -> Query[str]:
+    """Say how long queues keep what has ended and what is dead; None leaves it as it is."""
+    args = {"queues": list(queues), "keep_done": keep_done, "keep_dead": keep_dead}
+    return Query("set_retention", args, lambda row: str(row[0]))

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""Queries about runs: look up, list, cancel, retry, delete."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from byrote.core.outcome import Printing
+from byrote.core.ports import replies
+from byrote.core.ports.replies import Locked
+from byrote.core.run import Leased, Run
+from byrote.core.state import Status
+from byrote.store import rows
+from byrote.store.queries.queues import within
+from byrote.store.query import Query, Resend
+from byrote.store.rows import id_from
+
+_encode = msgspec.json.Encoder().encode
+
+
+def cancel(ids: Sequence[str]) -> Query[rows.Settlement | replies.Locked]:
+    """Cancel runs that have not finished: at once, or by asking their worker."""
+    return Query("cancel", {"ids": list(ids)}, rows.settlement_from, Resend.ONCE)
+
+
+def retry(ids: Sequence[str], *, was: Status | None = None) -> Query[str | replies.Locked]:
+    """Bring dead runs back, and let waiting ones go now; `was` FAILED or WAITING: only those."""
+    return Query("retry", {"ids": list(ids), "was": was and was.value}, rows.id_from, Resend.ONCE)
+
+
+def run(run_id: str) -> Query[Run]:
+    """One run, wherever it lies."""
+    return Query("run", {"id": run_id}, rows.run_from)
+
+
+def runs(
+    *,
+    status: str | None = None,
+    queue: str | None = None,
+    task: str | None = None,
+    spec_hash: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    before: str | None = None,
+    limit: int = 50,
+    shadow: bool = False,
+) -> Query[Run]:
+    """The newest runs that match; shadow runs only if they are asked for."""
+    args = {
+        "status": status,
+        "queue": queue,
+        "task": task,
+        "hash": spec_hash,
+        "before": before,
+        "limit": limit,
+        "shadow": shadow,
+    }
+    label = None if labels is None else _encode(labels).decode()
+    return Query("runs", args | {"label": label}, rows.run_from)
+
+
+def outcome(run_id: str) -> Query[rows.RunOutcome]:
+    """What a waiting caller needs to know of a run."""
+    return Query("outcome", {"id": run_id}, rows.ended_from)
+
+
+def outputs(run_id: str, *, attempt: int | None = None) -> Query[rows.Printed]:
+    """What the attempts of a run printed, in order."""
+    return Query("outputs", {"id": run_id, "attempt": attempt}, lambda row: rows.Printed(*row))
+
+
+class RunAccess(msgspec.Struct, frozen=True):
+    """To which queue and task a run belongs, and of which spec it is."""
+
+    id: str
+    queue: str
+    task: str
+    spec_hash: str
+
+
+class Brief(msgspec.Struct, frozen=True):
+    """A run without its arguments and its result."""
+
+    id: str
+    status: Status
+    wait_reason: str | None
+    queue: str
+    task: str
+    version: int
+    priority: int
+    run_after: datetime
+    attempts: int
+    charged: int
+    losses: int
+    max_attempts: int
+    timeout_ms: int | None
+    spec_hash: str
+    result_hash: str | None
+    errors: list[dict[str, Any]]
+    labels: dict[str, str]
+    worker_ids: list[str]
+    leased_by: str | None
+    leased_until: datetime | None
+    cancel_requested_at: datetime | None
+    replay_of: str | None
+    traceparent: str | None
+    enqueued_at: datetime
+    started_at: datetime | None
+    last_attempted_at: datetime | None
+    finished_at: datetime | None
+    as_of: datetime
+
+
+def brief_from(row: tuple[Any, ...]) -> Brief:
+    """A row of `briefs` or `dead` as a value."""
+    fields = list(row)
+    fields[1] = Status(fields[1])
+    fields[15] = [] if fields[15] is None else msgspec.json.decode(fields[15])
+    fields[16] = {} if fields[16] is None else msgspec.json.decode(fields[16])
+    return Brief(*fields)
+
+
+def run_access(ids: Sequence[str]) -> Query[RunAccess]:
+    """To which queue, task and spec runs belong."""
+    return Query("run_access", {"ids": list(ids)}, lambda row: RunAccess(*row))
+
+
+def briefs(
+    *,
+    status: str | None = None,
+    queue: str | None = None,
+    task: str | None = None,
+    spec_hash: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    queues: Sequence[str] | None = None,
+    tasks: Sequence[str] | None = None,
+    before: str | None = None,
+    limit: int = 50,
+) -> Query[Brief]:
+    """The newest runs that match, within some queues and tasks only."""
+    args: dict[str, Any] = {"status": status, "queue": queue, "task": task, "hash": spec_hash}
+    args["label"] = None if labels is None else _encode(labels).decode()
+    args |= {"before": before, "limit": limit} | within(queues, tasks)
+    return Query("briefs", args, brief_from)
+
+
+def ended_runs(ids: Sequence[str]) -> Query[str]:
+    """Which of these runs have come to their end."""
+    return Query("ended_runs", {"ids": list(ids)}, lambda row: str(row[0]))
+
+
+LIST_MAX = 1_000
+"""Beyond this, a list for people says "many"."""
+
+
+NAMES_MAX = 500
+
+
+def filter_names(*, limit: int = NAMES_MAX) -> Query[tuple[str, str]]:
+    """Names worth narrowing a list to: pairs of `queue` or `task` and the name."""
+    return Query("filter_names", {"limit": limit}, lambda row: (row[0], row[1]))
+
+
+def delete_runs(ids: Sequence[str]) -> Query[str | Locked]:
+    """Delete finished runs and what belongs to them; returns the ids of those it deleted."""
+    return Query("delete_runs", {"ids": list(ids)}, id_from, Resend.ONCE)
+
+
+def dead(
+    *,
+    queue: str | None = None,
+    task: str | None = None,
+    queues: Sequence[str] | None = None,
+    tasks: Sequence[str] | None = None,
+    before: tuple[datetime, str] | None = None,
+    limit: int = 50,
+) -> Query[Brief]:
+    """Dead letters, the latest first."""
+    at, run_id = (None, None) if before is None else before
+    args: dict[str, Any] = {"queue": queue, "task": task, "before": at, "before_id": run_id}
+    return Query("dead", args | {"limit": limit} | within(queues, tasks), brief_from)
+
+
+def delete_dead(ids: Sequence[str]) -> Query[str | Locked]:
+    """Delete dead letters for good."""
+    return Query("delete_dead", {"ids": list(ids)}, rows.id_from, Resend.ONCE)
+
+
+def watch(run_id: str) -> Query[rows.LiveOutput | None]:
+    """Watch a run for ten seconds; gives what its attempt under way was last seen to print."""
+    return Query("watch", {"id": run_id}, rows.seen_from)
+
+
+def watched() -> Query[str]:
+    """Which runs somebody watches now."""
+    return Query("watched", {}, lambda row: str(row[0]))
+
+
+def live_output(run: Leased, printed: Printing) -> Query[int]:
+    """Tell those who watch a run what its attempt has printed so far; no row when nobody does."""
+    args = {"id": run.id, "attempt": run.attempt, **printed._asdict()}
+    return Query("live_output", args, lambda row: int(row[0]))

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""What is done after the answer to a query was lost, so that the caller is told what is true.
+
+A connection that breaks says nothing of the statement that was sent on it: the server may receive
+it later, be executing it, or have committed it. Therefore the session that could still execute it
+is ended first, and waited for (`end_sessions.sql`): after that its outcome no longer changes. Then
+the query's `resend` says how the outcome is found out, and only what had no effect is sent again.
+
+Behind a transaction pooler a client does not know its server's session. There the scripts below
+still wait for a copy that is being executed, by its run's id or by its mark, but cannot call back
+one that the pooler has not handed on yet.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg
+
+from byrote.store import queries
+from byrote.store.queries.enqueue import QueryScript, again
+from byrote.store.query import Query, Resend
+
+type Behind = Callable[[list[Any]], Sequence[Query[Any]]]
+"""What the rows of a query call for, in the same transaction."""
+
+MARK = "verb"
+"""The key of the marks of verbs in `byrote_once`."""
+
+
+def known_times(run_id: str) -> Query[int]:
+    """How many rows a run has in all tables together: never more than one."""
+    return Query("count_copies", {"id": run_id}, lambda row: int(row[0]))
+
+
+def end_sessions(pids: Sequence[int]) -> Query[bool]:
+    """End sessions of ours whose connections were lost; whether all of them have ended."""
+    return Query("end_sessions", {"pids": list(pids)}, lambda row: bool(row[0]))
+
+
+def ended(pids: Sequence[int]) -> QueryScript[None]:
+    """End sessions that lost their connections; raises OperationalError until they are gone."""
+    if pids and (yield end_sessions(pids)) != [True]:
+        raise psycopg.OperationalError("A session that lost its connection has not ended yet.")
+
+
+class Whole:
+    """A query, what is sent before it, and what its rows call for."""
+
+    def __init__(
+        self, query: Query[Any], also: Sequence[Query[Any]], behind: Behind | None
+    ) -> None:
+        self._query = query
+        self._also = also
+        self._behind = behind
+
+    def script(self) -> QueryScript[list[Any]]:
+        """All of it in order; gives the query's rows."""
+        for other in self._also:
+            _done = yield other
+        rows = yield self._query
+        for other in () if self._behind is None else self._behind(rows):
+            _done = yield other
+        return rows
+
+
+class ByFirst:
+    """Runs that were sent together, all or none: the first of them shows whether they are there."""
+
+    def __init__(self, first: str | None) -> None:
+        self._first = first
+        self._refused = False
+
+    def is_known(self) -> QueryScript[bool]:
+        """Whether they had been accepted."""
+        return self._first is not None and (yield queries.is_accepted(self._first)) == [True]
+
+    def check_alone(self) -> QueryScript[None]:
+        """Raise UniqueViolation if they had been accepted before, and the first one has moved."""
+        if self._first is not None and (yield known_times(self._first)) != [1]:
+            raise psycopg.errors.UniqueViolation("The run had been accepted before.")
+
+    def passes(self, error: psycopg.Error) -> bool:
+        """Whether an error may only mean that an earlier copy was accepted meanwhile."""
+        if self._first is None or not isinstance(error, psycopg.errors.UniqueViolation):
+            return False
+        before, self._refused = self._refused, True
+        return not before
+
+
+class Resent(ByFirst):
+    """A query whose answer was lost: it is sent again if nothing came of it."""
+
+    def __init__(
+        self, query: Query[Any], also: Sequence[Query[Any]] = (), behind: Behind | None = None
+    ) -> None:
+        super().__init__(query.args["first"] if query.resend is Resend.BY_ID else None)
+        query = again(query) if query.resend is Resend.AGAIN else query
+        self._whole = Whole(query, also, behind)
+
+    def __call__(self, _again: bool) -> QueryScript[list[Any]]:
+        """The transaction, as a script."""
+        if (yield from self.is_known()):
+            return []
+        rows = yield from self._whole.script()
+        yield from self.check_alone()
+        return rows
+
+
+class SentOnce:
+    """A query that is sent until it was committed, and answered as it was when it was.
+
+    Its rows are read before its transaction is committed. A transaction that finds the mark of an
+    earlier one waits for its end; if that was committed, its rows are the answer.
+    """
+
+    def __init__(
+        self,
+        query: Query[Any],
+        mark: str,
+        also: Sequence[Query[Any]] = (),
+        behind: Behind | None = None,
+    ) -> None:
+        self._whole = Whole(query, also, behind)
+        self._mark = mark
+        self._rows: list[Any] = []
+
+    def __call__(self, _again: bool) -> QueryScript[list[Any]]:
+        """The transaction, as a script."""
+        if (yield queries.once(self._mark, MARK)) == []:
+            return self._rows
+        self._rows = yield from self._whole.script()
+        return self._rows
+
+    def unmark(self) -> Query[str]:
+        """The query that forgets the mark, once the answer has been received."""
+        return Query("delete_mark", {"id": self._mark, "key": MARK}, lambda row: str(row[0]))
+
+
+def mark_of(chance: Callable[[], float]) -> str:
+    """A random UUID."""
+    return "-".join(f"{int(chance() * 16**size):0{size}x}" for size in (8, 4, 4, 4, 12))

@@ -1,0 +1,124 @@
+-- Write steps into the ledgers of their runs; only the holder of an unexpired lease is heard, by the database's clock.
+-- A step brings its result. A sleep or a wait (kinds `sleep`, `event`) is written open, with the moment it ends, when it
+-- is first met; met again it is closed if that moment has passed. A wait takes the oldest signal nobody has taken.
+-- A step whose function raised (kind `raised`) is written for replays of this attempt; what comes later replaces it.
+-- Sent twice it changes nothing: what was written first stays, and is the answer.
+-- The lease's row is locked for key share: that keeps a sweep and a claim away until this has committed, but neither
+-- waits for nor holds up our own renewals. A row that another transaction has locked is passed by, so what is missing
+-- from the answer has lost its lease or is locked: held_leases.sql knows which. `status || ''`: see finish.sql.
+with clock as materialized (
+  select byrote_now() as now
+),
+sent as materialized (
+  select id, token, sequence, kind, name, result, hash, delay_us, place, args_hash
+  from jsonb_to_recordset(%(steps)s::jsonb) as sent (
+    id uuid, token uuid, sequence integer, kind text, name text, result text, hash text, delay_us bigint,
+    place text, args_hash text
+  )
+),
+held as materialized (
+  select run.result_id, run.attempts
+  from (select distinct id, token from sent) as lease
+  join byrote_task_runs as run on run.result_id = any (array[lease.id]) and run.lease_token = lease.token
+  where run.status || '' = 'RUNNING'
+    and run.leased_until > (select now from clock)
+  for key share of run skip locked
+),
+asked as materialized (
+  select sent.*, held.attempts, known.open, known.wake_at, known.result_json, known.sequence is not null as known
+  from sent
+  join held on held.result_id = sent.id
+  left join byrote_steps as known
+    on known.result_id = sent.id and known.sequence = sent.sequence and known.kind <> 'raised'
+),
+listening as materialized (
+  select id, sequence, name, row_number() over (partition by id, name order by sequence) as place
+  from asked
+  where kind = 'event'
+    and coalesce(open, true)
+),
+heard as (
+  update byrote_signals as signal
+  set taken_by = found.sequence
+  from (
+    select listening.id, listening.sequence, oldest.signal_id
+    from listening
+    cross join lateral (
+      select waiting.signal_id
+      from byrote_signals as waiting
+      where waiting.result_id = listening.id
+        and waiting.name = listening.name
+        and waiting.taken_by is null
+      order by waiting.seq
+      offset listening.place - 1
+      limit 1
+    ) as oldest
+  ) as found
+  where signal.result_id = found.id
+    and signal.signal_id = found.signal_id
+  returning signal.result_id, signal.taken_by as sequence, signal.payload_json, signal.payload_hash
+),
+written as (
+  insert into byrote_steps as step (
+    result_id, sequence, attempt, at, wake_at, open, kind, name, result_json, result_hash, place, args_hash
+  )
+  select
+    asked.id, asked.sequence, asked.attempts, (select now from clock),
+    (select now from clock) + asked.delay_us * interval '1 microsecond',
+    asked.kind not in ('step', 'raised') and heard.sequence is null and coalesce(asked.delay_us > 0, true),
+    asked.kind, asked.name, coalesce(asked.result, heard.payload_json),
+    coalesce(decode(asked.hash, 'hex'), heard.payload_hash), asked.place, decode(asked.args_hash, 'hex')
+  from asked
+  left join heard on heard.result_id = asked.id and heard.sequence = asked.sequence
+  on conflict (result_id, sequence) do update
+  set open = case
+        when step.kind = 'raised' then excluded.open
+        else excluded.result_json is null and coalesce(step.wake_at > (select now from clock), true)
+      end,
+      attempt = case when step.kind = 'raised' then excluded.attempt else step.attempt end,
+      at = case when step.kind = 'raised' then excluded.at else step.at end,
+      wake_at = case when step.kind = 'raised' then excluded.wake_at else step.wake_at end,
+      kind = excluded.kind,
+      name = excluded.name,
+      place = excluded.place,
+      args_hash = excluded.args_hash,
+      result_json = excluded.result_json,
+      result_hash = excluded.result_hash
+  where step.open
+    or step.kind = 'raised'
+  returning
+    step.result_id, step.sequence, step.open, step.wake_at, step.result_json, step.kind, step.name, step.result_hash,
+    step.place, step.args_hash
+),
+-- The log has the facts of each step by run and sequence: kind, name, hash of the result, end of a wait in microseconds,
+-- place, hash of the arguments. verify_written.sql has the same of what is stored.
+told as (
+  insert into byrote_events (at, kind, runs, attempts, moves, data)
+  select (select now from clock), 'StepStored', '{}', '{}', '{}', jsonb_object_agg(result_id, steps)
+  from (
+    select
+      result_id,
+      jsonb_object_agg(
+        sequence,
+        jsonb_build_array(
+          kind, name, encode(result_hash, 'hex'), byrote_micros(wake_at), place, encode(args_hash, 'hex')
+        )
+      ) as steps
+    from written
+    group by result_id
+  ) as by_run
+  having count(*) > 0
+)
+select
+  asked.id::text,
+  asked.sequence,
+  -- Written by a twin of this statement that we cannot see yet: to be looked up again at once.
+  coalesce(written.open, asked.open, asked.kind not in ('step', 'raised')) as open,
+  case when written.sequence is null then asked.result_json else written.result_json end as result_json,
+  case
+    when written.sequence is null and not asked.known then 0
+    else byrote_micros(coalesce(written.wake_at, asked.wake_at)) - byrote_micros((select now from clock))
+  end as left_us,
+  written.sequence is not null as written
+from asked
+left join written on written.result_id = asked.id and written.sequence = asked.sequence;

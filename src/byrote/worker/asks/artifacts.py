@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""What a worker does about artifacts: writes their rows for its tasks, and tidies up after them."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from byrote.artifacts.content_store import GRACE, SHARDS, ContentStore, place_for
+from byrote.core import events
+from byrote.core.artifact import COUNT_MAX, INLINE_MAX, ArtifactRefused, check_artifact, too_large
+from byrote.core.errors import ByroteError
+from byrote.core.ports.replies import Walked
+from byrote.core.ports.store import ArtifactPort, MaintenancePort
+from byrote.core.run import Leased
+from byrote.worker.asks.ask_server import AskHandler, NotHolder
+from byrote.worker.context import WorkerContext
+
+START_RUN = "00000000-0000-0000-0000-000000000000"
+SWEEP_EVERY_S = 60.0
+"""One shard each time: a round of 256 takes some four hours."""
+SWEEP_PAGE = 1_000
+
+
+def artifact_answers(where: str | None, size_max: int) -> Mapping[str, AskHandler]:
+    """The verbs of artifacts, for a desk; without a place there are small ones only."""
+    if where is None:
+        size_max = min(size_max, INLINE_MAX)
+    homes: dict[str, str] = {}
+
+    def terms(shelf: ArtifactPort, _run: Leased, _asked: Mapping[str, Any]) -> dict[str, Any]:
+        if where is None:
+            return {"max": size_max, "place": ""}
+        if not homes:
+            homes["place"] = place_for(where, shelf.home()).url
+        return {"max": size_max, "place": homes["place"]}
+
+    def store(shelf: ArtifactPort, run: Leased, asked: Mapping[str, Any]) -> list[str]:
+        check_artifact(asked["name"], asked["media_type"])
+        if asked["size"] > size_max:
+            raise too_large(size_max)
+        if asked["data"] is not None and len(asked["data"]) > INLINE_MAX:
+            raise too_large(INLINE_MAX)
+        fields = {name: asked[name] for name in ("name", "size", "media_type", "place", "data")}
+        keeping = shelf.keep(run, {**fields, "digest": asked["hash"]})
+        if keeping.verdict not in {"stored", "same"}:
+            raise refusal(keeping.verdict, asked["name"])
+        return [keeping.media_type, keeping.place, keeping.at.isoformat()]
+
+    return {"artifact.terms": terms, "artifact.store": store}
+
+
+def refusal(verdict: str, name: str) -> ByroteError:
+    """Why an artifact was not stored: `taken`, `full` or `lost`."""
+    match verdict:
+        case "taken":
+            return ArtifactRefused(
+                f"This attempt has stored another content as {name!r}; choose another name."
+            )
+        case "full":
+            return ArtifactRefused(
+                f"A run has at most {COUNT_MAX:,} artifacts; put several files into one archive."
+            )
+        case _:
+            return NotHolder()
+
+
+def prune(duties: MaintenancePort, cursor: str | None, *, going_on: Callable[[], bool]) -> str:
+    """Forget artifacts of pruned runs, then contents nothing refers to; gives the next cursor."""
+    run, _, digest = (cursor or f"{START_RUN} ").partition(" ")
+    run = _walk(duties.prune_artifacts, run, going_on) or START_RUN
+    digest = _walk(duties.prune_blobs, digest, going_on) or ""
+    return f"{run} {digest}"
+
+
+def _walk(
+    step: Callable[[str], Walked], at: str | None, going_on: Callable[[], bool]
+) -> str | None:
+    """Step by step from a bookmark; None when the end was reached."""
+    while at is not None:
+        at = step(at).reached
+        if not going_on():
+            break
+    return at
+
+
+class ArtifactCleaner:
+    """Sweeps this worker's place for artifacts, shard by shard, on a thread of its own.
+
+    No duty of the cluster: the directories of two machines may be two directories.
+    """
+
+    def __init__(self, shelf: ArtifactPort, means: WorkerContext, where: str) -> None:
+        self._shelf = shelf
+        self._means = means
+        self._where = where
+        self._shard = int(means.chance() * SHARDS)
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Sweep no more."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        """Sweep a shard now and then until stopped."""
+        while not self._stopped.wait(SWEEP_EVERY_S * (0.5 + self._means.chance())):
+            try:
+                self.sweep()
+            except (OSError, ByroteError) as error:
+                # A place that is not to be had now is tried again; nothing depends on it.
+                said = " ".join(str(error).split())[:300]
+                self._means.emit([events.Troubled(self._means.worker, "artifacts", said)])
+            # A connection that is used once a minute is better not kept.
+            self._shelf.close()
+
+    def sweep(self) -> int:
+        """Remove what no row refers to from the next shard; gives how much."""
+        place: ContentStore = place_for(self._where, self._shelf.home())
+        self._shard = (self._shard + 1) % SHARDS
+        return place.sweep(self._shard, self._shelf.referred, grace=GRACE, page=SWEEP_PAGE)

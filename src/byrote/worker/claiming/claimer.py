@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: MIT
+"""Claims runs as long as there is room for them, and waits well when there is nothing to claim.
+
+Polling is the contract, NOTIFY a hint. A worker whose claim comes back short says so in the
+registry (`idle`), and from then on whoever enqueues wakes it. An enqueue that looked before we said
+so, and commits after we looked, wakes nobody: hence the further looks, a few milliseconds later,
+before settling down to the slow rhythm of polling.
+
+A claim whose answer is lost is asked for again by its token, by the line itself: those runs are
+ours, and nobody else would look at them until their lease ran out.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+
+import msgspec
+
+from byrote.core import events
+from byrote.core.outcome import Released
+from byrote.core.ports.executor import Capacity, Executor
+from byrote.core.ports.replies import Remainder
+from byrote.core.ports.store import ClaimPort, ClaimRequest
+from byrote.core.run import Leased
+from byrote.worker.claiming.shares import Shares
+from byrote.worker.claiming.watermark import Watermark
+from byrote.worker.context import WorkerContext
+from byrote.worker.leases import HeldLeases
+from byrote.worker.recorder import Recorder
+
+LOOKS_S = (0.005, 0.05)
+"""When to look again after saying that we are idle, before polling slowly."""
+UNWRITTEN_MAX = 5_000
+"""Ended attempts that may wait to be written before no more runs are claimed."""
+ASIDE_S, ASIDE_FACTOR = 0.05, 20
+"""How long not to look again for tasks of one kind while the other is full, and found none."""
+LOOK_AROUND_S = 1.0
+DEADLINE_MARGIN = 0.9
+"""The share of a lease that is believed; the rest is for drifting clocks."""
+
+
+class ClaimOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker claims, and how it waits."""
+
+    weights: Mapping[str, int]
+    lease_for: timedelta
+    poll_s: float
+    drain: bool
+
+
+class Claimer:
+    """The worker's claiming loop, on a thread and a line of its own."""
+
+    def __init__(
+        self,
+        leases: ClaimPort,
+        executor: Executor,
+        *,
+        recorder: Recorder,
+        held: HeldLeases,
+        options: ClaimOptions,
+        means: WorkerContext,
+        watermark: Watermark,
+    ) -> None:
+        self._leases = leases
+        self._executor = executor
+        self._recorder = recorder
+        self._held = held
+        self._options = options
+        self._means = means
+        self._shares = Shares(options.weights)
+        self._watermark = watermark
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._asleep = False
+        self._stopping = False
+        self._aside_until = 0.0
+        self.idle = False
+        self._look_around_at = 0.0
+        self.left: Remainder | None = None
+        """What was left in the queues when they were dry."""
+        self.look_around: Callable[[], bool] = lambda: False
+        """Looks for tasks to serve before the queues are called dry; whether it found any."""
+        recorder.on_report = self.nudge
+
+    @property
+    def queues(self) -> list[str]:
+        """The queues that are served."""
+        return self._shares.queues
+
+    def serve(self, queue: str) -> None:
+        """Serve one queue more."""
+        self._shares.add(queue)
+
+    def nudge(self) -> None:
+        """There may be room again, or something else to look at."""
+        if self._asleep:
+            self._asleep = False
+            os.eventfd_write(self._wake, 1)
+
+    def stop(self) -> None:
+        """Claim no more."""
+        self._stopping = True
+        self._asleep = True
+        self.nudge()
+
+    def run(self) -> None:
+        """Claim until stopped, or until the queues are dry when draining."""
+        looks = 0
+        while not self._stopping:
+            room = self._room()
+            if room.limit < room.worth:
+                self._wait(self._options.poll_s, for_room=True)
+                continue
+            if self._partial(room):
+                self._claim_aside(room)
+                continue
+            if self._claim(room):
+                looks = 0
+                continue
+            if self._options.drain and self._look_further():
+                looks = 0
+                continue
+            if self._options.drain and self._dry():
+                return
+            self._say_idle(idle=True)
+            # One that drains looks again as soon as something has ended: it may have been the last.
+            self._wait(self._next_look(looks), for_room=self._options.drain)
+            looks += 1
+
+    def _room(self) -> Capacity:
+        self._asleep = (
+            True  # Raised before looking, so that room made meanwhile is not slept through.
+        )
+        room = self._executor.room()
+        if self._recorder.backlog > UNWRITTEN_MAX:
+            return Capacity(0, ())
+        return room
+
+    def _partial(self, room: Capacity) -> bool:
+        return len(room.tasks) < len(self._executor.tasks)
+
+    def _claim_aside(self, room: Capacity) -> None:
+        """Claim for the kind of task that has room while the other has none.
+
+        The database may have to walk past everything that waits for the other kind to find out that
+        there is nothing, and would be asked again after every run: so when there was nothing, the
+        next look is a while off, in proportion to what this one took.
+        """
+        began = self._means.clock()
+        if began < self._aside_until:
+            self._wait(min(self._aside_until - began, self._options.poll_s), for_room=True)
+            return
+        if not self._claim(room):
+            took = self._means.clock() - began
+            self._aside_until = began + max(ASIDE_S, took * ASIDE_FACTOR)
+
+    def _next_look(self, looks: int) -> float:
+        if looks < len(LOOKS_S):
+            return LOOKS_S[looks]
+        if self._leases.listening:
+            return self._options.poll_s * (0.75 + 0.5 * self._means.chance())
+        backoff: float = LOOKS_S[-1] * 2 ** min(looks - len(LOOKS_S), 10)
+        return min(backoff, self._options.poll_s) * (0.75 + 0.5 * self._means.chance())
+
+    def _claim(self, room: Capacity) -> bool:
+        """Claim what there is room for; whether there may be more."""
+        left, unasked = room.limit, self._shares.queues
+        while left > 0 and unasked:
+            quotas = self._shares.split(left, unasked)
+            claimed = Counter([run.queue for run in self._lease(quotas, room.tasks)])
+            # A queue that gave its whole share may have more; one that got no share was not asked.
+            dry = [queue for queue, quota in quotas.items() if claimed[queue] < quota]
+            self._shares.settle(claimed, dry, unasked)
+            left -= claimed.total()
+            unasked = [queue for queue in unasked if queue not in dry]
+        if left == 0:
+            self._say_idle(idle=False)
+        return left == 0 or (left < room.limit and self._watermark.raised)
+
+    def _lease(self, quotas: Mapping[str, int], tasks: Sequence[str]) -> list[Leased]:
+        found = None
+        while found is None:
+            wanted = self._wanted(quotas, tasks)
+            found = [] if self._stopping else self._leases.claim(wanted)
+        floors, before = dict(wanted.floors), wanted.claimed_at
+        if len(found) > sum(quotas.values()):
+            raise RuntimeError(
+                f"The claim gave {len(found)} runs where {sum(quotas.values())} were asked for."
+            )
+        self._watermark.note(
+            found,
+            floors,
+            began=before,
+            ended=self._means.clock(),
+            short=len(found) < sum(quotas.values()),
+        )
+        self._take(found)
+        return found
+
+    def _wanted(self, quotas: Mapping[str, int], tasks: Sequence[str]) -> ClaimRequest:
+        token, before = self._means.token(), self._means.clock()
+        deadline = before + self._options.lease_for.total_seconds() * DEADLINE_MARGIN
+        floors = self._watermark.floors(before)
+        lease_for, worker = self._options.lease_for, self._means.worker
+        return ClaimRequest(quotas, tasks, worker, token, lease_for, deadline, before, floors)
+
+    def _take(self, found: Sequence[Leased]) -> None:
+        if not found:
+            return
+        self._held.add(found)
+        if self._means.clock() < found[0].deadline:
+            self._executor.submit(found)
+        else:
+            # We were frozen: the answer is older than the lease. Somebody else may have them now.
+            self._recorder.report([(run, Released()) for run in found])
+        worker = self._means.worker
+        self._means.emit(
+            [
+                events.Claimed(run.id, run.task, run.queue, run.attempt, worker, run.age_us / 1e6)
+                for run in found
+            ]
+        )
+
+    def _say_idle(self, *, idle: bool) -> None:
+        if idle != self.idle:
+            self._leases.idle(worker=self._means.worker, idle=idle)
+            self.idle = idle
+
+    def _look_further(self) -> bool:
+        """Look around for more tasks to serve while others are executed, once a second."""
+        now = self._means.clock()
+        if now < self._look_around_at:
+            return False
+        self._look_around_at = now + LOOK_AROUND_S
+        return self.look_around()
+
+    def _dry(self) -> bool:
+        if self._held or self._recorder.backlog:
+            return False
+        self.left = self._leases.unfinished(queues=self._shares.queues, tasks=self._executor.tasks)
+        return not self.left.due and not self.look_around()
+
+    def _wait(self, seconds: float, *, for_room: bool = False) -> None:
+        """Sleep until nudged, for so long, or until the line hears of work."""
+        self._leases.rest(self._wake, seconds if self._asleep else 0, for_room=for_room)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""Finds runs that this worker could execute though nobody told it so when it started.
+
+An app that names its tasks by where they are defined can execute any that can be imported; which
+ones there are is seen in the queue. What is not recognised stays where it is: another worker, with
+newer code, may know it.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from byrote.core.ports.executor import Executor
+from byrote.core.ports.replies import UnknownTaskRef
+from byrote.core.ports.store import PartContext
+from byrote.worker.claiming.claimer import Claimer
+
+EVERY_S = 1.0
+REFUSED_MAX = 10_000
+
+
+class DiscoveryPort(Protocol):
+    """The line of a finder."""
+
+    def strangers(self, *, queues: Sequence[str], tasks: Sequence[str]) -> list[UnknownTaskRef]:
+        """What waits at the front of the queues and is not among these."""
+
+    def close(self) -> None:
+        """Leave; the line may be used again."""
+
+
+class DiscoveryHooks(NamedTuple):
+    """Who can tell whether a run is for this worker, and who must know when it is."""
+
+    open: Callable[[PartContext], DiscoveryPort]
+    recognise: Callable[[UnknownTaskRef], bool]
+    learn: Callable[[str], None]
+    """Takes a task's name and version."""
+
+
+class Discovery:
+    """Looks at the front of the queues, now and then."""
+
+    def __init__(
+        self, line: DiscoveryPort, executor: Executor, claimer: Claimer, strangers: DiscoveryHooks
+    ) -> None:
+        self._line = line
+        self._executor = executor
+        self._claimer = claimer
+        self._strangers = strangers
+        self._refused: set[UnknownTaskRef] = set()
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Look until stopped."""
+        while not self._stopped.wait(EVERY_S):
+            self.look()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopped.set()
+
+    def look(self) -> bool:
+        """Get to know what waits; whether there was anything new."""
+        queues, tasks = self._claimer.queues, self._executor.tasks
+        asked = self._line.strangers(queues=queues, tasks=tasks)
+        found = [one for one in asked if one not in self._refused]
+        known = [one for one in found if self._strangers.recognise(one)]
+        for one in known:
+            self._strangers.learn(one.key)
+            self._claimer.serve(one.queue)
+        if len(self._refused) < REFUSED_MAX:
+            self._refused.update(one for one in found if one not in known)
+        if known:
+            self._claimer.nudge()
+        return bool(known)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""Keeps leases alive, and says that the worker is.
+
+What is true: the database's clock decides whether a lease holds. Who believes what: this process
+believes a lease until `deadline`, a monotonic time taken *before* the claim or renewal was sent,
+with a margin. How long: a lease is renewed when a third of it has passed, all that need it in one
+statement. When it breaks: a renewal that is not answered in time changes nothing here; the executor
+ends the attempt at its deadline, before the database would let anybody else have the run. A renewal
+that is answered without naming a run means it is lost: its attempt ends now. One whose row is
+locked by another transaction is not renewed, nor is it lost: it is asked for again at the next
+tick, until its deadline. An attempt that has ended is renewed as well until its end is written; one
+whose row stays locked is given up when its lease is over, so that no stop or drain waits for it.
+
+Nothing of a task runs in this process, so no task can keep this thread from its work.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from byrote.core import events
+from byrote.core.ports.executor import Executor
+from byrote.core.ports.replies import LOCKED
+from byrote.core.ports.store import RegistryPort
+from byrote.core.run import Leased
+from byrote.worker.claiming.claimer import DEADLINE_MARGIN
+from byrote.worker.context import WorkerContext
+from byrote.worker.leases import HeldLeases
+
+HEARTBEAT_S = 10.0
+TICK_MAX_S = 1.0
+BATCH_MAX = 1_000
+
+
+class LeaseKeeper:
+    """Renews leases and sends heartbeats, on a thread and a line of its own."""
+
+    def __init__(
+        self,
+        roll: RegistryPort,
+        executor: Executor,
+        *,
+        held: HeldLeases,
+        lease_for: timedelta,
+        means: WorkerContext,
+        description: Callable[[], Mapping[str, Any]],
+        load: Callable[[], dict[str, Any]],
+    ) -> None:
+        self._roll = roll
+        self._executor = executor
+        self._held = held
+        self._lease_for = lease_for
+        self._lease_s = lease_for.total_seconds()
+        self._means = means
+        self._description = description
+        self._load = load
+        self._wake = threading.Event()
+        self._look_at_all = False
+        self._stopped = False
+        self._heartbeat_at = 0.0
+        self._announced: tuple[Sequence[str], Sequence[str]] = ((), ())
+
+    def register(self) -> None:
+        """Announce the worker; before anything is claimed."""
+        description = self._description()
+        self._roll.register(description)
+        self._announced = _served(description)
+        self._heartbeat_at = self._means.clock() + HEARTBEAT_S
+
+    def leave(self) -> None:
+        """Take the worker off the list."""
+        self._roll.deregister(self._means.worker)
+
+    def look(self) -> None:
+        """Somebody wants one of our runs cancelled: ask about all of them now."""
+        self._look_at_all = True
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Renew no more."""
+        self._stopped = True
+        self._wake.set()
+
+    def run(self) -> None:
+        """Renew until stopped, then take the worker off the list."""
+        tick = min(self._lease_s / 6, TICK_MAX_S)
+        while not self._stopped:
+            self._wake.wait(tick)
+            self._wake.clear()
+            self._renew()
+            if self._means.clock() >= self._heartbeat_at:
+                self._beat()
+        self.leave()
+
+    def _renew(self) -> None:
+        everything, self._look_at_all = self._look_at_all, False
+        horizon = self._lease_s * DEADLINE_MARGIN
+        now = self._means.clock()
+        due = self._held.ageing(
+            now + (horizon + 1.0 if everything else horizon * 2 / 3), unwritten=now + horizon / 2
+        )
+        for start in range(0, len(due), BATCH_MAX):
+            self._renew_some(due[start : start + BATCH_MAX])
+
+    def _renew_some(self, due: Sequence[Leased]) -> None:
+        before = self._means.clock()
+        answer = self._roll.renew(due, lease_for=self._lease_for)
+        for run in due:
+            if answer.get(run.id, LOCKED) != LOCKED:
+                run.deadline = before + self._lease_s * DEADLINE_MARGIN
+        # What was settled while we asked is not lost: it is simply no longer held.
+        lost = [run for run in due if run in self._held and self._is_lost(run, answer)]
+        if lost:
+            self._lose(lost)
+        unwanted = [run for run in due if answer.get(run.id) is True]
+        if unwanted:
+            self._executor.cancel(unwanted)
+
+    def _is_lost(self, run: Leased, answer: Mapping[str, bool | str]) -> bool:
+        if not run.settling:
+            return run.id not in answer
+        # The end of a locked run is not accepted once the database's lease is over.
+        margin = self._lease_s * (1 - DEADLINE_MARGIN)
+        return answer.get(run.id) == LOCKED and self._means.clock() > run.deadline + margin
+
+    def _lose(self, lost: Sequence[Leased]) -> None:
+        self._held.drop(lost)
+        self._executor.forget(lost)
+        self._means.emit(
+            [
+                events.LeaseLost(run.id, run.task, run.queue, run.attempt, self._means.worker)
+                for run in lost
+            ]
+        )
+
+    def _beat(self) -> None:
+        self._heartbeat_at = self._means.clock() + HEARTBEAT_S
+        known = self._roll.heartbeat(self._means.worker, self._load())
+        if not known or _served(self._description()) != self._announced:
+            # It serves more by now, or was forgotten while it was cut off.
+            self.register()
+
+
+def _served(description: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[str]]:
+    return description["queues"], description["tasks"]

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Tells those who watch a run what its attempt prints, while it runs; nothing when nobody does.
+
+Who watches says so in a row that soon expires, and wakes the worker. What the attempt has printed
+is then written there whenever there is more, up to four times a second: the end of it, and how much
+it was. What is stored with the run when the attempt has ended does not depend on any of this.
+"""
+
+from collections.abc import Sequence
+
+from byrote.core.outcome import Printing
+from byrote.core.ports.executor import Clock, Executor
+from byrote.core.ports.store import MaintenancePort
+from byrote.core.run import Leased
+from byrote.worker.leases import HeldLeases
+
+LOOK_S = 5.0
+"""How often to look unasked whether somebody watches: a hint may get lost."""
+SHOWN_MAX = 64 * 1024
+"""Bytes of each stream that are shown at once."""
+_NOTHING = Printing(b"", b"", 0, 0)
+
+
+class OutputWatcher:
+    """What is watched here. Served by the sweeper's thread."""
+
+    def __init__(
+        self, duties: MaintenancePort, executor: Executor, held: HeldLeases, *, clock: Clock
+    ) -> None:
+        self._duties = duties
+        self._executor = executor
+        self._held = held
+        self._clock = clock
+        self._look_at = 0.0
+        self._ids: Sequence[str] = ()
+        self._told: dict[str, tuple[int, int, int]] = {}
+
+    def serve(self) -> None:
+        """Tell what there is to tell; called every quarter of a second or so."""
+        now = self._clock()
+        if self._duties.watch_asked() or now >= self._look_at:
+            self._look_at = now + (LOOK_S / 2 if self._ids else LOOK_S)
+            self._ids = self._duties.watched()
+            # Told anew from time to time, if only that there is nothing new.
+            self._told = {}
+        for run in self._held.find(self._ids):
+            self._tell(run)
+
+    def _tell(self, run: Leased) -> None:
+        out, err, out_size, err_size = self._executor.printed(run) or _NOTHING
+        state = (run.attempt, out_size, err_size)
+        if self._told.get(run.id) != state:
+            self._told[run.id] = state
+            shown = Printing(out[-SHOWN_MAX:], err[-SHOWN_MAX:], out_size, err_size)
+            self._duties.tell(run, shown)

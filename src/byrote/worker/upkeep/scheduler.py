@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""The beat: each due tick of a schedule becomes one run. Any number of workers may beat at once."""
+
+from collections.abc import Sequence
+
+from byrote.core import events
+from byrote.core.errors import BadOption
+from byrote.core.ports.store import MaintenancePort
+from byrote.core.schedule.schedule import (
+    Schedule,
+    ScheduleMove,
+    StoredSchedule,
+    TickResult,
+    turn_of,
+)
+from byrote.worker.context import WorkerContext
+
+TURN_MAX = 100
+"""Schedules that one statement moves on."""
+
+
+class Scheduler:
+    """Lets schedules tick, on the line of a sweeper."""
+
+    def __init__(
+        self, duties: MaintenancePort, means: WorkerContext, *, schedules: Sequence[Schedule] = ()
+    ) -> None:
+        self._duties = duties
+        self._means = means
+        self._schedules = schedules
+        """Those that the worker's app defines."""
+
+    def announce(self) -> None:
+        """Keep the app's schedules; one that a person has changed stays so until the app's does."""
+        for name in self._duties.announce(self._schedules):
+            self._means.emit([events.Scheduled(name)])
+
+    def turn(self) -> None:
+        """Let everything tick that is due."""
+        told: list[TickResult] | None = None
+        # Not for ever: schedules whose rows are locked stay due.
+        while told is None or told:
+            due = self._duties.due_schedules(limit=TURN_MAX)
+            turns = [turn for turn in map(self._turn_of, due) if turn is not None]
+            told = list(self._duties.tick(turns)) if turns else []
+            if told:
+                self._means.emit(
+                    [
+                        events.Ticked(one.name, one.at.isoformat(), one.id)
+                        if one.made
+                        else events.TickSkipped(one.name, one.at.isoformat())
+                        for one in told
+                    ]
+                )
+            if len(due) < TURN_MAX:
+                return
+
+    def _turn_of(self, planned: StoredSchedule) -> ScheduleMove | None:
+        try:
+            return turn_of(planned)
+        except BadOption as error:
+            # Somebody wrote it past us, or this machine lacks its time zone: a person must look.
+            name = planned.schedule.name
+            self._duties.set_aside(name, str(error))
+            self._means.emit([events.Troubled(self._means.worker, f"schedule {name}", str(error))])
+            return None

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""Async tasks share a bounded number of database sessions, and wait for one instead of failing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from byrote.django.backend.policy import faults
+from byrote.django.worker.async_threads import share_of
+from byrote.executors.hands.process import HAND_COUNT
+from tests.django.driving import drain, working
+from tests.django.shop import tasks
+from tests.django.shop.models import Note
+from tests.support import until
+
+type Shop = dict[str, str]
+
+SESSIONS = """
+select count(*) from pg_stat_activity
+where datname = current_database() and pid <> pg_backend_pid() and application_name = ''
+"""
+
+
+def finished(results: list[Any]) -> bool:
+    for result in results:
+        result.refresh()
+    return all(result.is_finished for result in results)
+
+
+def test_async_tasks_use_no_more_sessions_than_they_may(shop: Shop, tmp_path: Path) -> None:
+    lingering = [tasks.linger.enqueue(str(tmp_path), f"linger{n}") for n in range(12)]
+    with working(shop, SHOP_ASYNC="3"):
+        until(lambda: len(list(tmp_path.glob("linger*.begun"))) == 3, within=60)
+        others = [tasks.arrive.enqueue(str(tmp_path), f"other{n}") for n in range(30)]
+        # Those without the ORM do not wait for a session.
+        until(lambda: len(list(tmp_path.glob("other*.begun"))) == 30, within=60)
+        with connection.cursor() as cursor:
+            cursor.execute(SESSIONS)
+            [sessions] = cursor.fetchone()
+        begun = len(list(tmp_path.glob("linger*.begun")))
+        (tmp_path / "go").touch()
+        until(lambda: finished([*lingering, *others]), within=60)
+
+    assert (begun, sessions) == (3, 3)
+    assert {str(result.status) for result in lingering} == {"SUCCESSFUL"}
+    assert Note.objects.count() == 12
+
+
+def test_waiting_for_a_session_counts_towards_the_timeout(shop: Shop, tmp_path: Path) -> None:
+    first = tasks.linger.enqueue(str(tmp_path), "first")
+    with working(shop, SHOP_ASYNC="1"):
+        until((tmp_path / "first.begun").exists, within=60)
+        late = tasks.hurry.enqueue("too late")
+        until(lambda: finished([late]), within=60)
+        (tmp_path / "go").touch()
+        until(lambda: finished([first]), within=60)
+        after = tasks.hurry.enqueue("in time")
+        until(lambda: finished([after]), within=60)
+
+    assert late.errors[0].exception_class.__name__ == "TaskTimedOut"
+    assert [first.status, after.status] == ["SUCCESSFUL", "SUCCESSFUL"]
+
+
+def test_a_session_in_another_thread_of_the_loop_is_tidied_as_well(shop: Shop) -> None:
+    """One task after the other, so that each has the thread of the one before."""
+    results = [tasks.soil_elsewhere.enqueue() for _ in range(5)]
+    drain(shop, "--concurrency", "1", SHOP_CONN_MAX_AGE="600")
+
+    assert finished(results)
+    assert {result.return_value for result in results} == {False}
+
+
+def test_the_processes_of_a_worker_share_its_number_of_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(HAND_COUNT, "4")
+
+    assert [share_of(number) for number in (8, 9, 2)] == [2, 2, 1]
+
+
+@pytest.mark.parametrize("value", [0, "8", True, None])
+def test_the_number_of_connections_is_checked(value: Any) -> None:
+    [fault] = faults({"ASYNC_CONNECTIONS": value})
+    assert "whole number from 1" in fault

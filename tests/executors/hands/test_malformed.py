@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""A hand that says what nobody understands loses its life; the worker and all others go on."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from byrote.core.events import HandEnded, Troubled
+from byrote.core.outcome import Failed, Succeeded
+from byrote.core.state import Status
+from tests.support import until
+from tests.worker.bench import Bench, make_hands
+from tests.worker.harness import (
+    Database,
+    StartWorker,
+    await_end,
+    send_one,
+    spec,
+)
+
+APP = "tests.executors.hands.malformed:app"
+FAULT = {"kind": "raised", "type": "X"}
+MESSAGES: dict[str, Any] = {
+    "no list": 17,
+    "an empty list": [],
+    "an unknown word": ["hello", 1],
+    "no results": ["done", 5],
+    "a result that is none": ["done", [5]],
+    "an empty result": ["done", [[]]],
+    "a slot nobody has": ["done", [[1023, 0, "1", "00"]]],
+    "a slot that is no number": ["done", [[{}, 0, "1", "00"]]],
+    "a value that is no text": ["done", [["slot", 0, 5, 6]]],
+    "an end nobody knows": ["done", [["slot", 77]]],
+    "a fault that is none": ["done", [["slot", 1, 5, None, False]]],
+    "a fault of the wrong shape": ["done", [["slot", 1, {"kind": 5}, None, False]]],
+    "a delay that is none": ["done", [["slot", 1, FAULT, "soon", False]]],
+    "a wait for nothing": ["done", [["slot", 2, 1, 5, []]]],
+    "an output that is none": ["done", [["slot", 0, "1", "00", {"stdout": 5}]]],
+    "usage that is none": ["done", [["slot", 0, "1", "00", {"usage": 5}]]],
+    "a slot declined that nobody has": ["done", [[1023, 4]]],
+    "a question that is none": ["ask", 5],
+    "a question without a payload": ["ask", ["slot", 1, "load", None]],
+    "a question without a verb": ["ask", ["slot", 1, {}, {}]],
+    "a second introduction": ["ready", {}],
+    "a refusal after all": ["refused", 5],
+}
+FRAMES = {
+    "no MessagePack": "00000001c1",
+    "a frame too long to be one": "ffffffff00",
+}
+
+
+@pytest.fixture
+def events() -> list[Any]:
+    return []
+
+
+@pytest.fixture
+def bench(events: list[Any]) -> Iterator[Bench]:
+    made = Bench(make_hands(APP, hands=1, emit=events.extend))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES.keys())
+def test_a_message_nobody_understands_costs_the_hand_its_life(
+    bench: Bench, events: list[Any], message: Any
+) -> None:
+    outcome = bench.run("say", message)
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.fault.kind, outcome.fault.signal) == ("crashed", "SIGKILL")
+    assert any(isinstance(event, HandEnded) for event in events)
+    assert any(isinstance(event, Troubled) and "hand" in event.what for event in events)
+    assert isinstance(bench.next_run("echo", 1), Succeeded)
+
+
+@pytest.mark.parametrize("text", FRAMES.values(), ids=FRAMES.keys())
+def test_bytes_that_are_no_message_cost_the_hand_its_life(bench: Bench, text: str) -> None:
+    assert isinstance(bench.run("say_bytes", text), Failed)
+    assert isinstance(bench.next_run("echo", 1), Succeeded)
+
+
+def test_what_was_said_before_is_heard_and_every_run_is_reported_once(bench: Bench) -> None:
+    """A batch of results with one that is none: the others must not be lost with it."""
+    waiting = [bench.lease("wait", 60.0) for _ in range(3)]
+    bench.executor.submit(waiting)
+    good = ["slot", 0, "1", "00" * 32]
+    culprit = bench.lease("say", ["done", [good, ["slot", 0, 1, 1]]])
+    bench.executor.submit([culprit])
+
+    assert isinstance(bench.outcome(culprit), Succeeded)
+    for run in waiting:
+        bench.outcome(run)
+    assert {len(reports) for reports in bench.reports.values()} == {1}
+    assert isinstance(bench.next_run("echo", 1), Succeeded)
+
+
+@pytest.mark.parametrize(
+    ("verb", "payload"),
+    [
+        ("note", {}),
+        ("note", {"sequence": [], "result": 5}),
+        ("note", {"sequence": 1, "kind": {}, "name": 7, "result": [1]}),
+        ("nothing.of.the.sort", {}),
+        ("artifact.store", {"size": "large"}),
+        ("load", {"attempt": "no"}),
+    ],
+)
+def test_a_question_nobody_can_answer_does_not_stop_the_worker(
+    db: Database, start_worker: StartWorker, verb: str, payload: dict[str, Any]
+) -> None:
+    worker = start_worker(APP)
+    [run] = await_end(db, send_one(db, spec("ask", verb, payload)))
+    [after] = await_end(db, send_one(db, spec("echo", 1)))
+
+    assert (run.status, run.result) == (Status.SUCCESSFUL, "well")
+    assert after.status is Status.SUCCESSFUL
+    until(lambda: worker.process.poll() is None)
+
+
+@pytest.mark.parametrize(
+    ("task", "args"),
+    [
+        ("shout", ["ffffffff00"]),
+        ("shout", ["00000001c1"]),
+        ("shout", ["00000006" + b"\x91\xa4stop".hex()]),
+        ("hang_up", []),
+    ],
+)
+def test_a_command_that_spoils_its_line_loses_the_line_alone(
+    db: Database, start_worker: StartWorker, task: str, args: list[str]
+) -> None:
+    start_worker(APP)
+    [run] = await_end(db, send_one(db, spec(task, *args)), within=60)
+    [after] = await_end(db, send_one(db, spec("echo", 1)))
+
+    assert run.status is Status.FAILED
+    assert run.faults[0]["kind"] == "raised"
+    assert after.status is Status.SUCCESSFUL

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""What the rows of a statement call for is written with it, or neither is."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import psycopg
+import pytest
+
+from byrote.assembly.identity import chance, new_id
+from byrote.core.spec import Delivery, describe
+from byrote.store import queries
+from byrote.store.connect import DatabaseAddress
+from byrote.store.queries.enqueue import enqueue_unique
+from byrote.store.queries.tokens import audit
+from byrote.store.query import Query
+from byrote.store.runners.aio import AsyncStore
+from tests.support import Db, count
+
+
+def on_a_loop[Done](url: str, act: Callable[[AsyncStore], Awaitable[Done]]) -> Done:
+    async def run() -> Done:
+        store = AsyncStore(DatabaseAddress(url), chance=chance, size=1)
+        try:
+            return await act(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+def noted(rows: Sequence[Any], token_id: str | None = None) -> list[Query[Any]]:
+    return [audit(token_id=token_id, action="enqueue", request_id="r", address=None) for _ in rows]
+
+
+def specs(size: int) -> list[tuple[str, Any]]:
+    return [(new_id(), describe("t", 1, [n], {}, delivery=Delivery())) for n in range(size)]
+
+
+def test_statements_follow_from_rows_time_after_time(db: Db, url: str) -> None:
+    """The second time everything has been prepared; both times the rows are all there."""
+
+    async def act(store: AsyncStore) -> list[int]:
+        asked = [enqueue_unique(specs(size)) for size in (3, 2)]
+        return [len(await store.ask(query, behind=noted)) for query in asked]
+
+    assert on_a_loop(url, act) == [3, 2]
+    assert count(db, "byrote_runs") == count(db, "byrote_audit") == 5
+
+
+def test_a_statement_without_rows_calls_for_nothing(db: Db, url: str) -> None:
+    found = on_a_loop(url, lambda store: store.ask(queries.cancel([new_id()]), behind=noted))
+
+    assert found == []
+    assert count(db, "byrote_audit") == 0
+
+
+def test_what_follows_from_rows_takes_them_back_if_it_fails(db: Db, url: str) -> None:
+    """The next request gets a connection that works."""
+
+    async def act(store: AsyncStore) -> int:
+        with pytest.raises(psycopg.DataError):
+            await store.ask(enqueue_unique(specs(2)), behind=lambda rows: noted(rows, "no uuid"))
+        return len(await store.ask(enqueue_unique(specs(1)), behind=noted))
+
+    assert on_a_loop(url, act) == 1
+    assert count(db, "byrote_runs") == count(db, "byrote_audit") == 1
+
+
+def test_a_statement_that_fails_raises_its_own_error(db: Db, url: str) -> None:
+    with pytest.raises(psycopg.DataError, match="uuid"):
+        on_a_loop(url, lambda store: store.ask(queries.cancel(["no uuid"]), behind=noted))
+
+    assert count(db, "byrote_audit") == 0

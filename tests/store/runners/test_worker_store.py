@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""What a worker's lines to PostgreSQL hear, beside the answers to what they ask."""
+
+import os
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from byrote.assembly.clock import monotonic
+from byrote.assembly.identity import chance, new_token
+from byrote.core.ports.store import ClaimRequest, PartContext
+from byrote.store import queries
+from byrote.store.connect import DatabaseAddress
+from byrote.store.runners.sync import fetch
+from byrote.store.worker import LeaseStore, PostgresStore
+from tests.support import claim as lease
+from tests.support import enqueue, until
+
+type Db = psycopg.Connection[Any]
+
+PATIENCE_S = 30
+HEARD_S = 20
+"""Far more than hearing takes, and less than waiting in vain."""
+
+
+@pytest.fixture
+def cancels() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def leases(door: DatabaseAddress, cancels: list[str]) -> Iterator[LeaseStore]:
+    def line() -> PartContext:
+        return PartContext("claim", threading.Event().wait, lambda *_: None, chance)
+
+    made = PostgresStore(door).leases(
+        line(),
+        on_cancel=lambda: cancels.append("asked"),
+        on_return=lambda: cancels.append("returned"),
+    )
+    yield made
+    made.close()
+
+
+def claim(leases: LeaseStore) -> None:
+    lease_for, now = timedelta(seconds=30), monotonic()
+    wanted = ClaimRequest({"default": 1}, ["t@1"], "w", new_token(), lease_for, now + 27, now, {})
+    assert leases.claim(wanted) == []
+
+
+def rested_s(leases: LeaseStore, seconds: float = PATIENCE_S) -> float:
+    wake, began = os.eventfd(0), monotonic()
+    leases.rest(wake, seconds)
+    os.close(wake)
+    return monotonic() - began
+
+
+def test_work_that_is_notified_while_resting_ends_the_rest(leases: LeaseStore, db: Db) -> None:
+    claim(leases)
+    db.execute("select pg_notify('byrote_ready', 'default')")
+
+    assert rested_s(leases) < HEARD_S
+
+
+def test_work_that_is_notified_during_a_claim_is_looked_for_again(
+    leases: LeaseStore, db: Db
+) -> None:
+    """The claim may have begun before that run was there, and nobody will notify it again."""
+    claim(leases)
+    db.execute("select pg_notify('byrote_ready', 'default')")
+    claim(leases)
+
+    assert rested_s(leases) < HEARD_S
+
+
+def test_what_was_heard_before_a_claim_does_not_cut_the_rest_after_it_short(
+    leases: LeaseStore, db: Db
+) -> None:
+    claim(leases)
+    db.execute("select pg_notify('byrote_ready', 'default')")
+    heard = rested_s(leases)
+    claim(leases)
+
+    assert heard < HEARD_S
+    assert rested_s(leases, 0.05) >= 0.05
+
+
+def test_a_cancellation_that_is_asked_for_during_a_claim_is_heard(
+    leases: LeaseStore, db: Db, cancels: list[str]
+) -> None:
+    claim(leases)
+    db.execute("select pg_notify('byrote_cancel', 'w'), pg_notify('byrote_cancel', 'another')")
+    claim(leases)
+
+    assert cancels == ["asked"]
+
+
+def test_a_sweep_tells_busy_claimers_that_runs_have_come_back(
+    leases: LeaseStore, db: Db, cancels: list[str]
+) -> None:
+    """They keep their rank, which may lie behind the mark that a busy claimer starts from."""
+    enqueue(db)
+    lease(db, lease_for=timedelta(0))
+    claim(leases)
+    fetch(db, queries.sweep())
+    until(lambda: rested_s(leases, 0.05) >= 0 and cancels)
+
+    assert cancels == ["returned"]
