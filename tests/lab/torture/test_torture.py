@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from byrote.lab.torture import unserved
 from byrote.lab.torture.plan import SHORT
 from byrote.lab.torture.run import Wish, torture
 from tests.cli.console import Process
@@ -24,6 +25,7 @@ def test_a_minute_of_torture_breaks_no_promise() -> None:
     assert {fault.kind for fault in ended.faults if fault.happened} == set(SHORT), "\n".join(said)
     assert ended.judged.runs >= 600
     assert ended.judged.ticks >= 50
+    assert ended.judged.unserved == unserved.RUNS
     assert ended.judged.by_status["SUCCESSFUL"] >= 600
     assert ended.zombies_forced >= 20
     assert ended.zombies_accepted == 0
@@ -61,7 +63,7 @@ def test_without_faults_no_run_of_ten_thousand_is_executed_twice() -> None:
     )
     ended = torture(wish, say=lambda _line: None)
 
-    assert ended.judged.runs - ended.judged.ticks == 10_000
+    assert ended.judged.runs - ended.judged.ticks - ended.judged.unserved == 10_000
     assert ended.judged.ticks >= 8
     assert ended.judged.again == 0
     assert ended.violations == 0, (ended.judged.violations, ended.verified.findings)

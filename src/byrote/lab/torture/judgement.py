@@ -75,7 +75,7 @@ def gather(folder: Path, logs: Iterable[Path]) -> DiaryFacts:
     for log in logs:
         for line in lines(log):
             match line.get("event"):
-                case kind if kind in SETTLED:
+                case kind if kind in SETTLED and line["attempt"]:  # 0: ended without one.
                     seen.settled[line["run"], line["attempt"], SETTLED[kind]] += 1
                 case "LeaseLost":
                     seen.lost += 1
@@ -113,6 +113,8 @@ class Judgement(msgspec.Struct):
     """Acknowledged runs that an asynchronous failover lost, as it may."""
     ticks: int = 0
     """Moments at which the schedule was due, each of which must have one run."""
+    unserved: int = 0
+    """Runs of a task that no worker knows, each of which must end FAILED after its time."""
 
 
 def judge(connection: psycopg.Connection[Any], seen: DiaryFacts) -> Judgement:

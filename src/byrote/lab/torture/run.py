@@ -17,7 +17,7 @@ from byrote.core.errors import ByroteError
 from byrote.executors.runtime.seeding import Random
 from byrote.lab.bench.database import scratch, target
 from byrote.lab.bench.stage import StageFailed, own_folder
-from byrote.lab.torture import ticks
+from byrote.lab.torture import ticks, unserved
 from byrote.lab.torture.cluster import dump
 from byrote.lab.torture.faults import networks, processes, servers, services
 from byrote.lab.torture.faults.processes import Shown
@@ -133,6 +133,7 @@ def _stage(wish: Wish, folder: Path) -> Iterator[TortureSetup]:
         try:
             with stage.connect() as connection:
                 ticks.begin(connection, stage.history)
+                stage.send(*unserved.begin(connection))
             stage.tend(wish.workers)
             stage.producing_until = monotonic() + 0.9 * wish.seconds
             for number in range(PRODUCERS):
@@ -249,7 +250,8 @@ def _judge(
     with stage.connect() as connection:
         judged = judge(connection, seen)
         judged.ticks, wrong = ticks.judge_ticks(connection)
-        judged.violations += wrong
+        judged.unserved, more = unserved.judge_unserved(connection)
+        judged.violations += [*wrong, *more]
         recovery = recoveries(connection, faults)
     planned = Counter(one.kind for one in plan_of(wish) if not one.spare)
     planned += Counter(fault["kind"] for fault in faults[wish.faults :])

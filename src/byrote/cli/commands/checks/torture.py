@@ -149,6 +149,7 @@ def _figures(ended: TortureReport) -> list[tuple[str, object]]:
     return [
         ("runs", f"{judged.runs:,}: {ends}"),
         ("ticks of a schedule, one run each", judged.ticks),
+        ("runs that no worker knows, ended in time", judged.unserved),
         ("events verified", f"{ended.verified.events:,}"),
         ("faults that happened", f"{happened} of {kinds} kinds"),
         ("violations", ended.violations),
