@@ -123,7 +123,7 @@ def test_an_enqueue_is_not_sent_again_when_its_run_has_ended_meanwhile(db: Db, u
             asked = next(inner)
             while True:
                 rows: list[Any] = yield asked
-                if asked.name == "known" and rows == [False]:
+                if asked.name == "is_accepted" and rows == [False]:
                     land_and_fail(db, query)
                 asked = inner.send(rows)
         except StopIteration as done:
