@@ -86,10 +86,33 @@ def test_a_database_ahead_of_us_is_refused(own: Db, bare: DatabaseAddress) -> No
 def test_a_schema_built_from_other_files_is_refused(own: Db, bare: DatabaseAddress) -> None:
     own.execute("update byrote_schema set checksum = 'edited' where version = 1")
 
-    with pytest.raises(SchemaMismatch, match=NAMES[0]):
+    expected = f"development version.*{NAMES[0]} differs.*ecreate it"
+    with pytest.raises(SchemaMismatch, match=expected):
         check(own)
-    with pytest.raises(SchemaMismatch, match=NAMES[0]):
+    with pytest.raises(SchemaMismatch, match=expected):
         migrate(bare, chance=chance)
+
+
+@pytest.mark.parametrize("applied", [1, 12, 21])
+def test_a_database_of_a_development_version_is_refused_and_left_as_it_is(
+    bare: DatabaseAddress, applied: int
+) -> None:
+    """Before the first release the schema was 21 files, the first of them 0001_runs."""
+    with bare.open("test") as db:
+        db.execute("create table byrote_schema (version int, name text, checksum text)")
+        db.execute(
+            "insert into byrote_schema select n, 'part', 'x' from generate_series(2, %s) as n",
+            (applied,),
+        )
+        db.execute("insert into byrote_schema values (1, '0001_runs', 'x')")
+        expected = f"development version.*0001_runs where this version has {NAMES[0]}.*ecreate it"
+        with pytest.raises(SchemaMismatch, match=expected):
+            check(db)
+        with pytest.raises(SchemaMismatch, match=expected):
+            migrate(bare, chance=chance)
+
+        assert db.execute("select count(*) from byrote_schema").fetchone() == (applied,)
+        assert db.execute("select to_regclass('byrote_task_runs')").fetchone() == (None,)
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(bare: DatabaseAddress) -> None:
@@ -162,3 +185,21 @@ def _parameters(text: str) -> set[str]:
 
 def test_the_first_migration_in_the_ledger_has_the_checksum_of_its_file(db: Db) -> None:
     assert fetch(db, queries.schema())[0].checksum == migrations()[0].checksum
+
+
+def test_the_first_page_of_the_schema_names_everything_in_it(own: Db) -> None:
+    found = own.execute(
+        """
+        select relname from pg_class
+        where relnamespace = current_schema()::regnamespace
+          and relkind in ('r', 'p', 'v', 'S', 'i', 'I')
+          and not relispartition
+          and relname !~ '_(pkey|key|provenance_id_seq|audit_id_seq)$'
+        union
+        select proname from pg_proc where pronamespace = current_schema()::regnamespace
+        """
+    )
+    page = migrations()[0].text.decode().partition("\n\n")[0]
+
+    assert all(line.startswith("--") for line in page.splitlines())
+    assert {name for (name,) in found} - set(re.findall(r"byrote_\w+", page)) == set()

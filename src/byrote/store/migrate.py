@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Applies `migrations/` in order, once, from any number of processes, without stopping traffic.
 
-Each file runs in a transaction of its own with a short lock_timeout: a migration that would queue
-behind a long transaction (and make everybody else queue behind itself) gives up and tries again
-instead.
+Each file runs in its own transaction with a short lock_timeout: a migration that would queue behind
+a long transaction, with all later statements queued behind it, stops and tries again instead.
 """
 
 import hashlib
@@ -24,6 +23,9 @@ from byrote.store.runners.sync import fetch
 
 TRIES_MAX = 20
 
+# Held to the end of the transaction: a second process waits here, then finds nothing to do.
+_LOCK = "select pg_advisory_xact_lock(hashtext('byrote.migrate'))"
+
 _LEDGER = b"""
 create table if not exists byrote_schema (
   version integer primary key,
@@ -35,7 +37,7 @@ create table if not exists byrote_schema (
 
 
 class Migration(msgspec.Struct, frozen=True):
-    """One numbered step of the schema."""
+    """One numbered file of `migrations/`."""
 
     version: int
     name: str
@@ -43,43 +45,68 @@ class Migration(msgspec.Struct, frozen=True):
 
     @property
     def checksum(self) -> str:
-        """What the file must hash to for ever: released migrations are never edited."""
+        """SHA-256 of the file, as recorded in byrote_schema. A released file is never edited."""
         return hashlib.sha256(self.text).hexdigest()
+
+    @property
+    def script(self) -> str:
+        """The file with its entry in byrote_schema, for psql. To be run in one transaction."""
+        values = f"{self.version}, '{self.name}', '{self.checksum}'"
+        return (
+            f"{_LOCK};\n{_LEDGER.decode().strip()};\n\n{self.text.decode()}\n"
+            f"insert into byrote_schema (version, name, checksum)\nvalues ({values});\n"
+        )
 
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """Every migration this version of Byrote knows, in order."""
+    """Every migration of this version of Byrote, in order."""
     found = [
         Migration(int(file.name[:4]), file.name.removesuffix(".sql"), file.read_bytes())
         for file in files("byrote.store").joinpath("migrations").iterdir()
-        if file.name.endswith(".sql")
+        if file.name[:4].isdigit()
     ]
     return tuple(sorted(found, key=lambda migration: migration.version))
 
 
 def pending(connection: psycopg.Connection[Any]) -> list[Migration]:
-    """What the database still lacks; SchemaMismatch when it is ahead, or built from other files."""
+    """The migrations that the database lacks.
+
+    Raises SchemaMismatch if the database has migrations that this version does not have.
+    """
     _check_encoding(connection)
     try:
         applied = {row.version: row for row in fetch(connection, queries.schema())}
     except psycopg.errors.UndefinedTable:
         return list(migrations())
     known = {migration.version: migration for migration in migrations()}
+    for version, row in applied.items():
+        if version in known and row.checksum != known[version].checksum:
+            raise SchemaMismatch(_other_version(row.name, known[version].name))
     ahead = sorted(applied.keys() - known.keys())
     if ahead:
         raise SchemaMismatch(
             f"The database has migration {ahead[-1]}, newer than this Byrote knows. "
             "Upgrade Byrote on this machine."
         )
-    for version, row in applied.items():
-        if row.checksum != known[version].checksum:
-            raise SchemaMismatch(f"Migration {row.name} was applied from a file unlike this one.")
     return [migration for migration in migrations() if migration.version not in applied]
 
 
+def _other_version(applied: str, ours: str) -> str:
+    difference = (
+        f"its migration {ours} differs from this version's"
+        if applied == ours
+        else f"it has the migration {applied} where this version has {ours}"
+    )
+    return (
+        f"This database was made by a development version of Byrote: {difference}. There is no "
+        "upgrade. Recreate it: create an empty database (the embedded server: `byrote pg destroy`) "
+        "and run `byrote migrate`."
+    )
+
+
 def _check_encoding(connection: psycopg.Connection[Any]) -> None:
-    # Any other would refuse some text, or, without an encoding at all, take what is none.
+    # Other encodings refuse some text; SQL_ASCII accepts bytes that are not text.
     encoding = connection.info.parameter_status("server_encoding")
     if encoding not in {"UTF8", None}:
         raise SchemaMismatch(
@@ -102,7 +129,7 @@ def migrate(
     chance: Callable[[], float],
     tell: Callable[[str], None] = lambda _line: None,
 ) -> Sequence[Migration]:
-    """Bring the schema up to date; gives what was applied, nothing when there was nothing to do."""
+    """Bring the schema up to date. Returns the migrations that were applied, often none."""
     tries = 1
     while True:
         try:
@@ -123,9 +150,8 @@ def migrate(
 
 
 def apply(connection: psycopg.Connection[Any], step: Migration) -> bool:
-    """Apply one migration in the transaction that is open, unless it has been; whether it was."""
-    # Held to the end of the transaction: a second process waits here, then finds nothing to do.
-    connection.execute("select pg_advisory_xact_lock(hashtext('byrote.migrate'))")
+    """Apply one migration in the open transaction. Returns False if it was applied before."""
+    connection.execute(_LOCK)
     connection.execute(_LEDGER)
     if step not in pending(connection):
         return False
@@ -138,8 +164,8 @@ def apply(connection: psycopg.Connection[Any], step: Migration) -> bool:
 
 
 def removal() -> bytes:
-    """The statements that remove everything the migrations have made."""
-    return files("byrote.store").joinpath("removal", "all.sql").read_bytes()
+    """The statements that drop everything the migrations have created."""
+    return files("byrote.store").joinpath("migrations", "remove.sql").read_bytes()
 
 
 def _apply(connection: psycopg.Connection[Any]) -> list[Migration]:

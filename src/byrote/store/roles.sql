@@ -24,8 +24,8 @@ begin
 end
 $$;
 
--- Partitions belong to the owner: workers make and drop them through functions alone, which run with the owner's rights,
--- find nothing of their caller's, and drop nothing that byrote_retention wants kept (0016_rights.sql).
+-- Partitions belong to the owner. Workers create and drop them only through functions, which run with the owner's rights,
+-- resolve no name of their caller's, and drop nothing that byrote_retention protects (0001_schema.sql).
 revoke all on function byrote_make_partitions(integer) from public;
 revoke all on function byrote_drop_partitions(text, text, timestamptz) from public;
 revoke all on function byrote_prune_audit(interval) from public;

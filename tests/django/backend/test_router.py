@@ -37,4 +37,4 @@ class Elsewhere:
     """A router of a project's own."""
 
     def db_for_write(self, model: type, **_hints: object) -> str | None:
-        return "other" if model.__module__ == "byrote.django.models" else None
+        return "other" if model.__module__.startswith("byrote.django.models") else None

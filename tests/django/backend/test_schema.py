@@ -72,7 +72,7 @@ def test_models_and_migrations_agree() -> None:
 
 
 def test_the_newest_sql_file_has_a_django_migration(bare: Bare) -> None:
-    """A new file in store/migrations needs one, and what it makes must go in removal/all.sql."""
+    """A new file in store/migrations needs one, and what it makes must go in remove.sql."""
     door, shop = bare
     manage(shop, "migrate", "byrote")
     with door.open("test") as db:

@@ -9,7 +9,7 @@ import pytest
 from byrote.assembly.identity import chance
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
-from byrote.store.migrate import apply, migrate, migrations
+from byrote.store.migrate import migrate
 from byrote.store.runners.sync import fetch
 from byrote.store.verify import verify_on
 from byrote.testing import FakeClock
@@ -111,21 +111,3 @@ def test_a_horizon_only_moves_on_and_only_when_something_was_dropped(log: Db) ->
     prune(log, after=12 * DAY)
 
     assert horizon() == LATER.replace(day=15)
-
-
-@pytest.mark.parametrize("used", [False, True])
-def test_a_database_from_before_has_the_horizon_that_its_days_show(
-    bare: DatabaseAddress, *, used: bool
-) -> None:
-    """One in which nothing ever happened cannot have dropped anything."""
-    with bare.open("test") as db:
-        for step in migrations():
-            if step.name != "0012_horizon":
-                with db.transaction():
-                    apply(db, step)
-        if used:
-            enqueue(db)
-        migrate(bare, chance=chance)
-        [asked] = fetch(db, queries.verify_scene())
-
-    assert (asked.scene.horizon.year > 1970) == used

@@ -12,13 +12,11 @@ from byrote.core.policy import Retry
 from byrote.core.spec import Delivery, describe
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
-from byrote.store.migrate import apply, migrations
 from byrote.store.queries.enqueue import enqueue_memo, enqueue_unique
 from byrote.store.query import Query
 from byrote.store.runners.sync import fetch
 from byrote.store.verify import verify, verify_on
 from byrote.testing import FakeClock
-from tests.store.conftest import own_database
 from tests.store.enqueue.test_memo import ask, compute, spec
 from tests.store.steps.test_artifact import keep
 from tests.store.verify.test_verify import chain_all, found
@@ -305,22 +303,3 @@ def test_runs_from_before_the_log_had_hashes_are_not_covered_and_no_fault(
     enqueue(db)
 
     assert verify(door).uncovered == len(life)
-
-
-def test_links_that_were_made_before_the_log_had_hashes_hold(server_url: str) -> None:
-    """An event without digests has the hash that it had before there were any."""
-    hashed = "select byrote_event_hash(event) from byrote_events as event"
-    before: list[tuple[bytes]] = []
-    with own_database(server_url) as door, door.open("test") as db:
-        for migration in migrations():
-            if migration.name.endswith("_digests"):
-                db.execute(
-                    """insert into byrote_events (at, kind, worker, runs, attempts, moves, data)
-                      values (now(), 'Claimed', 'é', '{}', '{1}', '{2}', '{"a": 1.50}')"""
-                )
-                before = db.execute(hashed).fetchall()
-            with db.transaction():
-                apply(db, migration)
-
-        assert len(before) == 1
-        assert before == db.execute(hashed).fetchall()

@@ -10,7 +10,7 @@ from byrote.store.rows import Environment
 from byrote.store.runners.sync import Store
 
 ATTEMPTS_MAX = 1000
-"""From here on a run keeps only its latest attempt's, see 0003_provenance.sql."""
+"""From here on a run keeps only its latest attempt's, see byrote_noted."""
 
 
 def environments(store: Store, *runs: Run) -> dict[int, Environment]:

@@ -35,7 +35,7 @@ class SchemaMigration(Operation):
             return
         wanted = [m for m in migrations() if self.first <= m.version <= self.last]
         if schema_editor.collect_sql:
-            schema_editor.collected_sql += [step.text.decode() for step in wanted]
+            schema_editor.collected_sql += [step.script for step in wanted]
             return
         with raw_connection(schema_editor.connection) as raw:
             for step in wanted:

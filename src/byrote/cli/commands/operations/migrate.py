@@ -18,7 +18,7 @@ from byrote.store.runners.sync import unreachable
 @click.command(epilog="Example: byrote migrate --check || byrote migrate")
 @database_options
 @click.option("--check", "only_check", is_flag=True, help="Change nothing; exit with 3 if behind.")
-@click.option("--sql", "only_print", is_flag=True, help="Print every migration and do nothing.")
+@click.option("--sql", "only_print", is_flag=True, help="Print the SQL, for psql, and do nothing.")
 def migrate(*, url: str | None, as_json: bool, only_check: bool, only_print: bool) -> None:
     """Bring the database's schema up to date.
 
@@ -40,11 +40,10 @@ def migrate(*, url: str | None, as_json: bool, only_check: bool, only_print: boo
 
 def _print_sql(*, as_json: bool) -> None:
     for step in schema.migrations():
-        text = step.text.decode()
         if as_json:
-            print_json({"version": step.version, "name": step.name, "sql": text})
+            print_json({"version": step.version, "name": step.name, "sql": step.script})
         else:
-            click.echo(f"-- {step.name}.sql\n{text}")
+            click.echo(f"-- {step.name}.sql\nbegin;\n{step.script}commit;\n")
 
 
 def _check(door: DatabaseAddress, *, as_json: bool) -> None:
