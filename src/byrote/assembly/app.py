@@ -22,6 +22,7 @@ from byrote.core.json.codec import PAYLOAD_LARGE, pack
 from byrote.core.json.seed import SeedFrom
 from byrote.core.memo import memo_keep
 from byrote.core.policy import ONCE, Retry
+from byrote.core.ports.app import WithoutReports
 from byrote.core.replay.verdict import Replayed
 from byrote.core.replay.withholding import withholding
 from byrote.core.schedule.schedule import Schedule, Timing, make_schedule
@@ -49,7 +50,7 @@ OWN_OPTIONS = ("deterministic", "seed", "replay_ignore", "files")
 """Options of a task that are not part of its Delivery."""
 
 
-class App:
+class App(WithoutReports):
     """Tasks and the database of their runs. It connects when it is first needed."""
 
     def __init__(self, url: str | None = None, *, queues: Iterable[str] | None = None) -> None:
@@ -170,15 +171,13 @@ class App:
     def schedule(self, name: str, spec: Spec, **timing: Unpack[Timing]) -> Schedule:
         """Run a spec periodically; the app's workers store the schedule when they start.
 
-        Give `cron` (five fields, in the time `zone`), `every` with an interval, or `at` for one
-        moment. No run starts while an earlier one is unfinished, unless `overlap` is True. Of ticks
-        missed while no worker was running, `catch_up` runs "one", "all" or "none"; `jitter` delays
-        each run by a random time up to this duration.
+        Give `cron` (in the time `zone`), `every` or `at`. No run starts while an earlier one is
+        unfinished, unless `overlap`. Of ticks missed without a worker, `catch_up` runs "one", "all"
+        or "none"; `jitter` delays each run by a random time up to this duration.
         """
         self._check(spec)
         made = make_schedule(name, spec, **timing)
-        known = self._schedules.setdefault(name, made)
-        if known != made:
+        if self._schedules.setdefault(name, made) != made:
             raise BadOption(f"The schedule {name!r} is defined twice; rename one of them.")
         return made
 
@@ -212,8 +211,7 @@ class App:
         return self._accepted(run_id, await self.astore.accept(query, connection=connection))
 
     def _accepted(self, run_id: str, enqueued: EnqueueResult) -> RunHandle[Any]:
-        holder = enqueued.instead.get(run_id)
-        return RunHandle(self, holder or run_id, created=holder is None)
+        return RunHandle(self, enqueued.instead.get(run_id, run_id), created=not enqueued.instead)
 
     def enqueue_many(
         self, specs: Iterable[Spec], *, connection: psycopg.Connection[Any] | None = None

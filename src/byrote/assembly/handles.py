@@ -138,7 +138,7 @@ class RunHandle[R]:
         self._run: Run | None = None
         self.id = run_id
         self.created = created
-        """Whether the call that returned this enqueued the run; False if its unique key was taken."""
+        """Whether the call that returned this enqueued the run; False if its key was taken."""
 
     def __repr__(self) -> str:
         return f"RunHandle({self.id!r})"

@@ -62,8 +62,8 @@ class DjangoApp:
                 continue  # Its module attribute was replaced after definition: no run can name it.
             self.registry.add(attempts.task_of(definition))
         self.schedules = schedules_of(backend.alias)
-        self.settled = attempts.signals.on_finished
-        self.farewell = attempts.signals.flush
+        self.on_finished = attempts.signals.on_finished
+        self.flush = attempts.signals.flush
 
 
 def backend_of(alias: str) -> Backend:
