@@ -51,7 +51,7 @@ def test_a_lazy_object_is_sent_as_what_it_wraps() -> None:
 
 @override_settings(TASKS={"default": {"BACKEND": IMMEDIATE}})
 def test_options_of_byrote_under_a_backend_of_django_name_the_one_that_knows_them() -> None:
-    with pytest.raises(TypeError, match=r"does not know timeout.*byrote\.django\.Immediate"):
+    with pytest.raises(TypeError, match=r"does not support timeout.*byrote\.django\.Immediate"):
         task(timeout="5s")(tasks.add.func)
 
 

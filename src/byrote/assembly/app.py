@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The front door: an app knows its tasks and where its database is."""
+"""The public App: registers tasks and schedules, and enqueues runs in its database."""
 
 import atexit
 import os
@@ -22,6 +22,7 @@ from byrote.core.json.codec import PAYLOAD_LARGE, pack
 from byrote.core.json.seed import SeedFrom
 from byrote.core.memo import memo_keep
 from byrote.core.policy import ONCE, Retry
+from byrote.core.ports.app import WithoutReports
 from byrote.core.replay.verdict import Replayed
 from byrote.core.replay.withholding import withholding
 from byrote.core.schedule.schedule import Schedule, Timing, make_schedule
@@ -42,20 +43,20 @@ from byrote.store.runners.sync import Store
 
 
 class LargePayload(UserWarning):
-    """A payload is large enough to slow the queue down; pass a reference instead."""
+    """Warning about a payload that is large enough to slow the queue down; pass a reference."""
 
 
 OWN_OPTIONS = ("deterministic", "seed", "replay_ignore", "files")
-"""Options of a task that are not about its delivery."""
+"""Options of a task that are not part of its Delivery."""
 
 
-class App:
-    """Tasks and the database their runs live in. Nothing is connected until it is needed."""
+class App(WithoutReports):
+    """Tasks and the database of their runs. It connects when it is first needed."""
 
     def __init__(self, url: str | None = None, *, queues: Iterable[str] | None = None) -> None:
         self.registry = Registry()
         self.url = url
-        """The database given in code; absent: as set elsewhere, else the embedded server."""
+        """The database set in code; absent: that of the settings, else the embedded server."""
         self._queues = None if queues is None else frozenset(queues)
         self._memory = Memos()
         self._schedules: dict[str, Schedule] = {}
@@ -101,7 +102,7 @@ class App:
     ) -> TaskMaker: ...
 
     def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-        """Make a function a task, found by its name and version."""
+        """Make a function a task, identified by its name and version."""
         if function is None:
             return lambda decorated: self._make(decorated, **options)
         return self._make(function)
@@ -150,7 +151,7 @@ class App:
         container: Container | None = None,
         **options: Any,
     ) -> TaskHandle[..., Any]:
-        """Make a program of any language a task; further options are those of `task`."""
+        """Make a program in any language a task; further options are those of `task`."""
         if isinstance(argv, str) or not argv:
             raise BadOption(f"A command is a list: a program and its arguments, not {argv!r}.")
         command = Command(
@@ -168,23 +169,21 @@ class App:
             raise UnknownQueue(queue, list(self._queues))
 
     def schedule(self, name: str, spec: Spec, **timing: Unpack[Timing]) -> Schedule:
-        """Have a spec run periodically; the app's workers see to it when they start.
+        """Run a spec periodically; the app's workers store the schedule when they start.
 
-        By `cron` (five fields, in the time `zone`), `every` so long, or once `at` a moment. No run
-        begins while an earlier one is unfinished, unless they may `overlap`. Of ticks that were
-        missed while no worker was there, `catch_up` runs "one", "all" or "none"; `jitter` spreads
-        them over so long.
+        Give `cron` (in the time `zone`), `every` or `at`. No run starts while an earlier one is
+        unfinished, unless `overlap`. Of ticks missed without a worker, `catch_up` runs "one", "all"
+        or "none"; `jitter` delays each run by a random time up to this duration.
         """
         self._check(spec)
         made = make_schedule(name, spec, **timing)
-        known = self._schedules.setdefault(name, made)
-        if known != made:
-            raise BadOption(f"The schedule {name!r} is defined twice; give one another name.")
+        if self._schedules.setdefault(name, made) != made:
+            raise BadOption(f"The schedule {name!r} is defined twice; rename one of them.")
         return made
 
     @property
     def schedules(self) -> list[Schedule]:
-        """What this app would have run periodically."""
+        """The schedules that this app defines."""
         return list(self._schedules.values())
 
     # -- Enqueue ---------------------------------------------------------------------------------
@@ -192,7 +191,7 @@ class App:
     def enqueue(
         self, spec: Spec, *, connection: psycopg.Connection[Any] | None = None
     ) -> RunHandle[Any]:
-        """Accept one spec; on a connection of yours, as part of its transaction."""
+        """Enqueue one spec; with `connection`, as part of its transaction."""
         self._check(spec)
         if (held := withholding()) is not None:
             return withheld_runs(self, held, [spec])[0]
@@ -203,7 +202,7 @@ class App:
     async def aenqueue(
         self, spec: Spec, *, connection: psycopg.AsyncConnection[Any] | None = None
     ) -> RunHandle[Any]:
-        """Accept one spec; on a connection of yours, as part of its transaction."""
+        """Enqueue one spec; with `connection`, as part of its transaction."""
         self._check(spec)
         if (held := withholding()) is not None:
             return withheld_runs(self, held, [spec])[0]
@@ -211,50 +210,49 @@ class App:
         query = self._memory.enqueue_one(run_id, spec)
         return self._accepted(run_id, await self.astore.accept(query, connection=connection))
 
-    def _accepted(self, run_id: str, settled: EnqueueResult) -> RunHandle[Any]:
-        holder = settled.instead.get(run_id)
-        return RunHandle(self, holder or run_id, created=holder is None)
+    def _accepted(self, run_id: str, enqueued: EnqueueResult) -> RunHandle[Any]:
+        return RunHandle(self, enqueued.instead.get(run_id, run_id), created=not enqueued.instead)
 
     def enqueue_many(
         self, specs: Iterable[Spec], *, connection: psycopg.Connection[Any] | None = None
     ) -> list[RunHandle[Any]]:
-        """Accept many specs, all or none; a generator is encoded while the server inserts."""
+        """Enqueue many specs, all or none; a generator is encoded while the server inserts."""
         if (held := withholding()) is not None:
             return withheld_runs(self, held, specs)
         handles: list[RunHandle[Any]] = []
         statements = self._memory.batches(self._numbered(specs, handles))
         if connection is not None:
-            return _told(handles, bulk.enqueue_all(connection, statements))
+            return _with_holders(handles, bulk.enqueue_all(connection, statements))
         sent: list[Query[Any]] = []
         lost: list[int] = []
         try:
             with self.store.borrow(lost) as borrowed:
-                instead = bulk.enqueue_all(borrowed, _kept(statements, sent))
+                instead = bulk.enqueue_all(borrowed, _recorded(statements, sent))
         except psycopg.OperationalError as error:
-            # Whether it was committed is unknown; the ids are the same, so they tell.
+            # Whether it was committed is unknown; sending the same ids again finds out.
             again = bulk.ResentAll([*sent, *statements])
             instead = self.store.within(again, lost, after=error, passes=again.passes)
-        return _told(handles, instead)
+        return _with_holders(handles, instead)
 
     async def aenqueue_many(
         self, specs: Iterable[Spec], *, connection: psycopg.AsyncConnection[Any] | None = None
     ) -> list[RunHandle[Any]]:
-        """Accept many specs, all or none."""
+        """Enqueue many specs, all or none."""
         if (held := withholding()) is not None:
             return withheld_runs(self, held, specs)
         handles: list[RunHandle[Any]] = []
         statements = list(self._memory.batches(self._numbered(specs, handles)))
         if connection is not None:
-            return _told(handles, await bulk.aenqueue_all(connection, statements))
+            return _with_holders(handles, await bulk.aenqueue_all(connection, statements))
         lost: list[int] = []
         try:
             async with self.astore.borrow(lost) as borrowed:
                 instead = await bulk.aenqueue_all(borrowed, statements)
         except psycopg.OperationalError as error:
-            # Whether it was committed is unknown; the ids are the same, so they tell.
+            # Whether it was committed is unknown; sending the same ids again finds out.
             again = bulk.ResentAll(statements)
             instead = await self.astore.within(again, lost, after=error, passes=again.passes)
-        return _told(handles, instead)
+        return _with_holders(handles, instead)
 
     def _numbered(
         self, specs: Iterable[Spec], handles: list[RunHandle[Any]]
@@ -282,11 +280,11 @@ class App:
     # -- Runs ------------------------------------------------------------------------------------
 
     def run(self, run_id: str) -> RunHandle[Any]:
-        """A handle on a run by its id; nothing is asked yet."""
+        """Return a handle on a run by its id; sends no query."""
         return RunHandle(self, run_id)
 
     def signal(self, run_id: str, event: str, payload: Any = None) -> bool:
-        """Send a run a signal it waits for now or later; False when it has ended already."""
+        """Send a signal that a run waits for now or later; returns False if it has ended."""
         check_name(event)
         if note_withheld("signal", event):
             return True
@@ -296,7 +294,7 @@ class App:
         return False
 
     async def asignal(self, run_id: str, event: str, payload: Any = None) -> bool:
-        """Send a run a signal it waits for now or later; False when it has ended already."""
+        """Send a signal that a run waits for now or later; returns False if it has ended."""
         check_name(event)
         if note_withheld("signal", event):
             return True
@@ -337,11 +335,11 @@ class App:
     ) -> list[Replayed]: ...
 
     def replay(self, which: str | None = None, /, **options: Any) -> Replayed | list[Replayed]:
-        """Execute a run (its id, or its spec's hash), or a task's newest, again here, and compare.
+        """Execute a run (by id or spec hash), or a task's newest runs, again here, and compare.
 
-        In shadow runs: nothing but them is written, and recorded steps are not executed again.
+        It writes only shadow runs, and does not execute recorded steps again.
         """
-        # Enqueueing must not wait for the import of a worker.
+        # Lazy: an app that only enqueues must not import a worker.
         from byrote.assembly.replay.session import replay_here  # noqa: PLC0415
 
         return replay_here(self, which, **options)
@@ -350,12 +348,12 @@ class App:
 
     @cached_property
     def settings(self) -> Settings:
-        """As set in files and the environment."""
+        """Settings from files and the environment."""
         return resolve({"database_url": self.url}).settings
 
     @cached_property
     def door(self) -> DatabaseAddress:
-        """Where the database is; starts the embedded server when nothing else is set."""
+        """The database's address; starts the embedded server if no database is set."""
         url = self.settings.database_url or self._embedded()
         return DatabaseAddress(url, pooled=self.settings.pooled)
 
@@ -368,12 +366,12 @@ class App:
 
     @cached_property
     def store(self) -> Store:
-        """Runs queries for this app."""
+        """The store that executes this app's queries."""
         return Store(self.door, chance=chance)
 
     @cached_property
     def astore(self) -> AsyncStore:
-        """Runs queries for this app on the running event loop."""
+        """The store that executes this app's queries on the running event loop."""
         return AsyncStore(self.door, chance=chance)
 
     def migrate(self) -> None:
@@ -386,15 +384,17 @@ class App:
             self.store.close()
 
 
-def _told(handles: list[RunHandle[Any]], instead: Mapping[str, str]) -> list[RunHandle[Any]]:
-    """The same handles; those whose unique key was taken are handles on whoever holds it."""
+def _with_holders(
+    handles: list[RunHandle[Any]], instead: Mapping[str, str]
+) -> list[RunHandle[Any]]:
+    """Point handles whose unique key was taken to the run that holds it; returns all handles."""
     for handle in handles if instead else ():
         if handle.id in instead:
             handle.id, handle.created = instead[handle.id], False
     return handles
 
 
-def _kept(statements: Iterable[Query[Any]], into: list[Query[Any]]) -> Iterable[Query[Any]]:
+def _recorded(statements: Iterable[Query[Any]], into: list[Query[Any]]) -> Iterable[Query[Any]]:
     for statement in statements:
         into.append(statement)
         yield statement

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where artifacts lie by default, and how they are read."""
+"""The default location of artifacts, and how they are read."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from byrote.store.runners.sync import Store
 
 
 def default_place(environ: Mapping[str, str]) -> str:
-    """The directory for large artifacts when none is set: beside the embedded server's data."""
+    """The directory for large artifacts if none is set: beside the embedded server's data."""
     named = environ.get("BYROTE_PG_HOME")
     if named:
         return str(Path(named).expanduser().absolute() / "artifacts")
@@ -27,7 +27,7 @@ def default_place(environ: Mapping[str, str]) -> str:
 
 
 def artifacts_of(store: Store, run_id: str) -> list[Artifact]:
-    """Every artifact of a run, oldest attempt first; UnknownRun when there is no such run."""
+    """Return all artifacts of a run, oldest attempt first; raises UnknownRun."""
     entries = store.all(queries.artifacts(run_id))
     if not entries and store.first(queries.run(run_id)) is None:
         raise UnknownRun(run_id)
@@ -35,7 +35,7 @@ def artifacts_of(store: Store, run_id: str) -> list[Artifact]:
 
 
 def artifact_of(store: Store, run_id: str, name: str, *, attempt: int | None = None) -> Artifact:
-    """One artifact by its name, of one attempt or the newest that has it."""
+    """Return an artifact by its name, of `attempt` or of the newest attempt that has it."""
     there = artifacts_of(store, run_id)
     for artifact in reversed(there):
         if artifact.name == name and attempt in {None, artifact.attempt}:
@@ -52,7 +52,9 @@ def _source(store: Store, entry: ArtifactEntry) -> Source:
     def read() -> Iterator[bytes]:
         data = store.first(queries.blob(entry.hash))
         if data is None:
-            raise UnknownArtifact(f"The content of artifact {entry.name!r} is gone: {entry.hash}.")
+            raise UnknownArtifact(
+                f"The content of artifact {entry.name!r} was deleted: {entry.hash}."
+            )
         return pieces(data)
 
     return read

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The only real clocks: monotonic for deadlines here, wall time for people to read."""
+"""The only real clocks: monotonic time for deadlines, wall time for display."""
 
 import time
 from datetime import UTC, datetime
@@ -8,5 +8,5 @@ monotonic = time.monotonic
 
 
 def now() -> datetime:
-    """Wall time, for log lines and ids; nothing is ever decided by it."""
+    """Wall time, for log lines and ids only; no decision depends on it."""
     return datetime.now(UTC)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Puts together what executes a worker's runs; whoever keeps the runs is no concern of it."""
+"""Builds the executor of a worker; independent of the store."""
 
 import os
 import platform
@@ -32,7 +32,7 @@ from byrote.worker.options import WorkerOptions
 
 
 class DescribeApp(Protocol):
-    """What an app says of itself, known once its executor has started."""
+    """Facts about an app, known after its executor has started."""
 
     @property
     def url(self) -> str | None:
@@ -40,19 +40,19 @@ class DescribeApp(Protocol):
 
     @property
     def ignores(self) -> Mapping[str, Sequence[str]]:
-        """Task by task, what of its results does not count in a replay."""
+        """Paths of results that a replay does not compare, by task."""
 
     @property
     def schedules(self) -> Sequence[Schedule]:
-        """What it would have run periodically."""
+        """The schedules that the app defines."""
 
     @property
     def queues(self) -> Sequence[str]:
-        """Where its runs lie unless somebody says otherwise."""
+        """The queues that its tasks and schedules name, and `default`."""
 
 
 class AppInfo(NamedTuple):
-    """What an app that is here says of itself."""
+    """Facts about an app that is loaded in this process."""
 
     url: str | None
     ignores: Mapping[str, Sequence[str]]
@@ -61,14 +61,14 @@ class AppInfo(NamedTuple):
 
 
 class BuiltExecutor(NamedTuple):
-    """What executes, and what the app says."""
+    """An executor and the facts about its app."""
 
     executor: Executor
     app: DescribeApp
     mute: Callable[[], Collection[str]]
-    """Tasks that have no ledger, since they cannot ask for it."""
+    """Tasks without a steps ledger, because their programs cannot use it."""
     pool: Hands | None = None
-    """The hands, where there are any."""
+    """The hands, if the executor has any."""
 
 
 def build_executor(
@@ -80,16 +80,16 @@ def build_executor(
     hands: int,
     asks: Asks,
     replay: ReplayMode | None = None,
-    told: Settings | None = None,
+    recorded: Settings | None = None,
     buffer_s: float = BUFFER_S,
 ) -> BuiltExecutor:
-    """The executor for the app at `module:name`, or for an app that is here already.
+    """Return the executor for the app at `module:name`, or for an app object in this process.
 
-    `replay` says how steps are answered where every run is a replay, `told` which settings
-    provenance speaks of when these are not what somebody has set, `buffer_s` how long the work
-    lasts that hands are given in advance.
+    `replay`: how steps are answered if every run is a replay. `recorded`: the settings to record
+    in provenance, if they differ from `settings`. `buffer_s`: seconds of work that hands receive
+    in advance.
     """
-    said = about(told or settings)
+    facts = about(recorded or settings)
     options = CommandOptions(
         concurrency=hands or os.cpu_count() or 1,
         python=settings.python_path or sys.executable,
@@ -97,15 +97,15 @@ def build_executor(
         payload=settings.payload_mode,
         replay=replay,
     )
-    commands = Commands(options, worker=name, clock=monotonic, about=said, asks=asks)
+    commands = Commands(options, worker=name, clock=monotonic, about=facts, asks=asks)
 
     def mute() -> Collection[str]:
         return commands.mute
 
     match settings.executor:
         case "hand":
-            wanted = _hand_options(app, settings, hands=hands, replay=replay, buffer_s=buffer_s)
-            pool = Hands(wanted, worker=name, clock=monotonic, emit=emit, asks=asks, about=said)
+            chosen = _hand_options(app, settings, hands=hands, replay=replay, buffer_s=buffer_s)
+            pool = Hands(chosen, worker=name, clock=monotonic, emit=emit, asks=asks, about=facts)
             switch = RoutedExecutor(
                 pool, commands, lambda: pool.commands, lambda: pool.surroundings
             )
@@ -114,7 +114,7 @@ def build_executor(
             checkout = GitCheckout(Path.cwd())
             loaded = load_app(app) if isinstance(app, str) else app
             found = measure(loaded.registry, checkout)
-            doc = {**found, "worker": said, "executor": "inline"}
+            doc = {**found, "worker": facts, "executor": "inline"}
             executed = provenance_of(doc, memos_of(loaded.registry))
             inline = _inline(loaded, settings, name, provenance=executed, asks=asks)
             inline.replay = replay
@@ -124,18 +124,18 @@ def build_executor(
             dropped, planned = ignores(loaded.registry), schedules_of(loaded)
             here = AppInfo(loaded.url, dropped, planned, queues_of(loaded))
             return BuiltExecutor(switch, here, mute)
-        case chosen:
-            alone = AllCommands(commands, options, Container() if chosen == "container" else None)
+        case kind:
+            alone = AllCommands(commands, options, Container() if kind == "container" else None)
             return BuiltExecutor(alone, alone, mute)
 
 
 def hands_of(settings: Settings) -> int:
-    """How many hands a worker with these settings has."""
+    """The number of hands of a worker with these settings."""
     return 0 if settings.executor == "inline" else settings.hands or os.cpu_count() or 1
 
 
 def worker_options(settings: Settings, name: str, *, hands: int, drain: bool) -> WorkerOptions:
-    """How a worker with these settings works, wherever its runs come from."""
+    """Options of a worker with these settings; independent of the store."""
     return WorkerOptions(
         worker=name,
         queues=settings.queues or {},
@@ -150,7 +150,7 @@ def worker_options(settings: Settings, name: str, *, hands: int, drain: bool) ->
 
 
 def about(settings: Settings) -> dict[str, Any]:
-    """What provenance says of the worker itself."""
+    """The facts about a worker that provenance records."""
     return {
         "byrote": version("byrote"),
         "python": platform.python_version(),
@@ -194,7 +194,7 @@ def _hand_options(
 
 
 def log_form(settings: Settings) -> Format:
-    """Text on a terminal and JSON otherwise, unless it is set."""
+    """Return the log format; `auto` is text on a terminal and JSON otherwise."""
     if settings.log_format == "auto":
         return "text" if sys.stderr.isatty() else "json"
     return settings.log_format

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The main program of a hand: sets the process up, imports the app, and goes to work."""
+"""The main program of a hand: sets up the process, imports the app, and serves the supervisor."""
 
 import asyncio
 import faulthandler
@@ -22,45 +22,45 @@ from byrote.observe.logs import set_up_logging
 
 
 def main() -> None:
-    """Serve the supervisor that started this process until it says stop."""
+    """Serve the supervisor that started this process until it sends `stop`."""
     settings = json.loads(sys.argv[1])
     die_with_parent(settings["supervisor"])
-    # Ctrl-C reaches the whole group of a terminal; when to stop is the supervisor's decision.
+    # Ctrl-C reaches the terminal's whole process group; the supervisor decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     faulthandler.enable()
     if settings["replay"]:
-        # Whoever replays prints verdicts there, and nothing else may.
+        # The replaying command prints verdicts to stdout; redirect ours to stderr.
         os.dup2(2, 1)
     sys.setswitchinterval(0.001)
-    # Before logging, which holds on to stderr: a task's log lines are its output too.
+    # Before logging, which keeps a reference to stderr: log lines are part of a task's output.
     capture_streams(Spool(settings["spool"]))
     set_up_logging(settings["log_format"], settings["log_level"])
     link = socket.socket(fileno=settings["link"])
     checkout = GitCheckout(Path.cwd())
     if settings["deterministic"]:
-        # Before the app: it may take names out of `random`.
+        # Before the app, which may import names from `random`.
         install()
     try:
         app = load_app(settings["app"])
     except ByroteError as error:
         refuse(link, str(error))
-    except Exception as error:  # noqa: BLE001 -- the user's module may raise anything; say so and leave.
+    except Exception as error:  # noqa: BLE001 -- the app's module may raise anything; report it.
         sys.excepthook(type(error), error, error.__traceback__)
         refuse(link, f"Importing {settings['app']} raised {type(error).__name__}: {error}")
     if settings["deterministic"]:
         install(task.key for task in app.registry if not task.deterministic)
     if settings["replay"]:
-        _hush()
+        _discard_output()
     asyncio.run(Hand(link, app, settings, checkout=checkout, once=once).serve())
     sys.stdout.flush()
     sys.stderr.flush()
-    # Threads stuck in a task must not keep a hand that was told to stop.
+    # Threads stuck in a task must not keep the process alive after `stop`.
     os._exit(0)
 
 
-def _hush() -> None:
-    """Let what tasks print go nowhere; it is kept with their runs all the same."""
+def _discard_output() -> None:
+    """Redirect stdout and stderr to /dev/null; tasks' output is still stored with their runs."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)

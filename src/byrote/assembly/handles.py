@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What callers hold: a task they can enqueue, a run they can ask about."""
+"""Handles for callers: a task to enqueue, and a run to read, wait for or cancel."""
 
 import asyncio
-import threading
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, Protocol, overload
@@ -36,7 +36,7 @@ LOOK_MAX_S = 0.25
 
 
 class TaskHandle[**P, R]:
-    """A task of an app. Calling it calls the function; enqueueing it has a worker call it."""
+    """A task of an app. Calling it calls the function; `enqueue` lets a worker call it."""
 
     def __init__(
         self,
@@ -57,12 +57,12 @@ class TaskHandle[**P, R]:
 
     @property
     def name(self) -> str:
-        """The name workers find it by."""
+        """The name that identifies the task."""
         return self._task.name
 
     @property
     def version(self) -> int:
-        """The version workers find it by."""
+        """The version that identifies the task."""
         return self._task.version
 
     @property
@@ -71,19 +71,19 @@ class TaskHandle[**P, R]:
         return self._task.function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function here and now, without any queue."""
+        """Call the function directly, without a queue."""
         return self._task.function(*args, **kwargs)
 
     def using(self, *, connection: Any = None, **delivery: Any) -> "TaskHandle[P, R]":
-        """The same task delivered otherwise: any field of Delivery, or a connection of yours.
+        """Return the same task with other fields of Delivery, or with the caller's connection.
 
-        A `unique_key` may also be a function of the task's arguments that gives one.
+        A `unique_key` may also be a function of the task's arguments that returns the key.
         """
         key = self._key
         if "unique_key" in delivery:
-            given, key = delivery["unique_key"], None
-            if callable(given):
-                key = call_key(given, self._task.signature, self._task.name)
+            chosen, key = delivery["unique_key"], None
+            if callable(chosen):
+                key = call_key(chosen, self._task.signature, self._task.name)
                 delivery["unique_key"] = None
         changed = (
             msgspec.structs.replace(self._delivery, **delivery) if delivery else self._delivery
@@ -91,7 +91,7 @@ class TaskHandle[**P, R]:
         return TaskHandle(self._app, self._task, changed, connection or self._connection, key=key)
 
     def spec(self, *args: P.args, **kwargs: P.kwargs) -> Spec:
-        """Describe a call without sending it."""
+        """Return the spec of a call without enqueueing it."""
         self._task.check(args, kwargs)
         limit = self._app.settings.payload_limit(self._delivery.queue)
         delivery = self._delivery
@@ -102,16 +102,16 @@ class TaskHandle[**P, R]:
         )
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> "RunHandle[R]":
-        """Have a worker call it with these arguments."""
+        """Enqueue a call with these arguments."""
         return self._app.enqueue(self.spec(*args, **kwargs), connection=self._connection)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> "RunHandle[R]":
-        """Have a worker call it with these arguments."""
+        """Enqueue a call with these arguments."""
         return await self._app.aenqueue(self.spec(*args, **kwargs), connection=self._connection)
 
 
 class TaskMaker(Protocol):
-    """What `app.task(…)` with options gives: a decorator that keeps the function's types."""
+    """The decorator that `app.task(…)` with options returns; it keeps the function's types."""
 
     @overload
     def __call__[**P, R](
@@ -131,29 +131,29 @@ class TaskMaker(Protocol):
 
 
 class RunHandle[R]:
-    """A run by its id; asks the database when asked."""
+    """A run by its id; its methods query the database."""
 
     def __init__(self, app: "App", run_id: str, *, created: bool = False) -> None:
         self._app = app
         self._run: Run | None = None
         self.id = run_id
         self.created = created
-        """Whether the call that gave this handle has made the run; not if another had its key."""
+        """Whether the call that returned this enqueued the run; False if its key was taken."""
 
     def __repr__(self) -> str:
         return f"RunHandle({self.id!r})"
 
     def refresh(self) -> Run:
-        """The run as the database has it now."""
+        """Read the run from the database."""
         _check_withheld(self.id)
-        return self._learn(self._app.store.first(queries.run(self.id)))
+        return self._update(self._app.store.first(queries.run(self.id)))
 
     async def arefresh(self) -> Run:
-        """The run as the database has it now."""
+        """Read the run from the database."""
         _check_withheld(self.id)
-        return self._learn(await self._app.astore.first(queries.run(self.id)))
+        return self._update(await self._app.astore.first(queries.run(self.id)))
 
-    def _learn(self, run: Run | None) -> Run:
+    def _update(self, run: Run | None) -> Run:
         if run is None:
             raise UnknownRun(self.id)
         self._run = run
@@ -161,11 +161,11 @@ class RunHandle[R]:
 
     @property
     def status(self) -> Status:
-        """Where the run stood when it was last looked at; looks if nobody has."""
+        """The run's status when it was last read; reads it if it was not read before."""
         return (self._run or self.refresh()).status
 
     def result(self, timeout: timedelta | str | float | None = None) -> R:
-        """Wait for the result; RunFailed when there is none, ResultTimeout when time is up."""
+        """Wait for the result; raises RunFailed, or ResultTimeout after `timeout`."""
         patience = _Patience(self.id, timeout)
         while True:
             ended = self._app.store.first(queries.outcome(self.id))
@@ -173,13 +173,13 @@ class RunHandle[R]:
                 return patience.value  # type: ignore[no-any-return]
             if patience.late:
                 raise patience.timeout(self._app.store.all(why_waiting(self.id)))
-            threading.Event().wait(patience.pause)
+            time.sleep(patience.pause)
 
     async def aresult(
         self,
-        timeout: timedelta | str | float | None = None,  # noqa: ASYNC109 -- a promise of ours.
+        timeout: timedelta | str | float | None = None,  # noqa: ASYNC109 -- part of the public API.
     ) -> R:
-        """Wait for the result; RunFailed when there is none, ResultTimeout when time is up."""
+        """Wait for the result; raises RunFailed, or ResultTimeout after `timeout`."""
         patience = _Patience(self.id, timeout)
         while True:
             ended = await self._app.astore.first(queries.outcome(self.id))
@@ -190,15 +190,15 @@ class RunHandle[R]:
             await asyncio.sleep(patience.pause)
 
     def artifacts(self) -> list[Artifact]:
-        """What the run's attempts have stored so far, oldest attempt first."""
+        """Return the artifacts stored so far, oldest attempt first."""
         return artifacts_of(self._app.store, self.id)
 
     def artifact(self, name: str) -> Artifact:
-        """The artifact of this name from the newest attempt; UnknownArtifact if there is none."""
+        """Return the artifact of this name from the newest attempt; raises UnknownArtifact."""
         return artifact_of(self._app.store, self.id, name)
 
     def cancel(self) -> bool:
-        """Ask for the run to stop; whether it had not finished yet.
+        """Cancel the run; returns False if it had already finished.
 
         Raises RowLocked if another transaction has locked the run for more than a second.
         """
@@ -207,7 +207,7 @@ class RunHandle[R]:
         return move(queries.cancel, [self.id], self._app.store.all).only is not None
 
     def retry(self) -> bool:
-        """Give a dead or waiting run another chance now; whether it was one.
+        """Make a dead or waiting run ready now; returns False if it was neither.
 
         Raises RowLocked if another transaction has locked the run for more than a second.
         """
@@ -222,12 +222,12 @@ def _check_withheld(run_id: str) -> None:
 
 
 def withheld_runs(app: "App", held: Withholding, specs: Iterable[Spec]) -> list[RunHandle[Any]]:
-    """Handles on runs that a replay does not enqueue."""
+    """Return handles on runs that a replay does not enqueue."""
     return [RunHandle(app, held.enqueue(spec.task)[0], created=True) for spec in specs]
 
 
 def note_withheld(call: str, what: str) -> bool:
-    """Whether this is a replay, which counts the call and does not make it."""
+    """In a replay, count the call as withheld and return True; the caller then skips it."""
     held = withholding()
     if held is not None:
         held.note(call, "a run it enqueued" if what in held.ids else what)
@@ -235,7 +235,7 @@ def note_withheld(call: str, what: str) -> bool:
 
 
 class _Patience:
-    """How long a caller waits for a run, and how often it looks."""
+    """How long a caller waits for a run, and how often it polls."""
 
     def __init__(self, run_id: str, timeout: timedelta | str | float | None) -> None:
         _check_withheld(run_id)
@@ -260,9 +260,9 @@ class _Patience:
         return False
 
     def timeout(self, stands: Sequence[Standing]) -> ResultTimeout:
-        """The error for a run that has not ended in time, and why it has not, if that is known."""
-        said = f"Run {self._run_id} is still {self._status} after {self._timeout:g} s."
-        return ResultTimeout(" ".join([said, *(one.why for one in stands if one.why)]))
+        """The error for a run that has not ended in time, with the reason if it is known."""
+        text = f"Run {self._run_id} is still {self._status} after {self._timeout:g} s."
+        return ResultTimeout(" ".join([text, *(one.why for one in stands if one.why)]))
 
     @property
     def pause(self) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The only chance: ids, tokens and jitter."""
+"""The only source of randomness: ids, tokens and jitter."""
 
 import os
 import random
@@ -15,10 +15,10 @@ _last = 0
 
 
 def new_id() -> str:
-    """A UUIDv7: made here, known before the insert, sorted by time even within a millisecond."""
+    """Return a UUIDv7: known before the insert, ordered by time even within a millisecond."""
     global _last  # noqa: PLW0603 -- one counter per process is the point.
     now = time.time_ns()
-    # 48 bits of milliseconds, then 12 bits of their fraction: ids of one process always rise.
+    # 48 bits of milliseconds, then 12 bits of their fraction: ids of one process always increase.
     stamp = (now // 1_000_000 << 12) | (now % 1_000_000 * 4096 // 1_000_000)
     with _lock:
         _last = stamp = max(stamp, _last + 1)
@@ -26,7 +26,7 @@ def new_id() -> str:
 
 
 def new_ids(count: int) -> list[str]:
-    """Many ids in one go, rising."""
+    """Return many ids at once, in increasing order."""
     global _last  # noqa: PLW0603 -- one counter per process is the point.
     now = time.time_ns()
     stamp = (now // 1_000_000 << 12) | (now % 1_000_000 * 4096 // 1_000_000)
@@ -45,18 +45,18 @@ def _uuid7(stamp: int, noise: bytes) -> str:
 
 
 def new_token() -> str:
-    """128 random bits, in the form of a UUID: what proves a lease."""
+    """Return 128 random bits in the form of a UUID: the token of a lease."""
     hexed = os.urandom(16).hex()
     return f"{hexed[:8]}-{hexed[8:12]}-{hexed[12:16]}-{hexed[16:20]}-{hexed[20:]}"
 
 
 def new_secret() -> str:
-    """A token for the service: 256 random bits behind a prefix that scanners can look for."""
+    """Return a token for the service: 256 random bits after a prefix that secret scanners find."""
     return "byr_" + urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
 
 
 def worker_id() -> str:
-    """Unique for every start of a process."""
+    """Return a worker id, unique for every start of a process."""
     host = (
         "".join(c if c.isalnum() else "-" for c in socket.gethostname())[:40].strip("-") or "host"
     )

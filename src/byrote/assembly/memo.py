@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Which specs a stored result may answer: those of tasks with a memo whose code this process has.
+"""Decides which specs a stored result may answer: those of tasks with a memo, with known code.
 
-Whoever only knows a task's name (`byrote enqueue`, another language) cannot say which code would
-compute it, and so is never answered from memory.
+A producer that knows only a task's name (`byrote enqueue`, another language) does not know its
+code, and so never gets a stored result.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,18 +18,18 @@ from byrote.store.query import Query
 
 
 class Memos:
-    """The code of an app's tasks that have a memo. Empty, it costs a producer nothing."""
+    """Code hashes of an app's tasks that have a memo. If empty, it costs a producer nothing."""
 
     def __init__(self) -> None:
         self._codes: dict[tuple[str, int], str] = {}
 
     def add(self, task: Task) -> None:
-        """Know a task; its code is what it is now, while its module is being imported."""
+        """Record a task's code hash, at the time its module is imported."""
         if task.memo is None:
             return
         if task.command is not None:
             raise BadOption(
-                f"{task.name} is a command, whose program may change under a worker that runs; "
+                f"{task.name} is a command, whose program may change while a worker runs; "
                 "memo is for tasks that run in hands or inline."
             )
         code = code_of(task)
@@ -37,11 +37,11 @@ class Memos:
             self._codes[task.name, task.version] = code
 
     def enqueue_one(self, run_id: str, spec: Spec) -> Query[Any]:
-        """The statement that accepts one spec."""
+        """Return the statement that enqueues one spec."""
         if is_keyed(spec) or (self._codes and (spec.task, spec.version) in self._codes):
             return bulk.statement_for([(run_id, spec)], self._codes)
         return queries.enqueue_one(run_id, spec)
 
     def batches(self, specs: Iterable[tuple[str, Spec]]) -> Iterator[Query[Any]]:
-        """The statements that accept these specs, one batch at a time."""
+        """Return the statements that enqueue these specs, one per batch."""
         return bulk.batches(specs, self._codes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Lends executors the one statement they run on a task's own connection."""
+"""The one statement that executors run on a task's own connection."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +8,6 @@ from byrote.store import queries
 
 
 def once(run_id: str, key: str) -> tuple[bytes, Mapping[str, Any]]:
-    """The statement that marks an effect of a run as done, and its parameters."""
+    """Return the statement that marks an effect of a run as done, and its parameters."""
     query = queries.once(run_id, key)
     return query.sql, query.args

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Enqueues an earlier run's spec again, for real, unless somebody has altered it meanwhile."""
+"""Enqueues an earlier run's spec again as a normal run, unless its row was altered."""
 
 from byrote.assembly.identity import new_id
 from byrote.core.errors import AlteredSpec, BadOption, UnknownRun
@@ -9,7 +9,7 @@ from byrote.store.runners.sync import Store
 
 
 def enqueue_again(store: Store, original: str) -> str:
-    """The id of the new run; AlteredSpec when the stored spec does not have its hash."""
+    """Return the id of the new run; raises AlteredSpec if the spec does not match its hash."""
     run = store.first(queries.run(original))
     if run is None:
         raise UnknownRun(original)
@@ -19,5 +19,5 @@ def enqueue_again(store: Store, original: str) -> str:
         raise AlteredSpec(run.id)
     run_id = new_id()
     if not store.all(queries.replay(original=original, id=run_id)):
-        raise UnknownRun(original)  # It was pruned this very moment.
+        raise UnknownRun(original)  # It was pruned in the meantime.
     return run_id

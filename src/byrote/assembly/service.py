@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Puts a service together: its store, time and chance, and the housekeeping it does beside."""
+"""Builds the queue service: its store, clock and randomness, and its housekeeping threads."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ from byrote.worker.upkeep.maintenance import Maintenance
 def build_service(
     door: DatabaseAddress, options: ServiceOptions, *, emit: Emit = lambda _events: None
 ) -> Service:
-    """A service on this database, not running yet."""
+    """Return a service on this database; it is not started."""
     name = f"service-{worker_id()}"[:200]
     means = ServiceContext(
         name=name,
@@ -48,7 +48,7 @@ def build_service(
 
 
 def service_app(settings: Settings | None = None) -> Starlette:
-    """An ASGI app as set in files and the environment, for any server."""
+    """Return the ASGI app with settings from files and the environment, for any server."""
     settings = resolve().settings if settings is None else settings
     if settings.database_url is None:
         raise BadOption("No database is set; set BYROTE_DATABASE_URL.")
@@ -79,7 +79,7 @@ def _describe(name: str, queues: Sequence[str], tasks: Sequence[str]) -> Mapping
 def _housekeeping(
     door: DatabaseAddress, name: str, emit: Emit, artifacts: str | None
 ) -> Iterator[None]:
-    """Promote, sweep, archive and prune beside the service: its workers have no database."""
+    """Promote, sweep, archive and prune in the service: its workers have no database access."""
     stopped = threading.Event()
     lines = PostgresStore(door, listen=False)
     means = WorkerMeans(name, monotonic, chance, new_token, emit)
@@ -89,7 +89,7 @@ def _housekeeping(
     stops = [sweeper.stop]
 
     def sweep() -> None:
-        # Stopped while the database did not answer.
+        # Raised if the service stops while the database does not answer.
         with contextlib.suppress(DatabaseUnreachable):
             sweeper.run()
         duties.close()

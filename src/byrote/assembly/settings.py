@@ -18,32 +18,32 @@ from byrote.core.spec import check_name
 
 SECRET = frozenset({"database_url", "service_token"})
 NOTICED = ("artifact_max", "deterministic", "payload_max", "payload_mode")
-"""What a task can notice of its worker's settings."""
+"""Settings of a worker that can affect a task's result."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that can be set; `None` means that Byrote finds out by itself."""
+    """All settings; `None` means that Byrote chooses a value itself."""
 
     database_url: str | None = None
-    """Where PostgreSQL is; absent: the embedded server."""
+    """URL of the PostgreSQL database; absent: the embedded server."""
     pooled: bool = False
     """The URL leads to a transaction pooler: no LISTEN, no prepared statements, no SET."""
     service_url: str | None = None
-    """Where the queue service is, for the SDK."""
+    """URL of the queue service, for the SDK."""
     service_token: str | None = None
-    """What opens the service's door."""
+    """Access token of the queue service."""
     queues: Mapping[str, int] | None = None
     """Queues a worker serves and their weights: `mail=3,default`; absent: `default` and those that
     the app's tasks and schedules name."""
     app: str | None = None
-    """`module:name` of the app whose code a replay executes, unless it is said there."""
+    """`module:name` of the app whose code a replay executes, unless the command names one."""
     worker_id: str | None = None
     hands: int | None = None
     """Child processes; absent: one per core."""
     concurrency: int = 100
-    """Async tasks under way at once, over all hands."""
+    """Maximum number of async tasks at once, over all hands."""
     threads: int = 1
-    """Sync tasks under way at once in each hand."""
+    """Maximum number of sync tasks at once in each hand."""
     lease: timedelta = timedelta(seconds=30)
     grace: timedelta = timedelta(seconds=25)
     poll_interval: timedelta = timedelta(seconds=1)
@@ -54,9 +54,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_rss: int | None = None
     """Bytes of memory above which a hand is replaced."""
     executor: Literal["hand", "inline", "command", "container"] = "hand"
-    """Where tasks execute that do not say so themselves."""
+    """Executor of tasks that do not set one."""
     payload_mode: Literal["stdin", "file", "argv"] = "stdin"
-    """How commands get their spec that do not say so themselves."""
+    """How commands that do not set it receive their spec."""
     deterministic: bool = True
     """Hands have a fixed hash seed, time zone and locale, and tasks a seeded `random`."""
     python_path: str | None = None
@@ -64,32 +64,32 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_format: Literal["auto", "text", "json"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     payload_max: Mapping[str, int] = msgspec.field(default_factory=lambda: {"*": PAYLOAD_MAX})
-    """Bytes of JSON a spec may have, by queue; `*` is every other one: `4MB,media=16MB`."""
+    """Maximum bytes of JSON of a spec, by queue; `*` is every other one: `4MB,media=16MB`."""
     artifacts: str | None = None
-    """Where artifacts over 1 MiB lie: a directory, or a URL such as s3://bucket/folder."""
+    """Where artifacts over 1 MiB are stored: a directory, or a URL such as s3://bucket/folder."""
     artifact_max: int = SIZE_MAX
-    """Bytes an artifact may have."""
+    """Maximum bytes of an artifact."""
     keep_events: timedelta = timedelta(days=30)
-    """How long the event log is kept, apart from the runs."""
+    """How long the event log is kept, independently of the runs."""
     chain_events: bool = False
     """Chain the event log by hashes, so that `byrote verify` notices any change to it."""
 
     def payload_limit(self, queue: str) -> int:
-        """How large a spec for this queue may be."""
+        """Maximum bytes of a spec for this queue."""
         return self.payload_max.get(queue, self.payload_max["*"])
 
 
 def fingerprint(settings: Settings) -> dict[str, Any]:
-    """Those settings that a task can notice: which are not the default, and a hash of all.
+    """The settings that can affect a result: names of those not at their default, and a hash.
 
-    How many tasks a worker executes at once, where its database is and how it logs are left out:
-    nearly every two workers differ in them, and no result does.
+    Concurrency, database and logging are left out: nearly all workers differ in them, and they do
+    not affect results.
     """
     plain = Settings()
-    told = {name: str(getattr(settings, name)) for name in NOTICED}
+    values = {name: str(getattr(settings, name)) for name in NOTICED}
     return {
-        "set": sorted(name for name in NOTICED if told[name] != str(getattr(plain, name))),
-        "hash": pack(told).digest.hex(),
+        "set": sorted(name for name in NOTICED if values[name] != str(getattr(plain, name))),
+        "hash": pack(values).digest.hex(),
     }
 
 
@@ -103,7 +103,7 @@ ALIASES: Mapping[str, str] = {
 
 
 class Resolved(msgspec.Struct, frozen=True):
-    """Settings, and for each of them who set it."""
+    """Settings, and the origin of each value."""
 
     settings: Settings
     origins: Mapping[str, str]
@@ -115,7 +115,7 @@ def resolve(
     environ: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Resolved:
-    """Put settings together from every source; BadOption names the source of a bad value."""
+    """Merge the settings of all sources; raises BadOption with the source of an invalid value."""
     environ = os.environ if environ is None else environ
     values: dict[str, Any] = {}
     origins = dict.fromkeys(Settings.__struct_fields__, "default")
@@ -146,7 +146,7 @@ def _files(folder: Path) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _flat(found: Mapping[str, Any]) -> dict[str, Any]:
-    """`events.chain` and `events.keep` in a file are chain_events and keep_events elsewhere."""
+    """Rename `events.chain` and `events.keep` of a file to chain_events and keep_events."""
     rest = dict(found)
     events = rest.pop("events", None)
     if not isinstance(events, Mapping):
@@ -193,7 +193,7 @@ def _read(name: str, raw: Any, origin: str) -> Any:
 
 
 def read_queues(raw: Any) -> dict[str, int]:
-    """Queues and weights from `mail=3,default`, a list, or a table."""
+    """Parse queues and weights from `mail=3,default`, a list, or a table."""
     if isinstance(raw, Mapping):
         pairs = [(name, weight) for name, weight in raw.items()]
     else:
@@ -208,12 +208,12 @@ def read_queues(raw: Any) -> dict[str, int]:
 def _weight(raw: Any) -> int:
     weight = 1 if raw == "" else int(raw)
     if not 1 <= weight <= 1_000:
-        raise ValueError(f"a queue's weight lies between 1 and 1000, not {raw}")
+        raise ValueError(f"a queue's weight is a number from 1 to 1000, not {raw}")
     return weight
 
 
 def read_size(raw: Any) -> int:
-    """Bytes from `512MB`, `2GB`, `64KB` or a number."""
+    """Parse bytes from `512MB`, `2GB`, `64KB` or a number."""
     text = str(raw).strip().upper().removesuffix("B").removesuffix("I")
     factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
     digits = text[:-1] if factor > 1 else text
@@ -225,7 +225,7 @@ def read_size(raw: Any) -> int:
 
 
 def read_payload_max(raw: Any) -> dict[str, int]:
-    """Sizes by queue from `4MB,media=16MB`, a single size, or a table."""
+    """Parse sizes by queue from `4MB,media=16MB`, a single size, or a table."""
     if isinstance(raw, Mapping):
         pairs = [(name, size) for name, size in raw.items()]
     else:
@@ -238,8 +238,8 @@ def read_payload_max(raw: Any) -> dict[str, int]:
 
 
 def _pair(part: str) -> tuple[str, str]:
-    name, given, size = part.partition("=")
-    return (name.strip(), size) if given else ("*", name)
+    name, equals, size = part.partition("=")
+    return (name.strip(), size) if equals else ("*", name)
 
 
 def _count(least: int, most: int) -> Callable[[Any], int]:
@@ -257,14 +257,14 @@ def _count(least: int, most: int) -> Callable[[Any], int]:
 def _lease(raw: Any) -> timedelta:
     lease = duration(raw)
     if lease < timedelta(seconds=1):
-        raise ValueError(f"a lease shorter than a second cannot be kept alive; not {raw}")
+        raise ValueError(f"a lease shorter than a second cannot be renewed in time; not {raw}")
     return lease
 
 
 def _keep_events(raw: Any) -> timedelta:
     kept = duration(raw)
     if kept < timedelta(days=1):
-        raise ValueError(f"events are dropped by the day, so keep them for one at least; not {raw}")
+        raise ValueError(f"events are dropped by the day, so keep them for at least 1d; not {raw}")
     return kept
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Brings signals to a worker: SIGTERM and Ctrl-C stop it, SIGUSR1 prints every stack."""
+"""Signal handlers of a worker: SIGTERM and Ctrl-C stop it, SIGUSR1 prints all stacks."""
 
 import contextlib
 import signal
@@ -17,28 +17,28 @@ from byrote.worker.worker import Worker
 def signals_to(built: Worker) -> Iterator[None]:
     """Pass signals on to the worker while it runs.
 
-    A handler interrupts the main thread anywhere, also inside the lock of the very event that a
-    stop would set; so it only drops the name into a queue, which is safe, and a thread does the
+    A handler interrupts the main thread anywhere, also while it holds the lock of the event that a
+    stop would set; so it only puts the name into a queue, which is safe, and a thread does the
     rest.
     """
-    told: SimpleQueue[str | None] = SimpleQueue()
+    received: SimpleQueue[str | None] = SimpleQueue()
 
     def pass_on() -> None:
-        while (name := told.get()) is not None:
+        while (name := received.get()) is not None:
             if name == "SIGUSR1":
                 sys.stderr.write(stacks() + "\n")
             else:
                 built.stop(name)
 
-    def hear(number: int, _frame: FrameType | None) -> None:
-        told.put(signal.Signals(number).name)
+    def handle(number: int, _frame: FrameType | None) -> None:
+        received.put(signal.Signals(number).name)
 
     threading.Thread(target=pass_on, name="byrote-signals", daemon=True).start()
-    heard = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-    before = {number: signal.signal(number, hear) for number in heard}
+    handled = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+    before = {number: signal.signal(number, handle) for number in handled}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        told.put(None)
+        received.put(None)

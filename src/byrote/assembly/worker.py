@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Puts a worker together from settings."""
+"""Builds a worker from settings."""
 
 import os
 from collections.abc import Callable
@@ -33,9 +33,9 @@ def build_worker(
     fallback: Callable[[], str] | None = None,
     recognise: Callable[[UnknownTaskRef], bool] | None = None,
 ) -> Worker:
-    """A worker for the app at `module:name`; `fallback` gives a database when nobody names one.
+    """Return a worker for the app at `module:name`; `fallback` returns a URL if none is set.
 
-    `recognise` says of tasks the app did not register whether its hands could execute them.
+    `recognise` decides whether the hands could execute a task that the app did not register.
     """
     name = settings.worker_id or worker_id()
     hands = hands_of(settings)

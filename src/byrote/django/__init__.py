@@ -58,7 +58,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    # Django imports this package for its app configuration, long before anything is enqueued.
+    # Lazy: Django imports this package for its app configuration, long before the first enqueue.
     if name not in _HOME:
         raise AttributeError(f"module 'byrote.django' has no attribute {name!r}")
     return getattr(import_module(f"byrote.django.{_HOME[name]}"), name)

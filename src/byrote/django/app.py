@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the hands of a Django worker load: `byrote.django.app:ALIAS`, one app per backend.
+"""The app that hands of a Django worker load: `byrote.django.app:ALIAS`, one per backend.
 
-Its tasks are those of every installed app's `tasks` module. Others are imported when a run names
-them, by the path of their function, as Django's contract has it.
+Its tasks are those of every installed app's `tasks` module. Other tasks are imported by the path
+of their function when a run names them, as Django's Tasks require.
 """
 
 import logging
@@ -25,21 +25,21 @@ from byrote.observe.logs import LogHandler
 
 
 class Found(Registry):
-    """A registry that imports what it does not know yet."""
+    """A registry that imports unknown tasks by their path."""
 
     def __init__(self, attempts: Attempts) -> None:
         super().__init__()
         self._attempts = attempts
 
     def find(self, name: str, version: int) -> Task:
-        """The task by this name, imported now if need be."""
+        """Return the task of this name, importing it if necessary; raises UnknownTask."""
         try:
             return super().find(name, version)
         except UnknownTask:
             path = self._attempts.backend.path_of(name)
             if path is None or version != VERSION:
                 raise
-        # Whoever sent this run here took it for a sync one: it has a thread, and no loop.
+        # The supervisor treats unknown tasks as sync: this one runs in a thread without a loop.
         task = self._attempts.task_of(definition_at(path), threaded=True)
         self.add(task)
         return task
@@ -59,15 +59,15 @@ class DjangoApp:
             try:
                 definition = definition_at(path)
             except ImportError:
-                continue  # Defined, and then hidden behind another name: no run can name it.
+                continue  # Its module attribute was replaced after definition: no run can name it.
             self.registry.add(attempts.task_of(definition))
         self.schedules = schedules_of(backend.alias)
-        self.settled = attempts.herald.settled
-        self.farewell = attempts.herald.farewell
+        self.on_finished = attempts.signals.on_finished
+        self.flush = attempts.signals.flush
 
 
 def backend_of(alias: str) -> Backend:
-    """The Byrote backend with this alias; BadOption says which there are."""
+    """Return the Byrote backend with this alias; raises BadOption with the list of aliases."""
     ours = [one for one in compat.task_backends if _is_ours(one)]
     if alias in ours:
         found: Backend = compat.task_backends[alias]
@@ -81,13 +81,13 @@ def _is_ours(alias: str) -> bool:
 
 
 def imports(backend: Backend, stranger: UnknownTaskRef) -> bool:
-    """Whether a run is one of this backend's, of a task that can be imported here."""
+    """Whether a task belongs to this backend and can be imported here."""
     path = backend.path_of(stranger.task)
     if path is None or stranger.version != VERSION:
         return False
     try:
         definition_at(path)
-    except Exception:  # noqa: BLE001 -- a module may raise anything; it is not ours to run then.
+    except Exception:  # noqa: BLE001 -- a module may raise anything; the task cannot run here then.
         return False
     return True
 
@@ -101,9 +101,9 @@ def set_up() -> None:
 
 
 def print_once() -> None:
-    """Let records of Django's loggers be printed by Byrote's handler only, where there is one.
+    """Remove the stream handlers of Django's logger if Byrote's handler is installed.
 
-    With DEBUG, Django prints them as well, which would write each line twice.
+    With DEBUG, Django prints its records as well, which would write each line twice.
     """
     logger = logging.getLogger("django")
     if not logger.propagate or not any(isinstance(h, LogHandler) for h in logging.root.handlers):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The backport `django_tasks` beside `django.tasks`, for libraries that still use its names.
 
-On Django 6 a library may catch `django_tasks.exceptions` and listen to `django_tasks.signals` while
-its tasks run here. Where some code has imported the backport, errors are of both kinds, and signals
-are sent to both.
+On Django 6 a library may catch `django_tasks.exceptions` and connect to `django_tasks.signals`
+while its tasks run with Byrote. If any code has imported the backport, errors are instances of
+both classes, and signals are sent to the receivers of both.
 """
 
 import sys
@@ -20,7 +20,7 @@ LOGS = ("log_task_enqueued", "log_task_started", "log_task_finished")
 
 
 def both[E: Exception](kind: type[E]) -> type[E]:
-    """A class of errors that are Django's and, where that is in use, the backport's as well."""
+    """Return Django's exception class; if the backport is in use, a subclass of both."""
     theirs = sys.modules.get("django_tasks.exceptions")
     return kind if theirs is None else _both(kind, theirs)  # type: ignore[arg-type]
 
@@ -29,12 +29,12 @@ def both[E: Exception](kind: type[E]) -> type[E]:
 def _both[E: Exception](kind: type[E], module: Any) -> type[E]:
     theirs = getattr(module, RENAMED.get(kind.__name__, kind.__name__))
     if issubclass(kind, theirs):
-        return kind  # Django 5.2: there is only one.
+        return kind  # Django 5.2: the backport is the only one.
     return type(kind.__name__, (kind, theirs), {"__module__": kind.__module__})
 
 
 def twin_of(signal: Signal) -> Signal | None:
-    """The backport's signal of the same name, if it has receivers besides its own log lines."""
+    """The backport's signal of the same name, if it has receivers besides its own loggers."""
     module: Any = sys.modules.get("django_tasks.signals")
     found: Signal | None = getattr(module, NAMES[id(signal)], None)
     if found is None or found is signal:
@@ -44,7 +44,7 @@ def twin_of(signal: Signal) -> Signal | None:
 
 
 def send(signal: Signal, sender: Any, task_result: Any) -> None:
-    """Tell receivers, also those of the backport; what they raise is logged."""
+    """Send a signal, also to receivers of the backport; their exceptions are logged."""
     signal.send_robust(sender, task_result=task_result)
     twin = twin_of(signal)
     if twin is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a task's errors are, where they are not an exception that the task raised."""
+"""Exceptions for faults that the task did not raise, and stored faults as Django's TaskError."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from byrote.django.compat import TaskError
 
 
 class TaskCancelled(Exception):
-    """Somebody cancelled the task before it had finished."""
+    """The task was cancelled before it finished."""
 
 
 class TaskTimedOut(Exception):
@@ -16,11 +16,11 @@ class TaskTimedOut(Exception):
 
 
 class TaskCrashed(Exception):
-    """An attempt took its process down, or was in a process that went down."""
+    """The process of an attempt crashed."""
 
 
 class TaskLost(Exception):
-    """The worker vanished with the attempt, more often than a run survives."""
+    """Workers disappeared with attempts of the run more often than allowed."""
 
 
 _HERE = "byrote.django.errors"
@@ -41,17 +41,17 @@ CANCELLED = TaskError(
 
 
 def error_of(fault: dict[str, Any]) -> TaskError:
-    """A stored fault as Django shows it: a class that can be imported, and a traceback."""
+    """Convert a stored fault to Django's TaskError: an importable class path and a traceback."""
     path = _PATHS.get(fault["kind"])
     if path is None:
         # Faults name builtin exceptions without their module.
         path = fault["type"] if "." in fault["type"] else f"builtins.{fault['type']}"
-    said = fault.get("traceback") or f"{path}: {fault.get('message', '')}\n"
-    return TaskError(exception_class_path=path, traceback=said)
+    traceback = fault.get("traceback") or f"{path}: {fault.get('message', '')}\n"
+    return TaskError(exception_class_path=path, traceback=traceback)
 
 
 def exception_of(fault: dict[str, Any]) -> BaseException | None:
-    """The exception for a stored fault that the task did not raise itself; None for all others."""
+    """Return the exception for a stored fault that the task did not raise; None for others."""
     message = fault.get("message", "")
     match fault["kind"]:
         case "timeout":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Byrote's own task in a Django project; workers find it here as they find those of every app."""
+"""Byrote's own task in a Django project; workers discover it as they do those of every app."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from byrote.django.backend.task import own_task
 
 @own_task
 def verify(context: Any, run_id: str) -> dict[str, Any]:
-    """Execute an ended run again in a shadow run, compare, and give the verdict."""
+    """Execute an ended run again in a shadow run, compare, and return the verdict."""
     from byrote.django.worker.verification import verdict_on  # noqa: PLC0415 -- only workers need it.
 
     return verdict_on(context.task_result.backend, run_id)

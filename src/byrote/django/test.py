@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""For tests of projects that use Byrote: run tasks in the test's own transaction.
+"""Helpers for projects' tests: run tasks in the test's own transaction.
 
 class SignUp(TestCase):
     def test_a_new_user_gets_a_mail(self):
@@ -20,7 +20,7 @@ from byrote.django.models import TaskRun
 from byrote.django.testing.testbed import Testbed
 
 ATTEMPTS_MAX = 10_000
-"""How many attempts one call makes before it takes tasks for endless."""
+"""Attempts after which `run_tasks` raises, because tasks seem to enqueue each other endlessly."""
 
 
 def run_tasks(
@@ -32,10 +32,10 @@ def run_tasks(
     raise_errors: bool = True,
     now: datetime | None = None,
 ) -> list[Any]:
-    """Execute what is due, here, on the test's own connection; gives the results of all attempts.
+    """Execute all due tasks on the test's own connection; returns the results of all attempts.
 
-    Tasks that tasks enqueue run too, unless `until_empty` is False. Time moves on by itself to the
-    next retry, and with `include_deferred` to whatever waits for its moment; `now` sets it. With
+    Tasks that tasks enqueue run too, unless `until_empty` is False. Time advances by itself to the
+    next retry, and with `include_deferred` to the next deferred task; `now` sets it. With
     `raise_errors` the error of a task that failed for good is raised once it is stored.
     """
     bed = Testbed(_ours(backend), queue=queue, raise_errors=raise_errors)
@@ -43,7 +43,10 @@ def run_tasks(
         while True:
             bed.round()
             if bed.attempts > ATTEMPTS_MAX:
-                raise RuntimeError(f"Tasks go on after {ATTEMPTS_MAX:,} attempts; do they stop?")
+                raise RuntimeError(
+                    f"Tasks are still due after {ATTEMPTS_MAX:,} attempts; "
+                    "do they enqueue each other endlessly?"
+                )
             if not until_empty or not (
                 bed.ready() or bed.move_on(include_deferred=include_deferred)
             ):
@@ -54,12 +57,12 @@ def _ours(alias: str) -> Backend:
     found = compat.task_backends[alias]
     if isinstance(found, Backend):
         return found
-    raise TypeError(f"TASKS[{alias!r}] is no backend of Byrote; there is nothing to run.")
+    raise TypeError(f"TASKS[{alias!r}] is not a Byrote backend; there is nothing to run.")
 
 
 @contextmanager
 def captured_tasks() -> Iterator[list[Any]]:
-    """A list of the results of whatever is enqueued meanwhile, with any backend."""
+    """Yield a list that collects the results of all tasks enqueued meanwhile, on any backend."""
     sent: list[Any] = []
 
     def keep(task_result: Any, **_more: Any) -> None:
@@ -73,20 +76,23 @@ def captured_tasks() -> Iterator[list[Any]]:
 
 
 def assert_enqueued(task: Any, *args: Any, **kwargs: Any) -> Any:
-    """The result of a call that waits to be executed; of any call when no arguments are given."""
+    """Return the result of an enqueued call; without arguments, of any call of the task.
+
+    Raises AssertionError if there is none.
+    """
     waiting = _waiting(task)
     matching = [one for one in waiting if not (args or kwargs) or _is_call(one, args, kwargs)]
     if matching:
         return matching[-1]
-    others = "".join(f"\n  {_shown(one.args, one.kwargs)}" for one in waiting) or " none at all."
+    others = "".join(f"\n  {_shown(one.args, one.kwargs)}" for one in waiting) or " none."
     raise AssertionError(
         f"{task.name}{_shown(args, kwargs) if args or kwargs else ''} was not enqueued; "
-        f"calls of {task.name} that wait:{others}"
+        f"enqueued calls of {task.name}:{others}"
     )
 
 
 def assert_not_enqueued(task: Any, *args: Any, **kwargs: Any) -> None:
-    """Fails when such a call waits to be executed; any call, when no arguments are given."""
+    """Raise AssertionError if such a call is enqueued; without arguments, any call of the task."""
     try:
         found = assert_enqueued(task, *args, **kwargs)
     except AssertionError:

@@ -14,7 +14,7 @@ from byrote.core.run import Leased
 from byrote.core.state import Status
 from byrote.django import compat
 from byrote.django.admin import replays
-from byrote.django.worker.verification import told
+from byrote.django.worker.verification import stored_form
 from byrote.store import queries
 from byrote.store.runners.sync import fetch
 from tests.django.shop import tasks
@@ -165,4 +165,4 @@ def verdict_json(original: str) -> str:
         result=diff(old, new),
         provenance=diff({"python": {"version": "3.13.0"}}, {"python": {"version": "3.13.1"}}),
     )
-    return msgspec.json.encode(told(found)).decode()
+    return msgspec.json.encode(stored_form(found)).decode()

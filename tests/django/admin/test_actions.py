@@ -153,7 +153,7 @@ def test_what_has_not_ended_is_not_deleted(root: Client, db: Db, make: Any) -> N
     page = choose(root, "delete_selected", run_id)
 
     assert stage.status_of(db, run_id) in {"RUNNING", "READY"}
-    assert b"cancel others first" in page.content
+    assert b"cancel the others first" in page.content
 
 
 def test_deleting_asks_first_and_takes_along_what_belongs_to_the_run(root: Client, db: Db) -> None:

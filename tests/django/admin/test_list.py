@@ -137,7 +137,7 @@ def test_what_cannot_be_searched_for_gets_advice(root: Client, words: str) -> No
     page = root.get(RUNS, {"q": words})
 
     assert shown(page) == []
-    assert b"A run&#x27;s id or the hash" in page.content
+    assert b"Search for a run&#x27;s id" in page.content
 
 
 def test_pages_are_turned_in_both_directions_without_losing_or_repeating_a_run(

@@ -83,12 +83,12 @@ def test_the_list_tells_what_runs_when_and_who_defines_it(root: Client, db: Db) 
 
     page = text(root.get(WHERE))
 
-    for told in ("daily_25", "often", "0 3 * * *", "every 10m", "in code", "by hand", "34"):
+    for told in ("daily_25", "often", "0 3 * * *", "every 10m", "in code", "manually", "34"):
         assert told in page
     assert f"/admin/byrote/run/{run_id}/change/" in page
     assert "no &lt;zone&gt;" in page
     assert "?label=schedule%3Doften" in page
-    assert "Nothing runs periodically" not in page
+    assert "There are no periodic tasks" not in page
 
 
 def test_a_page_tells_the_coming_ticks_and_leads_to_its_runs(root: Client, db: Db) -> None:
@@ -104,7 +104,7 @@ def test_a_page_tells_the_coming_ticks_and_leads_to_its_runs(root: Client, db: D
 
 
 def test_nothing_to_see_is_said_and_a_page_that_is_not_there_is_not_found(root: Client) -> None:
-    assert "Nothing runs periodically" in text(root.get(WHERE))
+    assert "There are no periodic tasks" in text(root.get(WHERE))
     assert root.get(f"{WHERE}nothing/change/").status_code == 404
 
 
@@ -285,7 +285,7 @@ def test_it_is_paused_and_resumed_and_repeating_it_is_harmless(db: Db) -> None:
     for _ in range(2):
         page = text(ada.post(f"{where}do/pause/", follow=True))
         assert "daily_25 is paused." in page
-        assert "None while it is paused" in page
+        assert "The periodic task is paused" in page
     since = kept(db).paused_at
     ada.post(f"{where}do/pause/")
     assert kept(db).paused_at == since is not None
@@ -304,7 +304,7 @@ def test_one_that_cannot_go_on_is_not_resumed_and_saving_it_mends_it(root: Clien
     fetch(db, queries.pause_schedule("daily_25", fault="no such zone"))
 
     page = text(root.post(f"{where}do/resume/", follow=True))
-    assert "daily_25 cannot go on" in page
+    assert "daily_25 cannot be resumed" in page
     assert kept(db).fault == "no such zone"
     root.post(f"{where}change/", WHAT)
     assert (kept(db).fault, kept(db).paused_at) == (None, None)
@@ -320,7 +320,7 @@ def test_run_now_enqueues_one_and_by_the_same_page_no_second(db: Db) -> None:
 
     [run] = fetch(db, queries.runs())
     assert f'A run of daily_25 is enqueued: <a href="/admin/byrote/run/{run.id}/change/"' in first
-    assert "This very page has let a run of daily_25 go before" in again
+    assert "This page has already enqueued a run of daily_25" in again
     assert (run.task, run.labels) == (stage.ECHO, {"schedule": "daily_25"})
     assert run.spec_hash == kept(db).schedule.spec_hash
     ada.post(f"{where}do/run/", {"nonce": ada.get(f"{where}change/").context_data["nonce"]})

@@ -87,7 +87,7 @@ def test_a_worker_shows_its_load_and_whether_it_still_lives(root: Client, db: Db
 def test_pages_without_anything_to_show_say_so(root: Client, where: str) -> None:
     text = root.get(where).content.decode()
 
-    assert "No worker runs" in text or "No queue has been used" in text
+    assert "No worker is running" in text or "There are no queues yet" in text
 
 
 @pytest.mark.parametrize("where", [QUEUES, WORKERS])

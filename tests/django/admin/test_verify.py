@@ -44,7 +44,7 @@ def test_the_request_executes_nothing_and_is_a_run_for_whoever_has_the_code(
     assert "will be executed again by a worker" in page.content.decode()
     assert (request.task_path, request.queue_name, request.status) == (VERIFY, "mail", "READY")
     assert shadows() == 0
-    assert "reload this page for the verdict" in text_of(root, original)
+    assert "reload this page to see the verdict" in text_of(root, original)
 
 
 def test_a_worker_says_same_and_the_pages_lead_to_each_other(
@@ -68,7 +68,7 @@ def test_a_worker_says_same_and_the_pages_lead_to_each_other(
         told = fetch(db, queries.run(str(request.pk)))[0].result
         assert told["verdict"] == "same", told
         text = text_of(root, original)
-        assert "It ended as it did then." in text
+        assert "The replay ended with the same outcome." in text
         assert str(request.pk) in text
         assert told["replay"] in text
         assert original in text_of(root, str(request.pk))
@@ -144,7 +144,7 @@ def test_what_did_not_end_by_itself_is_left_alone(root: Client, db: Db, make: An
 
     page = choose(root, "verify", run_id)
 
-    assert b"1 run left alone" in page.content
+    assert b"1 run unchanged" in page.content
     assert "/do/verify/" not in text_of(root, run_id)
     assert Run.objects.count() == 1
 
@@ -156,7 +156,7 @@ def test_verifications_and_shadows_are_not_verified(root: Client, db: Db) -> Non
     stage.settle(db, success(stage.lease(db, task=VERIFY), '{"verdict": "same"}'))
 
     assert "/do/verify/" not in text_of(root, request)
-    assert b"1 run left alone" in choose(root, "verify", request).content
+    assert b"1 run unchanged" in choose(root, "verify", request).content
 
 
 def test_one_press_may_have_so_many_verified(

@@ -31,8 +31,8 @@ EAST, WEST = timezone(timedelta(hours=9)), timezone(timedelta(hours=-9))
         ({"queue_name": 5}, "queue_name is a text"),
         ({"run_after": datetime(2030, 1, 1)}, "aware"),  # noqa: DTZ001 -- the very point.
         ({"run_after": timedelta(minutes=5)}, r"timezone\.now\(\) \+ timedelta"),
-        ({"run_after": 5}, "is a moment"),
-        ({"run_after": "10m"}, "is a moment"),
+        ({"run_after": 5}, "is a datetime"),
+        ({"run_after": "10m"}, "is a datetime"),
         ({"run_after": datetime.max.replace(tzinfo=WEST)}, "1 to 9999"),
         ({"run_after": datetime.min.replace(tzinfo=EAST)}, "1 to 9999"),
         ({"max_attempts": 0}, "between 1 and"),

@@ -20,7 +20,7 @@ def start(**options: Any) -> None:
     backend = {"BACKEND": "byrote.django.Backend", "QUEUES": ["default", "mail"]}
     with override_settings(TASKS={"default": {**backend, "OPTIONS": options}}):
         ours = backend_of("default")
-        command.keep_as_told(ours, command.settings_of(ours, {"queues": "mail"}))
+        command.store_retention(ours, command.settings_of(ours, {"queues": "mail"}))
 
 
 def kept() -> list[tuple[Any, ...]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which runs are replayed: one by its id or the hash of its spec, or the newest of a task."""
+"""Selects the runs to replay: one by its id or the hash of its spec, or the newest of a task."""
 
 import re
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ from byrote.store import queries
 from byrote.store.runners.sync import Store
 
 LAST = 500
-"""Runs of a task that are replayed unless the caller asks for another number."""
+"""Default number of a task's runs to replay."""
 LAST_MAX = 10_000
 _HASH = re.compile(r"[0-9a-fA-F]{64}")
 _ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def find(store: Store, which: str) -> str:
-    """The id of the run meant by an id or the hash of a spec; UnknownRun if nobody knows it.
+    """Return the id of the run with this id or spec hash; raises UnknownRun.
 
-    Of the runs of a spec it is the newest that has ended, if one has.
+    Of several runs of a spec it is the newest that has ended, if one has.
     """
     if _HASH.fullmatch(which):
         found = store.first(queries.latest_by_hash(which.lower(), ended=True))
@@ -43,9 +43,9 @@ def choose(
     version: int | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """The newest runs of a task that ended by themselves; since a moment, all up to a limit.
+    """Return the newest runs of a task that succeeded or failed; with `since`, all up to a limit.
 
-    Of one version, or with these labels, if that is asked for.
+    `version` and `labels` select among them.
     """
     limit = last if last is not None else LAST if since is None else LAST_MAX
     if not 1 <= limit <= LAST_MAX:

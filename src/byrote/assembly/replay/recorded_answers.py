@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Answers what shadow runs ask from the record of their originals: one thread, only reading.
+"""Answers requests of shadow runs from the record of their originals: one thread, read-only.
 
-The record is the original's ledger, its marks and its artifacts. A live step goes on to the scribe,
-as a step of the shadow run. What an attempt stores as an artifact is compared by its hash and
-stored nowhere; where it is another than the recorded one, that is kept for the verdict.
+The record is the original's ledger, its `once` marks and its artifacts. A live step is passed on to
+the worker, as a step of the shadow run. An artifact of an attempt is compared by its hash and not
+stored; a difference to the recorded one is kept for the verdict.
 """
 
 import threading
@@ -33,11 +33,11 @@ STOP_S = 3.0
 
 
 FLUSH = "flush"
-"""Asks nothing: it is answered once everything before it was."""
+"""An empty request; its answer means that all earlier requests were answered."""
 
 
 class RecordedAnswers:
-    """Knows what the originals did; `asks` are those of shadow runs, `own` the worker's."""
+    """Answers from the originals' records; `asks` come from shadow runs, `own` go to the worker."""
 
     def __init__(self, store: Store, asks: Asks, own: Asks, *, artifact_max: int) -> None:
         self._store = store
@@ -47,21 +47,21 @@ class RecordedAnswers:
         self._made: dict[str, dict[str, str]] = {}
         self._other_args: dict[str, list[Change]] = {}
         self._withheld: dict[str, Counter[tuple[str, str]]] = {}
-        self._thread = threading.Thread(target=self._serve, name="byrote-prompter", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="byrote-recorded", daemon=True)
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start the answering thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer what is there, and end; one that waits for the database is left to itself."""
+        """Answer the queued requests and end; waits at most `STOP_S` for the database."""
         self._asks.put(None)
         self._thread.join(STOP_S)
 
     def artifacts(self, shadow: str, original: str) -> Changes:
-        """Where the artifacts of an ended shadow run are not the original's; asked once.
+        """Differences between artifacts of an ended shadow run and its original; call it once.
 
-        An artifact that was not made again is missed only where no step may have made it.
+        A missing artifact counts only if no recorded step may have made it.
         """
         made = self._made.pop(shadow, {})
         entries = self._store.all(queries.artifacts(original))
@@ -69,21 +69,21 @@ class RecordedAnswers:
             return Changes([])
         there = _newest(entries)
         stepped = any(s.kind == "step" for s in self._store.all(queries.steps([original])))
-        wanted = {name: there[name].hash for name in there if name in made or not stepped}
-        return diff(wanted, made)
+        expected = {name: there[name].hash for name in there if name in made or not stepped}
+        return diff(expected, made)
 
     def arguments(self, shadow: str) -> list[Change]:
-        """The steps of an ended shadow run that have other arguments now; asked once."""
+        """The steps of an ended shadow run whose arguments differ from the record; call it once."""
         return self._other_args.pop(shadow, [])
 
     def withheld(self, shadow: str) -> list[WithheldCall]:
-        """The calls of an ended shadow run that were not sent; asked once.
+        """The calls of an ended shadow run that were withheld; call it once.
 
-        Attempts report them without waiting, so what has arrived is served first.
+        Attempts report them without waiting for an answer, so queued reports are read first.
         """
         served = threading.Event()
         run = cast("Leased", None)
-        self._asks.put(Ask(run, FLUSH, {}, lambda _ok, _said: served.set()))
+        self._asks.put(Ask(run, FLUSH, {}, lambda _ok, _payload: served.set()))
         served.wait()
         calls = self._withheld.pop(shadow, Counter())
         return [WithheldCall(*what, count) for what, count in sorted(calls.items())]
@@ -98,15 +98,15 @@ class RecordedAnswers:
                 self._own.put(ask._replace(run=guise.leased))
                 continue
             try:
-                said = True, self._answer(guise, ask)
+                reply = True, self._answer(guise, ask)
             except ArtifactRefused as error:
-                said = False, str(error)
+                reply = False, str(error)
             except (psycopg.Error, ByroteError) as error:
-                said = False, f"The record could not be read: {type(error).__name__}"
+                reply = False, f"The record could not be read: {type(error).__name__}"
             except (AttributeError, KeyError, TypeError, ValueError) as error:
-                # A hand runs others' code: what it sends may be anything.
-                said = False, f"{ask.verb!r} was not understood: {error!r}"
-            ask.answer(*said)
+                # A hand runs users' code, so it may send anything.
+                reply = False, f"{ask.verb!r} was not understood: {error!r}"
+            ask.answer(*reply)
 
     def _answer(self, guise: Guise, ask: Ask) -> Any:
         if ask.verb == "load":
@@ -117,9 +117,9 @@ class RecordedAnswers:
         if ask.verb == OTHER_ARGS:
             return self._note_args(guise, ask.payload)
         if ask.verb == WITHHELD:
-            told = ask.payload
+            report = ask.payload
             calls = self._withheld.setdefault(guise.leased.id, Counter())
-            calls[str(told["call"]), str(told["what"])] += int(told["count"])
+            calls[str(report["call"]), str(report["what"])] += int(report["count"])
             return None
         if ask.verb == MARKED:
             return ask.payload["key"] in self._store.all(queries.once_keys(guise.id))
@@ -129,10 +129,10 @@ class RecordedAnswers:
             return self._compared(guise, ask.payload)
         raise ValueError("a replay has no answer to this")
 
-    def _note_args(self, guise: Guise, told: Mapping[str, Any]) -> None:
+    def _note_args(self, guise: Guise, report: Mapping[str, Any]) -> None:
         found = self._other_args.setdefault(guise.leased.id, [])
         if len(found) <= CHANGES_MAX:
-            path, step = f"/{int(told['sequence'])}/arguments", f"step {told['name']!r}"
+            path, step = f"/{int(report['sequence'])}/arguments", f"step {report['name']!r}"
             found.append(Change(path, "changed", f"{step} as recorded", f"{step} with others"))
 
     def _compared(self, guise: Guise, asked: Mapping[str, Any]) -> list[str]:
@@ -152,5 +152,5 @@ class RecordedAnswers:
 
 
 def _newest(entries: list[ArtifactEntry]) -> dict[str, ArtifactEntry]:
-    """By name what the last attempt that stored it has; entries come attempt by attempt."""
+    """By name, the artifact of the last attempt that stored it; entries are ordered by attempt."""
     return {entry.name: entry for entry in entries}

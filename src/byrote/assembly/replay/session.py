@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Verified replay: executes earlier runs again in shadow runs, here, and compares.
+"""Verified replay: executes earlier runs again in shadow runs, in this process, and compares.
 
-Each stage has a queue of its own that no other worker serves, and a worker that lives in this
-process: so the code that is asked about executes, and nobody else's runs or slots are touched. Only
-a few shadow runs are under way at a time; when the stage is left early, they are cancelled.
+Each session has its own queue, which no other worker serves, and a worker in this process: so the
+code of this process executes, and no other worker's runs or slots are affected. Only a few shadow
+runs are unfinished at a time; when the session is closed early, they are cancelled.
 """
 
 import contextlib
@@ -57,29 +57,29 @@ from byrote.worker.worker import SIGNALS_S, Worker
 
 JOBS_MAX = 1_000
 AHEAD = 2
-"""Shadow runs per job that are enqueued or under way."""
+"""Shadow runs per job that are enqueued or running."""
 LOOK_S = 0.5
 CANCEL_S = 3.0
 LEAVE_S = 10.0
-"""How long leaving may take: the worker's grace of two seconds, and some for its processes."""
+"""Time limit of closing: the worker's grace of two seconds, and some for its processes."""
 _log = logging.getLogger("byrote.replay")
 ENDED = (event.Succeeded, event.Failed, event.Cancelled, event.Swept)
 
 type FindTask = Callable[[UnknownTaskRef], bool]
-"""Says of a task that the app did not announce whether its hands could execute it."""
+"""Whether the hands could execute a task that the app did not register."""
 
 
 class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How replays are executed and compared."""
 
     jobs: int = 1
-    """How many at once."""
+    """Number of replays at once."""
     live_steps: bool = False
     """Whether steps are executed again instead of being answered from the record."""
     ignore: Sequence[str] = ()
-    """Paths of a result that do not count, such as $.at, besides those its task names."""
+    """Paths of a result that are not compared, such as $.at, besides those its task names."""
     hide_values: bool = False
-    """Whether verdicts name the places that differ without the values of the results."""
+    """Whether verdicts contain only the paths that differ, without values of the results."""
 
     def __post_init__(self) -> None:
         read_paths(self.ignore)
@@ -88,7 +88,7 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplaySession:
-    """Where replays of one app's tasks are executed."""
+    """Executes replays of one app's tasks with its own worker and queue."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ReplaySession:
         self._failure: BaseException | None = None
         self._pending: dict[str, Run] = {}
         self._asked: dict[str, str] = {}
-        """Runs that a memo answered, by the shadow of the run that computed their result."""
+        """Requested runs that a memo answered, by the shadow of the run with the result."""
         self._environments: dict[int, Environment] = {}
         self.queue = f"byrote.shadow.{new_token()}"
         name = worker_id()
@@ -123,25 +123,25 @@ class ReplaySession:
             hands=0 if inline else options.jobs,
             asks=asked,
             replay="live" if options.live_steps else "recorded",
-            told=settings,
+            recorded=settings,
         )
         self._app = built.app
         self._mute = built.mute
         self._pool = built.pool
         self._recognise = recognise
-        self._rehearsal = ReplayExecutor(built.executor)
-        self._prompter = RecordedAnswers(store, asked, own, artifact_max=settings.artifact_max)
-        wanted = _worker_options(name, self.queue, settings, options.jobs)
+        self._replayer = ReplayExecutor(built.executor)
+        self._answers = RecordedAnswers(store, asked, own, artifact_max=settings.artifact_max)
+        chosen = _worker_options(name, self.queue, settings, options.jobs)
         means = WorkerContext(name, monotonic, chance, new_token, self._emit)
         lines = PostgresStore(store.door, listen=settings.listen)
-        self._worker = Worker(lambda: lines, self._rehearsal, wanted, means, asks=own)
-        self._thread = threading.Thread(target=self._work, name="byrote-stage", daemon=True)
+        self._worker = Worker(lambda: lines, self._replayer, chosen, means, asks=own)
+        self._thread = threading.Thread(target=self._work, name="byrote-replay", daemon=True)
 
-    # -- Coming and going ------------------------------------------------------------------------
+    # -- Start and stop --------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Start the worker; raises what keeps it from starting."""
-        self._prompter.start()
+        """Start the worker; raises the error that keeps it from starting."""
+        self._answers.start()
         self._thread.start()
         while not self._started.wait(SIGNALS_S):
             pass
@@ -150,57 +150,57 @@ class ReplaySession:
     def _work(self) -> None:
         try:
             self._worker.run()
-        except BaseException as error:  # noqa: BLE001 -- raised again where somebody waits for us.
+        except BaseException as error:  # noqa: BLE001 -- `_check` raises it in the caller's thread.
             self._failure = error
         finally:
             self._started.set()
 
     def _check(self) -> None:
         if isinstance(self._failure, RightMissing):
-            # A failed check, elsewhere; here that would read as a difference that was found.
+            # RightMissing has the exit code of a failed check, which here means "differs".
             raise StoreRefused(str(self._failure)) from self._failure
         if self._failure is not None:
             raise self._failure
 
     def close(self) -> None:
-        """Cancel what is under way, and leave; within a few seconds, whatever the database does."""
+        """Cancel unfinished shadow runs and stop; takes a few seconds even without the database."""
         if self._pending:
             cancelling = threading.Thread(target=self._cancel, name="byrote-cancel", daemon=True)
             cancelling.start()
             cancelling.join(CANCEL_S)
         self._worker.stop("the replay is over")
         if self._pending:
-            self._worker.stop("the replay was broken off")
+            self._worker.stop("the replay was interrupted")
         self._thread.join(LEAVE_S)
-        self._prompter.stop()
+        self._answers.stop()
 
     def _cancel(self) -> None:
         with contextlib.suppress(psycopg.Error, ByroteError):
             self._store.all(queries.cancel(list(self._pending)))
 
     def _emit(self, events: Sequence[event.Event]) -> None:
-        for told in events:
-            if isinstance(told, event.WorkerStarted):
+        for emitted in events:
+            if isinstance(emitted, event.WorkerStarted):
                 self._started.set()
-            elif isinstance(told, ENDED):
-                self._ended.put(told.run)
-            elif isinstance(told, event.Troubled):
-                self._trouble(told)
-            elif isinstance(told, event.Recovered):
-                _log.warning("%s: the database answers again", told.what)
+            elif isinstance(emitted, ENDED):
+                self._ended.put(emitted.run)
+            elif isinstance(emitted, event.Troubled):
+                self._trouble(emitted)
+            elif isinstance(emitted, event.Recovered):
+                _log.warning("%s: the database answers again", emitted.what)
 
-    def _trouble(self, told: event.Troubled) -> None:
-        """Report what the worker met; what it cannot write down ends the replays."""
-        if told.run:
-            said = f"The outcome of a replay could not be stored ({told.what}): {told.error}"
-            self._failure = self._failure or StoreRefused(said)
+    def _trouble(self, trouble: event.Troubled) -> None:
+        """Log the worker's trouble; an outcome that cannot be stored ends the replays."""
+        if trouble.run:
+            text = f"The outcome of a replay could not be stored ({trouble.what}): {trouble.error}"
+            self._failure = self._failure or StoreRefused(text)
         else:
-            _log.warning("%s: %s", told.what, told.error)
+            _log.warning("%s: %s", trouble.what, trouble.error)
 
     # -- Replays ---------------------------------------------------------------------------------
 
     def perform(self, originals: Iterable[str]) -> Iterator[Replayed]:
-        """The verdict on each run, as soon as it is there."""
+        """Yield the verdict on each run as soon as it is known."""
         for original in originals:
             verdict = self._begin(original)
             if verdict is not None:
@@ -213,26 +213,26 @@ class ReplaySession:
     def _begin(self, original: str) -> NotReplayable | None:
         run = self._store.first(queries.run(original))
         if run is None:
-            reason = "Its spec and result were pruned; at most the event log still knows of it."
+            reason = "Its spec and result were pruned; only the event log may still mention it."
             return NotReplayable(original=original, task=None, why="expired", reason=reason)
         if run.memo_of is not None:
-            # What was answered from memory was computed by another run.
+            # Another run computed the result that answered this one.
             run = self._store.first(queries.run(run.memo_of)) or run
-        self._get_to_know(run)
-        refused = obstacle(run, self._rehearsal.tasks) or self._about_steps(run)
+        self._register(run)
+        refused = obstacle(run, self._replayer.tasks) or self._about_steps(run)
         if refused is not None:
             return _about(refused, original)
         shadow = new_id()
         if run.id != original:
             self._asked[shadow] = original
         part = ShownAs(run.id, run.queue, max(run.attempts, 1))
-        self._rehearsal.cast[shadow] = part
+        self._replayer.cast[shadow] = part
         self._pending[shadow] = run
         self._store.all(queries.shadow([(shadow, run.id)], queue=self.queue))
         return None
 
-    def _get_to_know(self, run: Run) -> None:
-        if self._pool is None or self._recognise is None or key_of(run) in self._rehearsal.tasks:
+    def _register(self, run: Run) -> None:
+        if self._pool is None or self._recognise is None or key_of(run) in self._replayer.tasks:
             return
         if self._recognise(UnknownTaskRef(run.queue, run.task, run.version)):
             self._pool.learn(key_of(run))
@@ -244,7 +244,7 @@ class ReplaySession:
             reason = f"The stored result of step {altered.sequence} ({altered.name!r}) was altered."
             return NotReplayable(original=run.id, task=who, why="altered", reason=reason)
         if steps and who in self._mute() and not self._options.live_steps:
-            reason = f"It has recorded steps, and {who} is a program here that has no steps ledger."
+            reason = f"It has recorded steps, but {who} is a program here, without a steps ledger."
             return NotReplayable(original=run.id, task=who, why="steps", reason=reason)
         return None
 
@@ -254,7 +254,7 @@ class ReplaySession:
                 candidates = [self._ended.get(timeout=LOOK_S)]
             except Empty:
                 self._check()
-                # A word may have been lost with a connection; the rows have it.
+                # An event may have been lost with a connection; read the rows.
                 candidates = list(self._pending)
             for shadow in candidates:
                 run = self._store.first(queries.run(shadow)) if shadow in self._pending else None
@@ -262,23 +262,23 @@ class ReplaySession:
                     return self._judge(self._pending.pop(shadow), run)
 
     def _environments_of(self, *runs: Run) -> dict[int, Environment]:
-        # Of a task's runs most were executed by the same few.
+        # Cached: most runs of a task were executed by the same few environments.
         if not set().union(*map(_numbers, runs)) <= self._environments.keys():
             self._environments |= environments(self._store, *runs)
         return self._environments
 
     def _judge(self, original: Run, shadow: Run) -> Replayed:
-        del self._rehearsal.cast[shadow.id]
+        del self._replayer.cast[shadow.id]
         found = self._environments_of(original, shadow)
         ignored = [*self._options.ignore, *self._app.ignores.get(key_of(original), ())]
         verdict = judge_replay(
             original,
             shadow,
             ignore=read_paths(ignored),
-            artifacts=self._prompter.artifacts(shadow.id, original.id),
+            artifacts=self._answers.artifacts(shadow.id, original.id),
             steps=self._store.all(queries.steps([original.id])) if shadow.faults else (),
-            arguments=self._prompter.arguments(shadow.id),
-            withheld=self._prompter.withheld(shadow.id),
+            arguments=self._answers.arguments(shadow.id),
+            withheld=self._answers.withheld(shadow.id),
             provenances=(last_doc(original, found), last_doc(shadow, found)),
         )
         verdict = _about(verdict, self._asked.pop(shadow.id, original.id))
@@ -286,7 +286,7 @@ class ReplaySession:
 
 
 def _about[V: Replayed](verdict: V, asked: str) -> V:
-    """The verdict under the id that was asked for, with the run that computed its result."""
+    """Return the verdict for the requested id; `memo_of` is the run that computed its result."""
     if verdict.original == asked:
         return verdict
     return msgspec.structs.replace(verdict, original=asked, memo_of=verdict.original)
@@ -312,9 +312,9 @@ def _worker_options(name: str, queue: str, settings: Settings, jobs: int) -> Wor
         queues={queue: 1},
         concurrency=jobs,
         grace=timedelta(seconds=2),
-        # What is compared must not be archived or pruned meanwhile.
+        # The compared runs must not be archived or pruned meanwhile.
         housekeeping=False,
-        # Whoever verifies wants to know what is refused, not to wait until it is granted.
+        # Fail at once on a missing database privilege instead of waiting for it.
         insists=False,
     )
 
@@ -328,7 +328,7 @@ def open_stage(
     *,
     recognise: FindTask | None = None,
 ) -> Iterator[ReplaySession]:
-    """A stage for the app at `module:name`, in hands, or for one that is here, in this process."""
+    """Open a session for the app at `module:name`, in hands, or for an app object, inline."""
     chosen = (
         settings if isinstance(app, str) else msgspec.structs.replace(settings, executor="inline")
     )
@@ -352,16 +352,16 @@ def replay_here(
     labels: Mapping[str, str] | None = None,
     **how: Any,
 ) -> Replayed | list[Replayed]:
-    """What `App.replay` promises: one run by id or hash, or a task's newest; in this process."""
+    """Implementation of `App.replay`: one run by id or hash, or a task's newest runs."""
     if (which is None) == (task is None):
         raise BadOption("Replay one run, by its id or its spec's hash, or the runs of a task=.")
     options = ReplayOptions(**how)
     if isinstance(since, str):
         since = duration(since)
     if task is None:
-        wanted = [find(app.store, str(which))]
+        originals = [find(app.store, str(which))]
     else:
-        wanted = choose(
+        originals = choose(
             app.store,
             task,
             last=last,
@@ -371,5 +371,5 @@ def replay_here(
             labels=labels,
         )
     with open_stage(app, app.settings, app.store, options) as stage:
-        verdicts = list(stage.perform(wanted))
+        verdicts = list(stage.perform(originals))
     return verdicts if which is None else verdicts[0]

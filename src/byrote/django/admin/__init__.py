@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The admin for operators: runs, workers, queues, periodic tasks. Django imports it by name."""
+"""Admin pages for operators: runs, workers, queues, periodic tasks. Django imports it by name."""
 
 from byrote.django.admin import periodic, queues, runs, workers
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Verbs as buttons and as actions of the list: done, told, and kept in the admin's log."""
+"""Actions as buttons and list actions: apply them, show messages, write the admin's log."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ from byrote.store.locks import Moves
 
 
 class NoncedActionForm(ActionForm):
-    """The form around the list; its nonce makes pressing a button twice the same as once."""
+    """The list's action form; its nonce makes a form that is submitted twice act once."""
 
     nonce = forms.CharField(
         required=False, label="", initial=new_id, widget=forms.HiddenInput, max_length=36
@@ -26,7 +26,7 @@ class NoncedActionForm(ActionForm):
 
 
 def action_of(verb: Action) -> Any:
-    """A verb as an action of the list."""
+    """Return the list action of the Django admin for an `Action`."""
 
     @admin.action(permissions=[verb.permission], description=f"{verb.label} selected runs")
     def act(model_admin: Any, request: Any, queryset: Any) -> HttpResponse | None:
@@ -56,7 +56,7 @@ def confirm(
     back: str,
     hidden: Sequence[tuple[str, str]] = (),
 ) -> HttpResponse:
-    """Ask whether it is really meant."""
+    """Return the page that asks the user to confirm an action."""
     context = {
         "title": f"{verb.label} {_runs(len(ids))}?",
         "subtitle": None,
@@ -74,7 +74,7 @@ CONFIRMED = ("result_id", "task_path", "status")
 
 
 def do(model_admin: Any, request: Any, verb: Action, ids: Sequence[str]) -> list[str]:
-    """Do it, report what was done, and log who did it; returns the ids of what was moved."""
+    """Apply the action, show messages, write the admin's log; returns the affected ids."""
     home = model_admin.home()
     nonce = read_nonce(request.POST.get("nonce"))
     names = Run.objects.using(home).filter(pk__in=ids).values_list("pk", "task_path")
@@ -86,21 +86,21 @@ def do(model_admin: Any, request: Any, verb: Action, ids: Sequence[str]) -> list
     warn_of_locked(request, moves)
     left = len(ids) - len(moved) - len(moves.locked)
     if left:
-        messages.warning(request, f"{_runs(left)} left alone: {verb.left}.")
-    # Of a replay, the log names the run that was replayed; the new one says so itself.
+        messages.warning(request, f"{_runs(left)} unchanged: {verb.left}.")
+    # For a replay, log the original run; the new run refers to it in `replay_of`.
     logged = list(ids) if verb.makes and moved else moved
     log(request, {run_id: known.get(run_id, "") for run_id in logged}, verb)
     return moved
 
 
 def warn_of_locked(request: Any, moves: Moves[str]) -> None:
-    """Report the runs that were left as they are because their rows are locked."""
+    """Warn about runs that were not changed because their rows are locked."""
     if moves.locked:
         messages.warning(request, say_locked(len(moves.locked)))
 
 
 def log(request: Any, runs: dict[str, str], verb: Action) -> None:
-    """Keep in the admin's own log who did what to which runs."""
+    """Write to the admin's log which user did what to which runs."""
     if not runs:
         return
     LogEntry.objects.log_actions(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What operators do to runs. Each verb takes ids and returns those it moved; repeats move nothing.
+"""Operators' actions on runs. Each takes ids and returns those it changed; repeats change nothing.
 
-Whether a verb applies is decided by its statement: a user who may only hurry waiting runs cannot
-revive one that has just died. A run whose row another transaction has locked is left as it is and
-reported, and holds up none of the others (`store/locks.py`).
+The SQL statement decides whether an action applies: a user who may only hurry waiting runs cannot
+revive one that has just failed. A run whose row another transaction has locked is not changed and
+is reported; it does not delay the others (`store/locks.py`).
 """
 
 import hashlib
@@ -25,36 +25,36 @@ from byrote.store import queries
 from byrote.store.locks import Moves, move
 
 BATCH_MAX = 1_000
-"""Runs that one press of a button may move."""
+"""Maximum number of runs per request."""
 VERIFY_MAX = 100
-"""Runs that one press may have verified; each takes a worker a second or so."""
+"""Maximum number of runs to verify per request; each occupies a worker for about a second."""
 
 
 def retry(database: str, ids: Sequence[str], nonce: str) -> Moves[str]:
-    """Bring dead runs back with a fresh budget."""
+    """Make dead runs ready again with a fresh budget of attempts."""
     del nonce
     return move(partial(queries.retry, was=Status.FAILED), ids, partial(fetch, database))
 
 
 def hurry(database: str, ids: Sequence[str], nonce: str) -> Moves[str]:
-    """Let waiting runs go now."""
+    """Make waiting runs ready now."""
     del nonce
     return move(partial(queries.retry, was=Status.WAITING), ids, partial(fetch, database))
 
 
 def requeue(database: str, dead: Any) -> Moves[str]:
-    """Bring back as many of these dead runs as one press may move, oldest first."""
+    """Retry the oldest of these dead runs, up to `BATCH_MAX`."""
     oldest = dead.order_by("finished_at").values_list("pk", flat=True)[:BATCH_MAX]
     return retry(database, [str(run_id) for run_id in oldest], "")
 
 
 def cancel(database: str, ids: Sequence[str], nonce: str) -> Moves[str]:
-    """Cancel unfinished runs; one whose worker has been asked already is not asked again."""
+    """Cancel unfinished runs, except those for which cancellation was requested before."""
     del nonce
     asked = TaskRun.objects.using(database).filter(pk__in=ids, cancel_requested_at__isnull=False)
     done = {str(run_id) for run_id in asked.values_list("pk", flat=True)}
-    wanted = [run_id for run_id in ids if run_id not in done]
-    moves = move(queries.cancel, wanted, partial(fetch, database))
+    left = [run_id for run_id in ids if run_id not in done]
+    moves = move(queries.cancel, left, partial(fetch, database))
     return Moves([run.id for run in moves.done], moves.locked)
 
 
@@ -73,32 +73,32 @@ def _replay(database: str, original: str, run_id: str) -> list[str]:
         with transaction.atomic(using=database):
             return fetch(database, queries.replay(original=original, id=run_id))
     except IntegrityError:
-        return []  # The same button, pressed twice at once.
+        return []  # The same form was submitted twice at the same time.
 
 
 def verify(database: str, ids: Sequence[str], nonce: str) -> Moves[str]:
-    """Have workers execute ended runs again and compare; returns the ids of the runs that will."""
+    """Enqueue verifications of ended runs; returns the ids of the verifying runs."""
     rows = Run.objects.using(database).filter(pk__in=ids)
     made = []
     for run_id, task, queue in rows.values_list("pk", "task_path", "queue_name"):
         original = str(run_id)
         spec = verdicts.request_for(database, task, queue, original)
         if spec is not None:
-            # Another id than that of a plain replay by the same page.
+            # The id must differ from that of a plain replay from the same page.
             asked = replay_id(f"{nonce} verify", original)
             made += fetch(database, queries.enqueue_verification(asked, spec, original=original))
     return Moves(made)
 
 
 def replay_id(nonce: str, original: str) -> str:
-    """The id of a run's replay by one page: a page that is sent twice replays once."""
+    """Return the id of a replay from one page, so that a page submitted twice replays once."""
     noise = hashlib.sha256(f"{nonce} {original}".encode()).hexdigest()
     variant = "89ab"[int(noise[0], 16) & 3]
     return str(UUID(f"{nonce.replace('-', '')[:12]}7{noise[1:4]}{variant}{noise[5:20]}"))
 
 
 def read_nonce(text: str | None) -> str:
-    """The id that a page was given when it was made; a new one for whoever sends none."""
+    """Return the nonce that the page was rendered with; a new one if it is absent or malformed."""
     try:
         return str(UUID(text or ""))
     except ValueError:
@@ -112,7 +112,7 @@ def remove(database: str, ids: Sequence[str], nonce: str) -> Moves[str]:
 
 
 class Action(msgspec.Struct, frozen=True):
-    """One thing that may be done to a run, and to which."""
+    """An action on runs, and the statuses it applies to."""
 
     name: str
     label: str
@@ -120,17 +120,17 @@ class Action(msgspec.Struct, frozen=True):
     states: frozenset[str]
     apply: Callable[[str, Sequence[str], str], Moves[str]]
     left: str
-    """Why others of the selected are left as they are."""
+    """Why the other selected runs are not changed."""
     permission: str
     confirm: bool = False
     makes: bool = False
-    """Whether it makes new runs and leaves those it is done to as they are."""
+    """Whether the action enqueues new runs and does not change the selected ones."""
     most: int = BATCH_MAX
-    """How many runs one press may be about."""
+    """Maximum number of runs per request."""
 
     @property
     def permission_name(self) -> str:
-        """The permission, as models call it."""
+        """The codename of the permission on the model."""
         return f"{self.permission}_run"
 
 
@@ -151,19 +151,19 @@ VERBS = {
         Action(
             "hurry",
             "Run now",
-            "let go",
+            "will run now",
             frozenset({"WAITING"}),
             hurry,
-            "only waiting runs can be hurried",
+            "only waiting runs can be started early",
             "hurry",
         ),
         Action(
             "cancel",
             "Cancel",
-            "cancelled, or will be as soon as their worker has heard of it",
+            "cancelled; a running one stops as soon as its worker receives the request",
             LIVE,
             cancel,
-            "they have ended, or were asked to stop before",
+            "already ended, or already asked to stop",
             "cancel",
         ),
         Action(
@@ -172,7 +172,7 @@ VERBS = {
             "replayed",
             LIVE | ENDED,
             replay,
-            "they are gone, or were replayed by this very page",
+            "deleted meanwhile, or already replayed from this page",
             "replay",
             makes=True,
         ),
@@ -182,7 +182,7 @@ VERBS = {
             "will be executed again by a worker; the verdict appears on the run's page",
             frozenset({"SUCCESSFUL", "FAILED"}),
             verify,
-            "they did not end by themselves, or this very page has asked before",
+            "only runs that succeeded or failed can be verified, and only once from this page",
             "verify",
             makes=True,
             most=VERIFY_MAX,
@@ -193,7 +193,7 @@ VERBS = {
             "deleted",
             ENDED,
             remove,
-            "only runs that have ended can be deleted; cancel others first",
+            "only runs that have ended can be deleted; cancel the others first",
             "delete",
             confirm=True,
         ),
@@ -202,7 +202,7 @@ VERBS = {
 
 
 def applies(verb: Action, run: StoredRun) -> bool:
-    """Whether a verb makes sense for a run as it is now."""
+    """Whether an action applies to a run in its current status."""
     if verb.makes and run.shadow:
         return False
     if verb.name == "verify" and verdicts.is_verification(run.task):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the pages of the admin have in common: they read where the runs live, and save no rows."""
+"""Base of the admin pages: they read the runs' database and save nothing through Django's forms."""
 
 from typing import Any
 
@@ -18,31 +18,31 @@ from byrote.store.query import Query
 
 
 class ByroteAdmin(admin.ModelAdmin):
-    """Rows are moved by Byrote's statements only, so nothing is saved as Django's forms do."""
+    """A ModelAdmin without add and change forms: only Byrote's statements write its rows."""
 
     database: str | None = None
-    """Where the runs live; None is where the first Byrote backend of TASKS has them."""
+    """Alias of the runs' database; None for that of the first Byrote backend in TASKS."""
 
     def home(self) -> str:
         """The alias of the database that these pages show."""
         return self.database or default_home()
 
     def ask[Row](self, query: Query[Row]) -> list[Row]:
-        """Every row of the answer."""
+        """Execute a query on that database and return all rows."""
         return fetch(self.home(), query)
 
     def has_add_permission(self, request: Any) -> bool:
-        """Nobody adds rows by hand."""
+        """Rows cannot be added in the admin."""
         del request
         return False
 
     def has_change_permission(self, request: Any, obj: Any = None) -> bool:
-        """Nobody changes rows by hand."""
+        """Rows cannot be edited in the admin."""
         del request, obj
         return False
 
     def list_only_urls(self) -> list[Any]:
-        """The other addresses that code for any admin reverses; all lead to the list."""
+        """URL names that generic admin code reverses; all redirect to the list."""
         name = f"{self.opts.app_label}_{self.opts.model_name}"
         to_list = self.admin_site.admin_view(self.to_list)
         return [
@@ -51,27 +51,27 @@ class ByroteAdmin(admin.ModelAdmin):
         ]
 
     def to_list(self, request: Any, object_id: str | None = None) -> HttpResponseRedirect:
-        """Send the browser to the list of all rows, which is the only page there is."""
+        """Redirect to the list, which is the model's only page."""
         del request, object_id
         name = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
         return HttpResponseRedirect(reverse(name, current_app=self.admin_site.name))
 
     def may(self, request: Any, permission: str) -> bool:
-        """Whether this person has one of our permissions."""
+        """Whether the user has a permission of this app."""
         return bool(request.user.has_perm(f"{self.opts.app_label}.{permission}"))
 
     def page(self, request: Any, template: str, *crumbs: str, **context: Any) -> TemplateResponse:
-        """A page of ours in the frame of the admin."""
+        """Render one of Byrote's templates inside the admin's layout."""
         request.current_app = self.admin_site.name
         frame = self.admin_site.each_context(request)
-        # Breadcrumbs became a list in Django 6.1, and its styles know nothing else.
+        # Breadcrumbs became a list in Django 6.1, whose styles support nothing else.
         frame |= {"crumbs": self._crumbs(*crumbs), "listed": django.VERSION >= (6, 1)}
         return TemplateResponse(
             request, f"admin/byrote/{template}", {**frame, "opts": self.opts, **context}
         )
 
     def _crumbs(self, *below: str) -> list[tuple[str, str]]:
-        """The way to a page; a page itself has no address there."""
+        """Breadcrumbs as (name, URL); the URL of the current page is empty."""
         site, label = self.admin_site.name, self.opts.app_label
         app = reverse("admin:app_list", kwargs={"app_label": label}, current_app=site)
         home = reverse("admin:index", current_app=site)
@@ -84,7 +84,7 @@ class ByroteAdmin(admin.ModelAdmin):
 
 
 def default_home() -> str:
-    """The database of the first Byrote backend; without one, where the router has the tables."""
+    """Alias of the first Byrote backend's database; without a backend, the router's choice."""
     for backend in compat.task_backends.all():
         if isinstance(backend, Backend):
             return backend.database

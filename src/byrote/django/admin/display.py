@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the admin shows values: JSON as it was stored, and what is long only in part."""
+"""How the admin shows values: JSON as it was stored, long texts truncated."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from byrote.core.errors import BadPayload
 from byrote.core.json.codec import unpack
 
 TEXT_MAX = 20_000
-"""Characters of one document that a page shows; the rest is a link away."""
+"""Characters of one document that a page shows; a link leads to the whole document."""
 ARGUMENT_MAX = 60
 ARGUMENTS_MAX = 120
 NOTE_MAX = 100
@@ -37,16 +37,16 @@ def _indented(stored: str) -> str:
     try:
         return msgspec.json.format(stored, indent=2)
     except (msgspec.MsgspecError, RecursionError):
-        return stored  # Somebody altered the row; people should see what is there.
+        return stored  # The row was altered to invalid JSON; show it as it is.
 
 
 def cut(text: str, limit: int) -> str:
-    """The beginning of a text."""
+    """Truncate a text to `limit` characters."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def call(head: str, size: int) -> str:
-    """The arguments of a spec in one line; of one too large for that, only its size."""
+    """The arguments of a spec in one line; for one longer than `head`, its size."""
     if len(head) < size:
         return f"{size:,} characters"
     try:
@@ -63,12 +63,12 @@ def _argument(value: Any) -> str:
 
 
 def count(number: int, *, whole: bool) -> str:
-    """A number, and whether there may be more that were not counted."""
+    """A number, followed by "+" if counting stopped there."""
     return f"{number:,}" if whole else f"{number:,}+"
 
 
 def titled(head: str, below: str) -> SafeString | str:
-    """Two lines of a cell: what matters, and in small print what it is about."""
+    """A cell of two lines, the second in small print."""
     if not below:
         return head
     return format_html('{}<span class="byrote-small">{}</span>', head, below)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the list of runs can be narrowed by: status, queue, task, age, label.
+"""Filters of the list of runs: status, queue, task, age, label.
 
-Ids are time ordered, and every table of runs has an index on them: narrowing by age is cheap, and
-makes every other filter cheap.
+Ids are ordered by time, and every table of runs has an index on them: filtering by age is cheap,
+and makes every other filter cheap.
 """
 
 from collections.abc import Iterator
@@ -28,19 +28,19 @@ AGES = {
     "over7d": ("Older than 7 days", 7 * DAY),
 }
 SKEW = HOUR
-"""By how much the clock of whoever made an id may be off."""
+"""Tolerated clock error of the process that made an id."""
 NAMES_SHOWN = 50
 
 
 def table_of(status: str | None) -> Any:
-    """The smallest table that has all runs of a status."""
+    """Return the smallest table that contains all runs of a status."""
     if status == "FAILED":
         return DeadRun
     return TaskRun if status in {"WAITING", "READY", "RUNNING"} else Run
 
 
 class StatusFilter(admin.SimpleListFilter):
-    """By where a run stands. The first filter: it chooses the table the others narrow."""
+    """Filter by status. It comes first because it chooses the table for the other filters."""
 
     title = "status"
     parameter_name = "status"
@@ -52,7 +52,7 @@ class StatusFilter(admin.SimpleListFilter):
         return STATUSES
 
     def queryset(self, request: Any, queryset: Any) -> Any:
-        """The runs that stand there."""
+        """The runs with that status."""
         del request
         status = self.value()
         if status is None:
@@ -67,82 +67,82 @@ class _NameFilter(admin.SimpleListFilter):
     column: str
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        """Names that are about, and the one that was asked for."""
-        about = [name for kind, name in _names(request, model_admin) if kind == self.kind]
+        """Names in use, and the selected one."""
+        used = [name for kind, name in _names(request, model_admin) if kind == self.kind]
         chosen = self.value()
-        shown = about[:NAMES_SHOWN]
+        shown = used[:NAMES_SHOWN]
         return [(name, name) for name in sorted({*shown, *([chosen] if chosen else [])})]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
-        """The runs of that name."""
+        """The runs with that name."""
         del request
         return queryset.filter(**{self.column: self.value()}) if self.value() else queryset
 
 
 def _names(request: Any, model_admin: Any) -> list[tuple[str, str]]:
-    # Two filters of one page ask for them.
+    # Cached on the request: two filters of one page need them.
     if not hasattr(request, "byrote_names"):
         request.byrote_names = model_admin.ask(queries.filter_names())
     return list(request.byrote_names)
 
 
 class QueueFilter(_NameFilter):
-    """By queue."""
+    """Filter by queue."""
 
     title, parameter_name, kind, column = "queue", "queue", "queue", "queue_name"
 
 
 class TaskFilter(_NameFilter):
-    """By task, whether it still exists or not."""
+    """Filter by task, whether it still exists or not."""
 
     title, parameter_name, kind, column = "task", "task", "task", "task_path"
 
 
 class AgeFilter(admin.SimpleListFilter):
-    """By when a run was enqueued."""
+    """Filter by the time since a run was enqueued."""
 
     title = "age"
     parameter_name = "age"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        """A few ages."""
+        """The ages to choose from."""
         del request, model_admin
         return [(name, label) for name, (label, _) in AGES.items()]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         """The runs of that age."""
         del request
-        wanted = self.value()
-        if wanted is None:
+        age = self.value()
+        if age is None:
             return queryset
-        if wanted not in AGES:
+        if age not in AGES:
             raise IncorrectLookupParameters
-        moment = timezone.now() - AGES[wanted][1]
-        if wanted.startswith("over"):
+        moment = timezone.now() - AGES[age][1]
+        if age.startswith("over"):
             return queryset.filter(result_id__lte=id_at(moment + SKEW), enqueued_at__lt=moment)
         return queryset.filter(result_id__gte=id_at(moment - SKEW), enqueued_at__gte=moment)
 
 
 def id_at(moment: datetime) -> UUID:
-    """The smallest id that could have been made at a moment."""
+    """Return the smallest id that could have been made at a moment."""
     return UUID(int=int(moment.timestamp() * 1000) << 80)
 
 
 class LabelFilter(admin.SimpleListFilter):
-    """By a label, written `name=value`, or by having one of a name."""
+    """Filter by a label written `name=value`, or by its name alone."""
 
     title = "label"
     parameter_name = "label"
     template = "admin/byrote/label_filter.html"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        """Nothing to choose from: labels are typed."""
+        """One empty choice: the user types the label."""
         del model_admin
         self.others = [(name, value) for name, value in request.GET.items() if name != "label"]
         return [("", "")]
 
     def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
-        """What the template needs of the form."""
+        """Context for the form in the template."""
         yield {
             "value": self.value() or "",
             "others": [pair for pair in self.others if pair[0] not in {"before", "after", "e"}],
@@ -150,11 +150,11 @@ class LabelFilter(admin.SimpleListFilter):
         }
 
     def queryset(self, request: Any, queryset: Any) -> Any:
-        """The runs that have the label."""
+        """The runs with the label."""
         del request
-        name, given, value = (self.value() or "").strip().partition("=")
+        name, equals, value = (self.value() or "").strip().partition("=")
         if not name:
             return queryset
-        if given:
+        if equals:
             return queryset.filter(labels__contains={name.strip(): value.strip()})
         return queryset.filter(labels__has_key=name)

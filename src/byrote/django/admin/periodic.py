@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Periodic tasks in the admin: what runs when; add, change, pause, resume, run now, delete."""
+"""Periodic tasks in the admin: list, add, change, pause, resume, run now, delete."""
 
 from datetime import datetime
 from itertools import islice
@@ -30,17 +30,17 @@ from byrote.store.queries.enqueue import EnqueueResult, accept, again, enqueue_u
 
 TICKS_SHOWN = 5
 HEAD = 400
-"""Characters of a spec that the list shows at most."""
+"""Maximum number of a spec's characters that the list shows."""
 VERBS = {"pause": "pause", "resume": "pause", "run": "run", "delete": "delete"}
-"""What may be done to a periodic task, and by which permission."""
+"""Actions on a periodic task, and the permission each needs."""
 
 
 @admin.register(PeriodicTask)
 class PeriodicAdmin(ByroteAdmin):
-    """The periodic tasks of this database. Forms are saved by Byrote's statements."""
+    """The periodic tasks of this database. Byrote's statements save the forms."""
 
     def get_urls(self) -> list[Any]:
-        """The list, a page for each with its buttons, and a page for a new one."""
+        """The list, one page per periodic task with its buttons, and the form to add one."""
         wrap = self.admin_site.admin_view
         act = csrf_protect(require_POST(self.act_view))
         one, name = "<path:object_id>", "byrote_periodictask"
@@ -53,23 +53,23 @@ class PeriodicAdmin(ByroteAdmin):
         ]
 
     def get_queryset(self, request: Any) -> Any:
-        """The rows of this database; only *Who did what* asks for them."""
+        """The rows of this database; only the history page needs them."""
         del request
         return PeriodicTask.objects.using(self.home())
 
     def has_add_permission(self, request: Any) -> bool:
-        """Whether this person may add periodic tasks."""
+        """Whether the user may add periodic tasks."""
         return self.may(request, "add_periodictask")
 
     def has_change_permission(self, request: Any, obj: Any = None) -> bool:
-        """Whether this person may change when and how they run."""
+        """Whether the user may change periodic tasks."""
         del obj
         return self.may(request, "change_periodictask")
 
     # -- Pages -----------------------------------------------------------------------------------
 
     def changelist_view(self, request: Any, extra_context: Any = None) -> HttpResponse:
-        """Every periodic task, and when it is due."""
+        """The list: every periodic task and its next tick."""
         del extra_context
         if not self.has_view_permission(request):
             raise PermissionDenied
@@ -85,7 +85,7 @@ class PeriodicAdmin(ByroteAdmin):
         )
 
     def add_view(self, request: Any, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        """A new periodic task."""
+        """The form to add a periodic task."""
         del form_url, extra_context
         if not self.has_add_permission(request):
             raise PermissionDenied
@@ -94,20 +94,20 @@ class PeriodicAdmin(ByroteAdmin):
             request.POST or None, initial=periodic_form.blank(), tasks=tasks
         )
         if form.is_valid():
-            said = form.cleaned_data
-            made = _made(form, lambda: periodic_form.added(*tasks[said["task"]], said))
-            if made is not None and self._keep(made, replace=False):
-                self._told(request, made.name, ADDITION, "added")
+            values = form.cleaned_data
+            made = _made(form, lambda: periodic_form.added(*tasks[values["task"]], values))
+            if made is not None and self._save(made, replace=False):
+                self._report(request, made.name, ADDITION, "added")
                 return self._to(made.name)
             if made is not None:
-                form.add_error("name", f"There is a periodic task {made.name!r} already.")
+                form.add_error("name", f"A periodic task {made.name!r} exists already.")
         title = "Add periodic task"
         return self.page(request, "periodic_add.html", "Add", title=title, form=form)
 
     def change_view(
         self, request: Any, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Everything about one periodic task, and a form for those who may change it."""
+        """The page of one periodic task, with a form for users who may change it."""
         del form_url, extra_context
         if not self.has_view_permission(request):
             raise PermissionDenied
@@ -118,13 +118,15 @@ class PeriodicAdmin(ByroteAdmin):
         if request.method == "POST" and not may:
             raise PermissionDenied
         before = planned.schedule
-        form = periodic_form.ChangeForm(request.POST or None, initial=periodic_form.said_of(before))
+        form = periodic_form.ChangeForm(
+            request.POST or None, initial=periodic_form.initial_of(before)
+        )
         if form.is_valid():
-            said = form.cleaned_data
-            made = _made(form, lambda: periodic_form.changed(self.home(), before, said))
+            values = form.cleaned_data
+            made = _made(form, lambda: periodic_form.changed(self.home(), before, values))
             if made is not None:
-                self._keep(made, replace=True)
-                self._told(request, made.name, CHANGE, "changed")
+                self._save(made, replace=True)
+                self._report(request, made.name, CHANGE, "changed")
                 return self._to(made.name)
         for field in [] if may else form.fields.values():
             field.disabled = True
@@ -139,7 +141,7 @@ class PeriodicAdmin(ByroteAdmin):
             planned.schedule.name,
             title=planned.schedule.name,
             planned=planned,
-            retry=display.document(planned.schedule.retry_json),
+            retry=planned.schedule.retry_json not in {None, "{}"},
             ticks=_ticks(planned),
             buttons=[
                 (verb, label or verb.capitalize())
@@ -154,7 +156,7 @@ class PeriodicAdmin(ByroteAdmin):
     # -- Buttons ---------------------------------------------------------------------------------
 
     def act_view(self, request: Any, object_id: str, verb: str) -> HttpResponse:
-        """A button on the page of a periodic task; pressing it twice is pressing it once."""
+        """Apply a button of a periodic task's page; a repeated request has no further effect."""
         if verb not in VERBS:
             raise Http404(verb)
         if not self.may(request, f"{VERBS[verb]}_periodictask"):
@@ -162,7 +164,7 @@ class PeriodicAdmin(ByroteAdmin):
         name = unquote(object_id)
         planned = self._planned(name)
         if planned is None:
-            messages.warning(request, f"There is no periodic task {name!r}, or no longer.")
+            messages.warning(request, f"There is no periodic task {name!r}; was it deleted?")
             return self._to(None)
         if verb == "delete":
             return self._delete(request, planned)
@@ -170,7 +172,7 @@ class PeriodicAdmin(ByroteAdmin):
             return self._run(request, planned)
         if verb == "pause":
             self.ask(queries.pause_schedule(name))
-            self._told(request, name, CHANGE, "paused")
+            self._report(request, name, CHANGE, "paused")
         else:
             self._resume(request, planned)
         return self._to(name)
@@ -180,64 +182,64 @@ class PeriodicAdmin(ByroteAdmin):
         try:
             next_at = next_tick(planned.schedule, after=planned.now)
         except BadOption as error:
-            messages.error(request, f"Periodic task {name} cannot go on: {error}")
+            messages.error(request, f"Periodic task {name} cannot be resumed: {error}")
             return
         self.ask(queries.resume_schedule(name, next_at=next_at))
-        self._told(request, name, CHANGE, "resumed")
+        self._report(request, name, CHANGE, "resumed")
 
     def _run(self, request: Any, planned: StoredSchedule) -> HttpResponse:
         name = planned.schedule.name
-        # The id is the page's: one that is sent twice lets one run go.
+        # The id follows from the page's nonce: a page that is submitted twice enqueues one run.
         run_id = replay_id(read_nonce(request.POST.get("nonce")), f"schedule {name}")
-        settled = self._let_go(run_id, planned.schedule)
-        holder = settled.instead.get(run_id)
+        enqueued = self._enqueue(run_id, planned.schedule)
+        holder = enqueued.instead.get(run_id)
         if holder is not None:
-            said = "An earlier run of {} is unfinished, so there is no other: {}."
-            messages.warning(request, format_html(said, name, self._run_link(holder)))
-        elif settled.landed:
-            said = "This very page has let a run of {} go before: {}."
-            messages.warning(request, format_html(said, name, self._run_link(run_id)))
+            text = "An earlier run of {} is unfinished, so no new run was enqueued: {}."
+            messages.warning(request, format_html(text, name, self._run_link(holder)))
+        elif enqueued.landed:
+            text = "This page has already enqueued a run of {}: {}."
+            messages.warning(request, format_html(text, name, self._run_link(run_id)))
         else:
             self._log(request, name, CHANGE, f"Run now: {run_id}.")
-            said = "A run of {} is enqueued: {}."
-            messages.success(request, format_html(said, name, self._run_link(run_id)))
+            text = "A run of {} is enqueued: {}."
+            messages.success(request, format_html(text, name, self._run_link(run_id)))
         return self._to(name)
 
-    def _let_go(self, run_id: str, schedule: Schedule) -> EnqueueResult:
+    def _enqueue(self, run_id: str, schedule: Schedule) -> EnqueueResult:
         script = accept(again(enqueue_unique([(run_id, schedule.spec)])))
         try:
             with transaction.atomic(using=self.home()):
                 return run_script(script, self.ask)
         except IntegrityError:
-            return EnqueueResult(landed=True)  # The same button, pressed twice at once.
+            return EnqueueResult(landed=True)  # The same form was submitted twice at the same time.
 
     def _delete(self, request: Any, planned: StoredSchedule) -> HttpResponse:
         name = planned.schedule.name
         if planned.origin == "code":
-            why = "the next worker that starts would bring it back. Pause it instead"
-            gone = f"if it has gone from the code, `byrote schedules remove {name} --force`"
+            why = "the next worker that starts would add it again. Pause it instead"
+            gone = f"if the code no longer defines it, run `byrote schedules remove {name} --force`"
             messages.error(request, f"Periodic task {name} is defined in code: {why}; {gone}.")
             return self._to(name)
         if "confirmed" not in request.POST:
             context = {"title": f"Delete {name}?", "planned": planned, "back": self._to(name).url}
             return self.page(request, "periodic_delete.html", "Delete", **context)
         self.ask(queries.delete_schedule(name))
-        self._told(request, name, DELETION, "deleted")
+        self._report(request, name, DELETION, "deleted")
         return self._to(None)
 
-    # -- Means -----------------------------------------------------------------------------------
+    # -- Helpers ---------------------------------------------------------------------------------
 
     def _planned(self, name: str) -> StoredSchedule | None:
         found = self.ask(queries.schedules(name=name))
         return found[0] if found else None
 
-    def _keep(self, made: Schedule, *, replace: bool) -> bool:
-        """Store a schedule; False when there is one by its name that is not to be replaced."""
+    def _save(self, made: Schedule, *, replace: bool) -> bool:
+        """Store a schedule; False if its name is taken and `replace` is False."""
         [now] = self.ask(queries.now())
         next_at = next_tick(made, after=now)
         return self.ask(queries.save_schedule(made, next_at=next_at, replace=replace)) != []
 
-    def _told(self, request: Any, name: str, flag: int, done: str) -> None:
+    def _report(self, request: Any, name: str, flag: int, done: str) -> None:
         messages.success(request, f"Periodic task {name} is {done}.")
         self._log(request, name, flag, f"{done.capitalize()}.")
 
@@ -260,7 +262,7 @@ class PeriodicAdmin(ByroteAdmin):
 
 
 def _made(form: Any, make: Any) -> Schedule | None:
-    """What a form describes; what makes no sense of it is told above its fields."""
+    """Return the schedule that a form describes; None after adding an error to the form."""
     try:
         return make()  # type: ignore[no-any-return]
     except periodic_form.REFUSALS as error:
@@ -279,11 +281,11 @@ def _shown(planned: StoredSchedule) -> dict[str, Any]:
 
 
 def _ticks(planned: StoredSchedule) -> list[tuple[datetime, str]]:
-    """The coming ticks, each as a clock in the schedule's time zone shows it."""
+    """The next ticks, each with its local time in the schedule's time zone."""
     schedule = planned.schedule
     try:
         zone = zone_of(schedule.zone)
         found = list(islice(ticks_after(schedule.timing, schedule.zone, planned.now), TICKS_SHOWN))
     except BadOption:
-        return []  # Its fault says why.
+        return []  # The page shows the reason as the schedule's fault.
     return [(tick, f"{tick.astimezone(zone):%Y-%m-%d %H:%M:%S %Z}") for tick in found]

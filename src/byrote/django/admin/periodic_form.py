@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a person says of a periodic task: read, or refused beside the field it stands in."""
+"""Forms of periodic tasks: parse the fields, and report errors beside them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
@@ -26,23 +26,23 @@ CATCH_UP = [("one", "Run the latest"), ("all", "Run all"), ("none", "Run none")]
 
 
 class ChangeForm(forms.Form):
-    """Everything that may be changed of a periodic task."""
+    """Form to change a periodic task."""
 
     timing = forms.CharField(
-        help_text="Five fields of cron like 0 3 * * *, or @hourly, @daily, @weekly, @monthly, "
+        help_text="Five cron fields such as 0 3 * * *, or @hourly, @daily, @weekly, @monthly, "
         "@yearly, every 10m, at 2026-12-24T18:00Z."
     )
     zone = forms.CharField(
-        label="Time zone", help_text="In which cron is read, like Europe/Berlin or UTC."
+        label="Time zone", help_text="Time zone of the cron fields, such as Europe/Berlin or UTC."
     )
     jitter = forms.CharField(
-        initial="0s", help_text="Over how long runs are spread after their tick, like 30s."
+        initial="0s", help_text="Runs start at a random time up to this long after the tick: 30s."
     )
     overlap = forms.BooleanField(
-        required=False, label="Begin a run while an earlier one is unfinished"
+        required=False, label="Start a run even if an earlier one is unfinished"
     )
     catch_up = forms.ChoiceField(
-        choices=CATCH_UP, label="Missed ticks", help_text="Ticks while no worker was there."
+        choices=CATCH_UP, label="Missed ticks", help_text="Ticks while no worker was running."
     )
     queue = forms.CharField()
     priority = forms.IntegerField(min_value=-100, max_value=100)
@@ -59,47 +59,50 @@ class ChangeForm(forms.Form):
     )
 
     def clean_timing(self) -> str:
-        """The timing as it is stored."""
+        """Return the timing as it is stored."""
         return _read(read_timing, self.cleaned_data["timing"])
 
     def clean_zone(self) -> str:
-        """The name of a time zone there is."""
+        """Return the name of an existing time zone."""
         _read(zone_of, self.cleaned_data["zone"])
         return str(self.cleaned_data["zone"])
 
     def clean_jitter(self) -> timedelta:
-        """A duration."""
+        """Return the duration."""
         return _read(duration, self.cleaned_data["jitter"])
 
     def clean_args(self) -> Any:
-        """A list."""
+        """Return the list of arguments."""
         return _json(self.cleaned_data["args"], list, 'an array like [1, "two"]')
 
     def clean_kwargs(self) -> Any:
-        """A dict."""
+        """Return the dict of keyword arguments."""
         return _json(self.cleaned_data["kwargs"], dict, 'an object like {"day": 1}')
 
 
 class AddForm(ChangeForm):
-    """A new periodic task."""
+    """Form to add a periodic task."""
 
     name = forms.CharField()
     task = forms.ChoiceField()
-    queue = forms.CharField(required=False, help_text="Empty: as the task has it.")
+    queue = forms.CharField(required=False, help_text="Empty: the task's own value.")
     priority = forms.IntegerField(
-        required=False, min_value=-100, max_value=100, help_text="Empty: as the task has it."
+        required=False, min_value=-100, max_value=100, help_text="Empty: the task's own value."
     )
     max_attempts = forms.IntegerField(
-        required=False, min_value=1, max_value=ATTEMPTS_MAX, help_text="Empty: as the task has it."
+        required=False,
+        min_value=1,
+        max_value=ATTEMPTS_MAX,
+        help_text="Empty: the task's own value.",
     )
     field_order = ("name", "task")
 
     def __init__(self, *args: Any, tasks: Mapping[str, Any], **more: Any) -> None:
         super().__init__(*args, **more)
-        self.fields["task"].choices = [(name, name) for name in tasks]
+        self.fields["task"].choices = [("", "---------"), *((name, name) for name in tasks)]
 
     def clean_name(self) -> str:
-        """A name that a schedule may have."""
+        """Return a valid name of a schedule."""
         return _read(lambda name: check_name("schedule", name), self.cleaned_data["name"])
 
 
@@ -110,23 +113,23 @@ def _read[T](reader: Callable[[str], T], text: str) -> T:
         raise forms.ValidationError(str(error)) from None
 
 
-def _json(text: str, kind: type, wanted: str) -> Any:
-    value = _read(lambda said: unpack(check_text(said).text), text)
+def _json(text: str, kind: type, example: str) -> Any:
+    value = _read(lambda raw: unpack(check_text(raw).text), text)
     if not isinstance(value, kind):
-        raise forms.ValidationError(f"Write {wanted}.")
+        raise forms.ValidationError(f"Write {example}.")
     return value
 
 
-# -- What a form begins with ---------------------------------------------------------------------
+# -- Initial values ------------------------------------------------------------------------------
 
 
 def blank() -> dict[str, Any]:
-    """What the form of a new periodic task begins with."""
+    """Initial values of the form to add a periodic task."""
     return {"zone": settings.TIME_ZONE, "args": "[]", "kwargs": "{}"}
 
 
-def said_of(schedule: Schedule) -> dict[str, Any]:
-    """A schedule as a person would write it."""
+def initial_of(schedule: Schedule) -> dict[str, Any]:
+    """Initial values of the form to change a schedule."""
     return {
         "timing": schedule.timing,
         "zone": schedule.zone,
@@ -141,21 +144,21 @@ def said_of(schedule: Schedule) -> dict[str, Any]:
 
 
 def _arguments(stored: str) -> dict[str, str]:
-    """The arguments of a spec, number by number as they are stored."""
+    """The arguments of a spec as JSON text, with numbers exactly as they are stored."""
     try:
         parts = msgspec.json.decode(stored, type=dict[str, msgspec.Raw])
         return {
             name: msgspec.json.format(bytes(parts[name])).decode() for name in ("args", "kwargs")
         }
     except (msgspec.MsgspecError, KeyError):
-        return {"args": stored, "kwargs": "{}"}  # Somebody altered the row; people should see it.
+        return {"args": stored, "kwargs": "{}"}  # The row was altered; show it as it is.
 
 
-# -- What comes of it ----------------------------------------------------------------------------
+# -- Schedules -----------------------------------------------------------------------------------
 
 
 def tasks_of(database: str) -> dict[str, tuple[Backend, str]]:
-    """The tasks of every alias in a database, by the names of their runs: backend and path."""
+    """The tasks of every alias in a database: run name to (backend, path)."""
     autodiscover_modules("tasks")
     found = {}
     for backend in _backends(database):
@@ -163,7 +166,7 @@ def tasks_of(database: str) -> dict[str, tuple[Backend, str]]:
             try:
                 definition_at(path)
             except ImportError:
-                continue  # Defined, and then hidden behind another name: no run can name it.
+                continue  # Its module attribute was replaced after definition: no run can name it.
             found[backend.name_of(path)] = backend, path
     return found
 
@@ -174,48 +177,48 @@ def _backends(database: str) -> Iterator[Backend]:
             yield backend
 
 
-def added(backend: Backend, path: str, said: Mapping[str, Any]) -> Schedule:
-    """A new schedule of a task; what is wrong with it is among REFUSALS."""
+def added(backend: Backend, path: str, values: Mapping[str, Any]) -> Schedule:
+    """Return a new schedule of a task; raises one of REFUSALS if it is invalid."""
     task = definition_at(path).using(
-        backend=backend.alias, queue_name=said["queue"] or None, priority=said["priority"]
+        backend=backend.alias, queue_name=values["queue"] or None, priority=values["priority"]
     )
-    spec = backend.describe(task, said["args"], said["kwargs"])
-    if said["max_attempts"] is not None:
-        retry = replace(spec.delivery.retry, attempts=said["max_attempts"])
+    spec = backend.describe(task, values["args"], values["kwargs"])
+    if values["max_attempts"] is not None:
+        retry = replace(spec.delivery.retry, attempts=values["max_attempts"])
         spec = replace(spec, delivery=replace(spec.delivery, retry=retry))
-    return make_schedule(said["name"], spec, **_timing(said))
+    return make_schedule(values["name"], spec, **_timing(values))
 
 
-def changed(database: str, before: Schedule, said: Mapping[str, Any]) -> Schedule:
-    """A schedule as a person has changed it; what they cannot see of it stays as it was."""
+def changed(database: str, before: Schedule, values: Mapping[str, Any]) -> Schedule:
+    """Return the schedule with the form's values; fields that are not in the form stay."""
     delivery, owner = before.delivery, _owner(database, before.task)
     if owner is not None:
-        _check_queue(owner[0], said["queue"])
+        _check_queue(owner[0], values["queue"])
     how = Delivery(
-        queue=said["queue"],
-        priority=said["priority"],
+        queue=values["queue"],
+        priority=values["priority"],
         timeout=delivery.timeout,
-        retry=replace(delivery.retry, attempts=said["max_attempts"]),
+        retry=replace(delivery.retry, attempts=values["max_attempts"]),
         labels=before.labels,
-        unique_key=_key(before, None if owner is None else owner[1], said),
+        unique_key=_key(before, None if owner is None else owner[1], values),
     )
-    spec = describe(before.task, before.version, said["args"], said["kwargs"], delivery=how)
-    return make_schedule(before.name, spec, **_timing(said))
+    spec = describe(before.task, before.version, values["args"], values["kwargs"], delivery=how)
+    return make_schedule(before.name, spec, **_timing(values))
 
 
-def _timing(said: Mapping[str, Any]) -> Timing:
-    # Whatever the text says, it is read as a timing that a person wrote.
+def _timing(values: Mapping[str, Any]) -> Timing:
+    # `cron` accepts every kind of timing as text, also "every 10m" and "at …".
     return {
-        "cron": said["timing"],
-        "zone": said["zone"],
-        "jitter": said["jitter"],
-        "overlap": said["overlap"],
-        "catch_up": said["catch_up"],
+        "cron": values["timing"],
+        "zone": values["zone"],
+        "jitter": values["jitter"],
+        "overlap": values["overlap"],
+        "catch_up": values["catch_up"],
     }
 
 
 def _owner(database: str, task: str) -> tuple[Backend, Any] | None:
-    """The backend and the definition of a task; None for one that cannot be imported here."""
+    """The backend and the definition of a task; None if it cannot be imported here."""
     for backend in _backends(database):
         path = backend.path_of(task)
         if path is not None:
@@ -232,13 +235,13 @@ def _check_queue(backend: Backend, queue: str) -> None:
         raise BadOption(f"{queue!r} is not among the QUEUES of {backend.alias!r}: {known}.")
 
 
-def _key(before: Schedule, task: Any, said: Mapping[str, Any]) -> str | None:
-    """The key that its task gives a call; the schedule's own is none of the task's."""
+def _key(before: Schedule, task: Any, values: Mapping[str, Any]) -> str | None:
+    """The unique key that the task computes; None if the key was the schedule's default."""
     if before.unique_key in {None, f"schedule:{before.name}"}:
         return None
     key = None if task is None else key_of(task)
-    return before.unique_key if key is None else key(tuple(said["args"]), said["kwargs"])
+    return before.unique_key if key is None else key(tuple(values["args"]), values["kwargs"])
 
 
 REFUSALS = (ValueError, TypeError, compat.InvalidTask)
-"""What is raised of a form whose parts make no sense together."""
+"""Errors raised if valid fields do not fit together."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Queues in the admin: what waits where, for how long; pause and resume."""
+"""Queues in the admin: depths and the age of the oldest ready run; pause and resume."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -29,7 +29,7 @@ class QueueAdmin(ByroteAdmin):
     """The queues of this database."""
 
     def get_urls(self) -> list[Any]:
-        """One page and its buttons."""
+        """The list and its buttons."""
         wrap = self.admin_site.admin_view
         act = csrf_protect(require_POST(self.act_view))
         return [
@@ -39,25 +39,25 @@ class QueueAdmin(ByroteAdmin):
         ]
 
     def changelist_view(self, request: Any, extra_context: Any = None) -> HttpResponse:
-        """Every queue with what waits in it."""
+        """The list: every queue with its depths."""
         del extra_context
         if not self.has_view_permission(request):
             raise PermissionDenied
         rows = self.ask(queries.depths(most=queries.LIST_MAX))
-        # These two are counted over all queues together.
+        # The counting limit of these two applies to the sum over all queues.
         capped = {part: sum(getattr(row, part) for row in rows) for part in ("waiting", "running")}
         found = [_shown(row, capped) for row in rows]
         may = self.may(request, "pause_queue")
-        strange = [
+        unserved = [
             f"{one.queue}: no live worker knows {one.key}{like(one.key, one.known)}. "
             f"{end_of(one.unserved_for)}"
             for one in self.ask(unserved_tasks())
         ]
-        shown = {"queues": found, "unserved": strange, "may_pause": may}
+        shown = {"queues": found, "unserved": unserved, "may_pause": may}
         return self.page(request, "queues.html", title="Queues", **shown)
 
     def act_view(self, request: Any, name: str) -> HttpResponse:
-        """Pause or resume a queue; doing it twice is doing it once."""
+        """Pause or resume a queue; a repeated request has no further effect."""
         if not self.may(request, "pause_queue"):
             raise PermissionDenied
         if name not in VERBS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs that verify others: how the admin asks for them, and what it shows of their verdicts."""
+"""Verifications of runs: how the admin enqueues them, and how it shows their verdicts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ STATES = {"same": "successful", "differs": "failed", "not replayable": "cancelle
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One place where then and now differ; values are JSON texts."""
+    """One path at which the original and the replay differ; values are JSON texts."""
 
     path: str
     old: str
@@ -30,14 +30,14 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Differences(msgspec.Struct, frozen=True):
-    """Where then and now differ, and whether there is more than is listed."""
+    """Differences between the original and the replay; `cut` if some are not listed."""
 
     changes: Sequence[Difference] = ()
     cut: bool = False
 
 
 class StoredVerdict(msgspec.Struct, frozen=True):
-    """The result of a verification, as `verification.told` has written it."""
+    """The result of a verification, as written by `verification.stored_form`."""
 
     verdict: str = ""
     replay: str | None = None
@@ -49,20 +49,20 @@ class StoredVerdict(msgspec.Struct, frozen=True):
 
 
 class VerdictView(msgspec.Struct, frozen=True):
-    """One verification as a page shows it."""
+    """One verification as the page shows it."""
 
     run_id: str
     word: str
     """`same`, `differs` or `not replayable`; the status of a verification that has none yet."""
     state: str
-    said: str
+    summary: str
     """The verdict in a sentence, or why there is none."""
     shadow: str | None
-    """The id of the shadow run, as long as it is kept."""
+    """The id of the shadow run; None if it was pruned."""
     parts: Sequence[tuple[str, Differences]]
 
 
-# -- Asking --------------------------------------------------------------------------------------
+# -- Enqueueing ----------------------------------------------------------------------------------
 
 
 def is_verification(task: str) -> bool:
@@ -71,7 +71,7 @@ def is_verification(task: str) -> bool:
 
 
 def request_for(database: str, task: str, queue: str, original: str) -> Spec | None:
-    """What is to be enqueued to verify a run; None when no backend of ours would execute it."""
+    """The spec that verifies a run; None if no Byrote backend would execute it."""
     if is_verification(task):
         return None
     for backend in compat.task_backends.all():
@@ -88,52 +88,52 @@ def request_for(database: str, task: str, queue: str, original: str) -> Spec | N
 
 
 def verdicts_on(database: str, run: StoredRun) -> list[VerdictView]:
-    """The newest verdicts on a run; on the page of a verification, its own."""
+    """The newest verdicts on a run; for a verification, its own verdict."""
     rows = Run.objects.using(database)
     if is_verification(run.task):
         found = rows.filter(pk=run.id)
     else:
         found = rows.filter(OURS, replay_of=run.id).order_by("-result_id")[:SHOWN]
-    told = [(row, _told(row)) for row in found]
-    shadows = [said.replay for _, said in told if said.replay]
-    kept = rows.filter(pk__in=shadows).values_list("pk", flat=True) if shadows else ()
-    there = {str(run_id) for run_id in kept}
-    return [_verdict(row, said, there) for row, said in told]
+    stored = [(row, _stored(row)) for row in found]
+    shadows = [verdict.replay for _, verdict in stored if verdict.replay]
+    ids = rows.filter(pk__in=shadows).values_list("pk", flat=True) if shadows else ()
+    existing = {str(run_id) for run_id in ids}
+    return [_verdict(row, verdict, existing) for row, verdict in stored]
 
 
-def _told(row: Any) -> StoredVerdict:
+def _stored(row: Any) -> StoredVerdict:
     try:
         return msgspec.json.decode(row.return_json or "{}", type=StoredVerdict)
     except msgspec.MsgspecError:
-        return StoredVerdict()  # An altered row still opens.
+        return StoredVerdict()  # The page of an altered row must still open.
 
 
-def _verdict(row: Any, told: StoredVerdict, there: set[str]) -> VerdictView:
-    word = told.verdict or row.status.lower()
-    parts = [(name, getattr(told, name)) for name in ("result", "artifacts", "provenance")]
+def _verdict(row: Any, stored: StoredVerdict, existing: set[str]) -> VerdictView:
+    word = stored.verdict or row.status.lower()
+    parts = [(name, getattr(stored, name)) for name in ("result", "artifacts", "provenance")]
     return VerdictView(
         run_id=str(row.result_id),
         word=word,
         state=STATES.get(word, word),
-        said=_sentence(row, told),
-        shadow=told.replay if told.replay in there else None,
+        summary=_sentence(row, stored),
+        shadow=stored.replay if stored.replay in existing else None,
         parts=[(name, found) for name, found in parts if found.changes],
     )
 
 
-def _sentence(row: Any, told: StoredVerdict) -> str:
-    match told.verdict, row.status:
+def _sentence(row: Any, stored: StoredVerdict) -> str:
+    match stored.verdict, row.status:
         case "same", _:
-            return "It ended as it did then."
+            return "The replay ended with the same outcome."
         case "differs", _:
-            then, now = told.status
-            return "" if then == now else f"It was {then} and is {now} now."
+            then, now = stored.status
+            return "" if then == now else f"The original run is {then}, the replay is {now}."
         case "not replayable", _:
-            return told.reason
+            return stored.reason
         case _, "FAILED":
             last = (row.errors_json or [{}])[-1]
             return f"The verification itself failed: {last.get('message', '')}"
         case _, "CANCELLED":
             return "The verification was cancelled."
         case _:
-            return "A worker will execute it again; reload this page for the verdict."
+            return "A worker will execute the run again; reload this page to see the verdict."

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The list of runs, turned page by page from an id on.
+"""The list of runs, with keyset pagination by id.
 
-Nothing is counted and nothing is skipped over: a page is the next hundred ids of an index, however
-many millions lie behind. A filter that matches few of many rows may still have to read far; it is
-given a few seconds, and then the reader is told to narrow it.
+It uses neither COUNT nor OFFSET: a page is the next hundred ids of an index, also in a table of
+many millions of rows. A filter that matches few of many rows may still have to read many; it gets
+a few seconds, and then the page asks the user to narrow it.
 """
 
 from datetime import timedelta
@@ -23,23 +23,23 @@ PATIENCE = timedelta(seconds=5)
 TURNS = ("before", "after")
 CANCELED = "57014"
 TOO_LONG = (
-    "Looking for runs like these took too long and was broken off. "
-    "Narrow the list by age: the newest days are quick to read."
+    "The search for these runs took too long and was stopped. "
+    "Narrow the list by age: recent days are fast to read."
 )
 
 
 class RunList(ChangeList):
-    """A page of runs, newest first, and whether there are newer and older ones."""
+    """One page of runs, newest first, with links to newer and older pages."""
 
     def get_queryset(self, request: Any, exclude_parameters: Any = None) -> Any:
-        """The runs that match, on whichever page."""
-        for turn in TURNS:  # Where we are is no filter, and no link to another filter keeps it.
+        """The runs that match the filters, on all pages."""
+        for turn in TURNS:  # The page is not a filter, and links to other filters drop it.
             self.params.pop(turn, None)
             self.filter_params.pop(turn, None)
         return super().get_queryset(request, exclude_parameters)
 
     def get_ordering(self, request: Any, queryset: Any) -> list[str]:
-        """Newest first; any other order would have to read everything."""
+        """Newest first; any other order would have to read all rows."""
         del request, queryset
         return ["-result_id"]
 
@@ -55,7 +55,7 @@ class RunList(ChangeList):
             found, more = [], False
         self.result_list = found
         self._turn(bool(before), bool(after), more=more)
-        # What the templates of the admin ask for; nothing of it was counted.
+        # Attributes that the admin's templates read; no rows were counted for them.
         self.result_count = len(found)
         self.full_result_count = len(found)
         self.show_full_result_count = False

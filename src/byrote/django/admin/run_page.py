@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Everything about one run, read for one page: what was asked, what was tried, what came of it."""
+"""Reads everything about one run for its page: spec, attempts, result and history."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -28,7 +28,7 @@ CHANGES_SHOWN = 20
 
 
 class AttemptView(msgspec.Struct, frozen=True):
-    """One try, with all that is known of it."""
+    """One attempt with its error, output, environment and usage."""
 
     number: int
     worker: str | None
@@ -40,14 +40,14 @@ class AttemptView(msgspec.Struct, frozen=True):
 
 
 class ArtifactView(msgspec.Struct, frozen=True):
-    """An artifact, and whether its content is at hand here."""
+    """An artifact; `here` if its content is in the database and can be downloaded."""
 
     entry: ArtifactEntry
     here: bool
 
 
 def read(database: str, run: Run) -> dict[str, Any]:
-    """What the page shows of a run."""
+    """The template context of a run's page."""
     numbers = sorted({number for number in run.provenance if number is not None})
     environments = {found.id: found for found in fetch(database, queries.provenances(numbers))}
     stored = fetch(database, queries.artifacts(run.id))
@@ -77,7 +77,7 @@ def _arguments(run: Run) -> str:
         spec = msgspec.json.decode(run.spec_json, type=dict[str, msgspec.Raw])
         return f'{{"args":{_raw(spec["args"])},"kwargs":{_raw(spec["kwargs"])}}}'
     except (msgspec.MsgspecError, KeyError):
-        return run.spec_json  # An altered row still opens, and shows what it has.
+        return run.spec_json  # The page of an altered row must still open.
 
 
 def _raw(part: msgspec.Raw) -> str:
@@ -116,7 +116,7 @@ def _verdict(run: Run, number: int, faults: Mapping[Any, Any]) -> str:
     if number in faults:
         return "failed"
     if number < run.attempts or run.status in {"WAITING", "READY"}:
-        return "given back"
+        return "not counted"
     return run.status.lower()
 
 
@@ -129,14 +129,14 @@ def _steps(steps: Sequence[StepRow]) -> list[tuple[StepRow, display.Document | N
 
 
 def _history(database: str, run: Run) -> list[timeline.TimelineEntry] | None:
-    """What happened, in order; None when reading it would take too long."""
-    # The row's moments are of this run's own clock readings; a deletion or cancel comes after.
+    """The events of a run, in order; None if reading them takes too long."""
+    # A deletion or cancellation may be logged shortly after `finished_at`.
     last = None if run.finished_at is None else run.finished_at + timedelta(seconds=1)
-    asked = queries.timeline(run.id, first=run.enqueued_at, last=last)
+    query = queries.timeline(run.id, first=run.enqueued_at, last=last)
     try:
         with transaction.atomic(using=database):
             fetch(database, queries.set_timeout(PATIENCE))
-            return timeline.lines_of(fetch(database, asked))
+            return timeline.lines_of(fetch(database, query))
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", None) != CANCELED:
             raise
@@ -149,7 +149,7 @@ def _replays(database: str, run: Run, verifying: set[str]) -> list[ReplayRow]:
 
 
 def _original(database: str, run: Run) -> dict[str, Any] | None:
-    """The run that this one repeats, and how their results compare."""
+    """The run that this one replays, and the comparison of their results."""
     if run.replay_of is None:
         return None
     found = fetch(database, queries.run(run.replay_of))
@@ -172,7 +172,7 @@ def _compared(original: Run, again: Run) -> dict[str, Any]:
 def _change(change: Change) -> tuple[str, str, str]:
     sides = (change.kind != "added", change.old), (change.kind != "removed", change.new)
     old, new = (display.cut(_plain(value), 200) if there else "" for there, value in sides)
-    return change.path or "(all of it)", old, new
+    return change.path or "(whole value)", old, new
 
 
 def _plain(value: Any) -> str:
@@ -180,12 +180,12 @@ def _plain(value: Any) -> str:
 
 
 def _took(run: Run) -> dict[str, str]:
-    """How long it waited at first, and how long its last attempt took."""
-    told = {}
+    """How long the run waited for its first attempt, and how long its last attempt took."""
+    found = {}
     if run.started_at is not None:
-        # A retry moves `run_after` past the first start; then it tells nothing of the beginning.
+        # A retry moves `run_after` past the first start; then it is useless for the first wait.
         due = run.run_after if run.run_after <= run.started_at else run.enqueued_at
-        told["waited"] = times.rough(run.started_at - max(run.enqueued_at, due))
+        found["waited"] = times.rough(run.started_at - max(run.enqueued_at, due))
     if run.finished_at is not None and run.last_attempted_at is not None:
-        told["took"] = times.rough(run.finished_at - run.last_attempted_at)
-    return told
+        found["took"] = times.rough(run.finished_at - run.last_attempted_at)
+    return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs in the admin: live, done and dead in one list, and a page for each."""
+"""Runs in the admin: one list of live, finished and dead runs, and a page for each run."""
 
 from typing import Any, ClassVar
 from uuid import UUID
@@ -57,7 +57,7 @@ REQUEUE = verbs.Action(
 
 @admin.register(Run)
 class RunAdmin(ByroteAdmin):
-    """The list of runs and what may be done to them."""
+    """The list of runs, their pages and actions."""
 
     list_display = ("task", "state", "queue", "tries", "enqueued", "took")
     list_display_links = ("task",)
@@ -81,9 +81,9 @@ class RunAdmin(ByroteAdmin):
     # -- The list --------------------------------------------------------------------------------
 
     def rows(self, table: Any) -> Any:
-        """The rows of a table of runs as the list reads them: of large texts, only the head."""
+        """The rows of a table of runs with the columns of the list; large texts are truncated."""
         rows = table.objects.using(self.home()).only(*COLUMNS)
-        # Shadow runs only check others; their originals lead to them.
+        # Shadow runs only verify others; the pages of their originals link to them.
         return rows.exclude(shadow=True).annotate(
             head=Left("spec_json", HEAD),
             size=Length("spec_json"),
@@ -97,22 +97,22 @@ class RunAdmin(ByroteAdmin):
         return self.rows(Run)
 
     def get_changelist(self, request: Any, **kwargs: Any) -> Any:
-        """A list that neither counts nor skips."""
+        """Use keyset pagination instead of Django's COUNT and OFFSET."""
         del request, kwargs
         return RunList
 
     def get_search_results(self, request: Any, queryset: Any, search_term: str) -> Any:
-        """The runs that somebody looks for."""
+        """The runs that match the search term; an error message if it cannot be searched for."""
         if not search_term.strip():
             return queryset, False
         found = search.find(queryset, search_term)
         if found is None:
-            messages.error(request, f"That cannot be searched for. {search.HELP}")
+            messages.error(request, f"This text cannot be searched for. {search.HELP}")
             found = queryset.none()
         return found, False
 
     def changelist_view(self, request: Any, extra_context: Any = None) -> HttpResponse:
-        """The list, and a way to requeue all of the dead that it shows."""
+        """The list; with status FAILED, also a button to requeue all dead runs it matches."""
         dead = request.GET.get("status") == "FAILED" and self.may(request, "requeue_run")
         tools = {"requeue": f"requeue/?{request.GET.urlencode()}" if dead else None}
         answer: HttpResponse = super().changelist_view(request, {**tools, **(extra_context or {})})
@@ -120,42 +120,42 @@ class RunAdmin(ByroteAdmin):
 
     @admin.display(description="Task")
     def task(self, run: Any) -> Any:
-        """The task's path, and what it was called with."""
+        """The task's path and its arguments."""
         return display.titled(run.task_path, display.call(run.head, run.size))
 
     @admin.display(description="Status")
     def state(self, run: Any) -> Any:
-        """Where it stands, and what one wants to know first about that."""
+        """The status, and a note on it."""
         return display.titled(times.badge(run.status), self.note(run))
 
     @admin.display(description="Queue")
     def queue(self, run: Any) -> str:
-        """Where it waits or waited."""
+        """The run's queue."""
         return str(run.queue_name)
 
     @admin.display(description="Attempts")
     def tries(self, run: Any) -> str:
-        """How many attempts count against the limit; those that were given back do not."""
+        """How many attempts count against the limit, and how many do not count."""
         tried = f"{run.charged} of {run.max_attempts}"
         more = run.attempts - run.charged - (run.status == "RUNNING")
-        return f"{tried}, and {more} given back" if more > 0 else tried
+        return f"{tried}, and {more} not counted" if more > 0 else tried
 
     @admin.display(description="Enqueued")
     def enqueued(self, run: Any) -> Any:
-        """How long ago it was accepted."""
+        """How long ago the run was enqueued."""
         return times.moment(run.enqueued_at)
 
     @admin.display(description="Took")
     def took(self, run: Any) -> str:
-        """How long its last attempt took."""
+        """How long the last attempt took."""
         if run.finished_at is None or run.last_attempted_at is None:
             return ""
         return times.rough(run.finished_at - run.last_attempted_at)
 
     def note(self, run: Any) -> str:
-        """The last error, what it waits for, or who runs it."""
+        """The last error, the reason of the wait, or the worker's name."""
         if run.status == "WAITING":
-            return f"{run.wait_reason}, {times.age(run.run_after)}"
+            return times.wait(run.wait_reason, run.run_after)
         if run.status == "RUNNING":
             return "asked to stop" if run.cancel_requested_at else f"by {run.leased_by}"
         if run.status != "FAILED" or not run.error:
@@ -164,37 +164,37 @@ class RunAdmin(ByroteAdmin):
             f"{run.error.rpartition('.')[2]}: {run.complaint or ''}", display.NOTE_MAX
         )
 
-    # -- Who may ---------------------------------------------------------------------------------
+    # -- Permissions -----------------------------------------------------------------------------
 
     def has_delete_permission(self, request: Any, obj: Any = None) -> bool:
-        """Whether this person may delete runs that have ended."""
+        """Whether the user may delete runs that have ended."""
         del obj
         return self.may(request, "delete_run")
 
     def has_retry_permission(self, request: Any) -> bool:
-        """Whether this person may bring dead runs back."""
+        """Whether the user may retry dead runs."""
         return self.may(request, "retry_run")
 
     def has_hurry_permission(self, request: Any) -> bool:
-        """Whether this person may let waiting runs go."""
+        """Whether the user may start waiting runs early."""
         return self.may(request, "hurry_run")
 
     def has_cancel_permission(self, request: Any) -> bool:
-        """Whether this person may cancel runs."""
+        """Whether the user may cancel runs."""
         return self.may(request, "cancel_run")
 
     def has_replay_permission(self, request: Any) -> bool:
-        """Whether this person may replay runs."""
+        """Whether the user may replay runs."""
         return self.may(request, "replay_run")
 
     def has_verify_permission(self, request: Any) -> bool:
-        """Whether this person may have workers replay runs and verify their results."""
+        """Whether the user may have workers replay runs and verify their results."""
         return self.may(request, "verify_run")
 
     # -- Pages -----------------------------------------------------------------------------------
 
     def get_urls(self) -> list[Any]:
-        """The list, the page of a run with its buttons and documents, and nothing to edit with."""
+        """The list, and the page of a run with its buttons and downloads; no edit form."""
         wrap = self.admin_site.admin_view
         act = csrf_protect(require_POST(self.act_view))
         one = "<uuid:run_id>"
@@ -213,7 +213,7 @@ class RunAdmin(ByroteAdmin):
         ]
 
     def stored(self, request: Any, run_id: UUID) -> StoredRun:
-        """The run with this id, for somebody who may see runs."""
+        """Return the run with this id; raises PermissionDenied or Http404."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.ask(queries.run(str(run_id)))
@@ -222,7 +222,7 @@ class RunAdmin(ByroteAdmin):
         return found[0]
 
     def run_view(self, request: Any, run_id: UUID) -> HttpResponse:
-        """Everything about one run."""
+        """The page of one run."""
         run = self.stored(request, run_id)
         allowed = [
             verb
@@ -242,7 +242,7 @@ class RunAdmin(ByroteAdmin):
         )
 
     def act_view(self, request: Any, run_id: UUID, name: str) -> HttpResponse:
-        """A button on the page of a run."""
+        """Apply a button of a run's page."""
         verb = verbs.VERBS.get(name)
         if verb is None:
             raise Http404(name)
@@ -257,12 +257,12 @@ class RunAdmin(ByroteAdmin):
         return self._to(str(run_id)) if known else self._to_list()
 
     def requeue_view(self, request: Any) -> HttpResponse:
-        """Bring back all the dead that a list shows, as many at a time as one press may move."""
+        """Retry the dead runs that the list matches, up to `BATCH_MAX` per request."""
         if not self.may(request, "requeue_run"):
             raise PermissionDenied
         dead = self.get_changelist_instance(request).get_queryset(request)
         if dead.model is not DeadRun:
-            raise Http404("Only dead runs are requeued; narrow the list to status FAILED.")
+            raise Http404("Only dead runs can be requeued; filter the list by status FAILED.")
         if request.method != "POST":
             some = list(dead[: verbs.BATCH_MAX + 1])
             return self.page(
@@ -275,13 +275,13 @@ class RunAdmin(ByroteAdmin):
         moves = verbs.requeue(self.home(), dead)
         log(request, dict.fromkeys(moves.done, ""), REQUEUE)
         left = dead.exclude(pk__in=moves.locked).exists()
-        more = " More are left; press again for those." if left else ""
+        more = " More are left; press the button again to requeue them." if left else ""
         messages.success(request, f"{len(moves.done):,} dead runs were requeued.{more}")
         warn_of_locked(request, moves)
         return HttpResponseRedirect(f"../?{request.GET.urlencode()}")
 
     def document_view(self, request: Any, run_id: UUID, part: str) -> HttpResponse:
-        """A spec or a result, byte for byte as it is stored."""
+        """Download a spec or a result, byte for byte as it is stored."""
         run = self.stored(request, run_id)
         text = getattr(run, DOCUMENTS[part]) if part in DOCUMENTS else None
         if text is None:
@@ -289,7 +289,7 @@ class RunAdmin(ByroteAdmin):
         return _download(text.encode(), f"{run_id}-{part}.json", "application/json")
 
     def artifact_view(self, request: Any, run_id: UUID, attempt: int, name: str) -> HttpResponse:
-        """The content of an artifact that lies in the database."""
+        """Download an artifact whose content is in the database."""
         run = self.stored(request, run_id)
         for entry in self.ask(queries.artifacts(run.id)):
             if (entry.attempt, entry.name, entry.place) == (attempt, name, POSTGRES):
@@ -318,7 +318,7 @@ def _requeue(request: Any, some: list[Any]) -> dict[str, Any]:
 
 def _download(content: bytes, name: str, media_type: str) -> HttpResponse:
     answer = HttpResponse(content, content_type=media_type)
-    # Never shown in place: what tasks store may be a page with scripts of its own.
+    # Always a download: the content may be an HTML page with scripts.
     answer["Content-Disposition"] = content_disposition_header(True, name)
     answer["X-Content-Type-Options"] = "nosniff"
     return answer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a search box finds: a run by its id, runs by the hash of their spec, a task by its path."""
+"""The search box: finds a run by its id, runs by the hash of their spec, or runs of a task."""
 
 import re
 from typing import Any
@@ -8,14 +8,14 @@ from uuid import UUID
 from byrote.core.errors import BadOption
 from byrote.core.spec import check_name
 
-HELP = "A run's id or the hash of its spec (six characters or more of either), or a task's path."
+HELP = "Search for a run's id, a spec's hash (at least six characters of either), or a task's path."
 DIGITS_MIN = 6
 ID_DIGITS, HASH_DIGITS = 32, 64
 _HEX = re.compile(r"[0-9a-f]+")
 
 
 def find(queryset: Any, words: str) -> Any | None:
-    """The runs meant; None when nobody can tell what is meant."""
+    """The runs that match; None if the words are neither an id, a hash nor a path."""
     words = words.strip()
     digits = words.lower().replace("-", "")
     if _HEX.fullmatch(digits) and DIGITS_MIN <= len(digits) <= HASH_DIGITS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The events of a run in words, and its usage: what the timeline and the attempts show."""
+"""The events of a run and the usage of its attempts in words."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -12,14 +12,14 @@ from byrote.store.queries.log import TimelineEvent
 
 VERDICTS = {
     "S": "success",
-    "R": "failure, to be tried again",
+    "R": "failure, to be retried",
     "F": "failure",
     "C": "cancelled",
-    "Z": "to go on later",
-    "L": "given back",
+    "Z": "to be continued later",
+    "L": "not counted, to be run again",
     "X": "lost with its process",
 }
-"""What a worker reports of an attempt, by the letter in the log."""
+"""The outcome that a worker reports for an attempt, by its letter in the log."""
 RENEWED = "Renewed"
 
 
@@ -35,7 +35,7 @@ class TimelineEntry(msgspec.Struct, frozen=True):
 
 
 def lines_of(history: Sequence[TimelineEvent]) -> list[TimelineEntry]:
-    """The history of a run; renewals that follow each other are one line."""
+    """The lines of the timeline; consecutive renewals of a lease are one line."""
     lines: list[TimelineEntry] = []
     for event in history:
         last = lines[-1] if lines else None
@@ -61,15 +61,15 @@ def _fact(name: str, value: Any) -> str:
 
 
 def usage_of(usage: Mapping[str, Any] | None) -> str:
-    """What an attempt used, in words."""
+    """The usage of an attempt in words."""
     if not usage:
         return ""
-    told = {
+    parts = {
         "took": _length(usage.get("wall_us")),
         "CPU": _length(usage.get("cpu_us")),
         "peak memory": _size(usage.get("rss_max")),
     }
-    return ", ".join(f"{name} {value}" for name, value in told.items() if value)
+    return ", ".join(f"{name} {value}" for name, value in parts.items() if value)
 
 
 def _length(micros: Any) -> str:
@@ -81,5 +81,5 @@ def _size(size: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    # Workers of others report these: a number beyond a timedelta is left out.
+    # Workers in other languages report these: a number too large for a timedelta is ignored.
     return type(value) is int and 0 <= value < 10**17

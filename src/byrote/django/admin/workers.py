@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Workers in the admin: who works, how much, and who has gone silent."""
+"""Workers in the admin: their state, load and last heartbeat."""
 
 from typing import Any
 
@@ -20,12 +20,12 @@ class WorkerAdmin(ByroteAdmin):
     """The workers of this database."""
 
     def get_urls(self) -> list[Any]:
-        """One page."""
+        """The list."""
         page = self.admin_site.admin_view(self.changelist_view)
         return [path("", page, name="byrote_worker_changelist"), *self.list_only_urls()]
 
     def changelist_view(self, request: Any, extra_context: Any = None) -> HttpResponse:
-        """Every worker that has not been forgotten, with its load and its last heartbeat."""
+        """The list: every registered worker with its load and last heartbeat."""
         del extra_context
         if not self.has_view_permission(request):
             raise PermissionDenied
@@ -37,6 +37,6 @@ class WorkerAdmin(ByroteAdmin):
 
 
 def _state(row: WorkerRow) -> str:
-    # A worker asks to be woken a moment after it has run out of work; people need not wait for it.
+    # A worker stores "idle" a moment after its last run; the page shows it at once.
     state = row.state
     return "idle" if state == "busy" and not row.running else state

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The backend of Django's Tasks: one INSERT on Django's own connection, results from Byrote's view.
 
-Django makes one of these per thread, also while apps are still loading: nothing is imported from
-models here, and nothing is connected before the first enqueue.
+Django creates one backend per thread, also while apps are still loading: this module imports no
+models, and the backend connects to nothing before the first enqueue.
 
-A run of alias `default` is named by the path of its function; of any other alias, by alias and
-path. So results and workers of one alias never meet those of another, even in one database.
+A run of alias `default` is named by the path of its function; a run of any other alias, by alias
+and path. So results and workers of different aliases stay separate, even in one database.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,13 +47,13 @@ from byrote.store.queries.enqueue import accept, enqueue_memo, enqueue_unique, i
 
 VERSION = 1
 KNOWN: set[str] = set()
-"""Paths of the functions that have been made tasks in this process."""
+"""Paths of the functions that are tasks in this process."""
 
 _PLAIN = BackendOptions()
 
 
 class Backend(compat.BaseTaskBackend):
-    """Runs of Django's tasks in PostgreSQL, executed by `manage.py byrote worker`."""
+    """Stores runs of Django's tasks in PostgreSQL; `manage.py byrote worker` executes them."""
 
     task_class = Task
     supports_defer = True
@@ -63,7 +63,7 @@ class Backend(compat.BaseTaskBackend):
 
     @cached_property
     def settings(self) -> BackendOptions:
-        """OPTIONS, read; InvalidTaskBackend says what is wrong with them."""
+        """The parsed OPTIONS; raises InvalidTaskBackend if they are invalid."""
         try:
             return read_options(self.options)
         except BadOption as error:
@@ -72,7 +72,7 @@ class Backend(compat.BaseTaskBackend):
 
     @property
     def database(self) -> str:
-        """The alias of the database the runs live in."""
+        """The alias of the runs' database."""
         if self.settings.database is not None:
             return self.settings.database
         from byrote.django.models import TaskRun  # noqa: PLC0415 -- apps may still be loading.
@@ -80,7 +80,7 @@ class Backend(compat.BaseTaskBackend):
         return str(router.db_for_write(TaskRun))
 
     def validate_task(self, task: Any) -> None:
-        """Refuse, with InvalidTask, what no worker could execute as it is meant."""
+        """Raise InvalidTask for a task that no worker could execute as specified."""
         try:
             _check_kinds(task)
             super().validate_task(task)
@@ -91,7 +91,7 @@ class Backend(compat.BaseTaskBackend):
         KNOWN.add(task.module_path)
 
     def check(self, **_more: Any) -> list[Any]:
-        """What is wrong with the settings; asks no database."""
+        """Return the errors of the settings; does not connect to a database."""
         from byrote.django.schema.checks import faults_of  # noqa: PLC0415 -- only commands check.
 
         return list(faults_of(self))
@@ -99,13 +99,13 @@ class Backend(compat.BaseTaskBackend):
     # -- Names -----------------------------------------------------------------------------------
 
     def name_of(self, path: str) -> str:
-        """What runs of the function at this path are called."""
+        """The name of runs of the function at this path."""
         if self.alias == compat.DEFAULT_TASK_BACKEND_ALIAS:
             return path
         return f"{self.alias}:{path}"
 
     def path_of(self, name: str) -> str | None:
-        """The path of the function a run is named for; None for runs of others."""
+        """The path of the function that a run's name contains; None for runs of other aliases."""
         alias, named, path = name.rpartition(":")
         if not named:
             alias = compat.DEFAULT_TASK_BACKEND_ALIAS
@@ -114,8 +114,8 @@ class Backend(compat.BaseTaskBackend):
     # -- Enqueue ---------------------------------------------------------------------------------
 
     def enqueue(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TaskResult:
-        """Accept one task: a single INSERT in the caller's transaction, if there is one."""
-        # Its own words were judged when the task was made; queues and time zones may have changed.
+        """Enqueue one task: a single INSERT, in the caller's transaction if there is one."""
+        # The task's own options were checked at definition; queues and time zones may have changed.
         self._check_again(task)
         spec = self.describe(task, args, kwargs)
         if (held := withholding()) is not None:
@@ -135,20 +135,20 @@ class Backend(compat.BaseTaskBackend):
             raise both(compat.InvalidTask)(str(error)) from error
 
     def _accepted(self, new: TaskResult, spec: Spec) -> TaskResult:
-        """Accept a task that may be there or be answered already, and read what came of it."""
+        """Enqueue a task with a unique key or a memo; returns the result of the run to use."""
         remembers = getattr(new.task, "memo", None) is not None
         sent = [(new.id, spec)]
         query = enqueue_memo(sent, self.codes_of([new.task])) if remembers else enqueue_unique(sent)
-        settled = run_script(accept(query), partial(fetch_often, self.database))
-        if new.id in settled.instead:
-            return self.get_result(settled.instead[new.id])
+        enqueued = run_script(accept(query), partial(fetch_often, self.database))
+        if new.id in enqueued.instead:
+            return self.get_result(enqueued.instead[new.id])
         if remembers:
-            new.refresh()  # It may have been answered already.
-        self.announce(new, settled.at)
+            new.refresh()  # A stored result may have answered it.
+        self.announce(new, enqueued.at)
         return new
 
     def codes_of(self, tasks: Iterable[Any]) -> dict[tuple[str, int], str]:
-        """The code of those of these tasks that have a memo, by name and version."""
+        """Code hashes of the tasks that have a memo, by name and version."""
         paths = {task.module_path for task in tasks if getattr(task, "memo", None) is not None}
         if not paths:
             return {}
@@ -158,7 +158,7 @@ class Backend(compat.BaseTaskBackend):
         return {(name, VERSION): code for name, code in codes.items() if code is not None}
 
     def describe(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Spec:
-        """What is stored of a call; TypeError or ValueError before anything is sent."""
+        """Return the spec of a call; raises TypeError or ValueError before anything is sent."""
         name = self.name_of(task.module_path)
         try:
             how = delivery_of(task, self.settings, labels_of(task))
@@ -172,18 +172,18 @@ class Backend(compat.BaseTaskBackend):
         except PayloadTooLarge:
             raise
         except BadPayload:
-            # Perhaps only not plain yet: Django takes tuples, bytes, enums, keys that are numbers.
+            # Convert and try again: Django accepts tuples, bytes, enums and keys that are numbers.
             return describe(name, VERSION, plain(args), plain(kwargs), delivery=how)
 
     def announce(self, result: TaskResult, moment: Any) -> None:
-        """Tell receivers of an accepted task; one that raises takes nothing back."""
+        """Send `task_enqueued`; a receiver that raises does not undo the enqueue."""
         object.__setattr__(result, "enqueued_at", moment)
         send(compat.task_enqueued, type(self), result)
 
     # -- Results ---------------------------------------------------------------------------------
 
     def get_result(self, result_id: str) -> TaskResult:
-        """The result of one of this alias's tasks; TaskResultDoesNotExist for all others."""
+        """Return a result of this alias; raises TaskResultDoesNotExist for all others."""
         run = self.stored(result_id)
         path = None if run is None else self.path_of(run.task)
         if run is None or path is None:
@@ -197,7 +197,7 @@ class Backend(compat.BaseTaskBackend):
         return result_of(run, definition, self.alias)
 
     def stored(self, result_id: str) -> Run | None:
-        """The run with this id, of whatever alias."""
+        """Return the run with this id, of any alias; None if there is none."""
         try:
             run_id = str(UUID(result_id))
         except (ValueError, AttributeError, TypeError):
@@ -207,7 +207,7 @@ class Backend(compat.BaseTaskBackend):
 
 
 def _check_kinds(task: Any) -> None:
-    # Before Django's own checks, which take True for a priority and fail oddly on other types.
+    # Before Django's own checks, which accept True as a priority and fail oddly on other types.
     if isinstance(task.priority, bool) or not isinstance(task.priority, int | float):
         raise TypeError(f"priority is a whole number from -100 to 100, not {task.priority!r}.")
     if not isinstance(task.queue_name, str):
@@ -234,8 +234,8 @@ def _check_policy(task: Any) -> None:
 
 
 def definition_at(path: str) -> Any:
-    """The task defined at this path; ImportError when there is none, or something else."""
+    """Return the task defined at this path; raises ImportError if there is none."""
     found = import_string(path)
     if isinstance(found, compat.Task):
         return found
-    raise ImportError(f"{path} is no task but {type(found).__name__}")
+    raise ImportError(f"{path} is not a task but a {type(found).__name__}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Many tasks at once, and tasks that wait for another database's transaction."""
+"""Enqueue many tasks at once, or after the commit of another database's transaction."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -27,14 +27,14 @@ type TaskCall = tuple[Any, Sequence[Any], Mapping[str, Any]]
 
 
 def enqueue_many(calls: Iterable[TaskCall]) -> list[TaskResult]:
-    """Accept many calls, all or none of each backend's, in order: `(task, args, kwargs)` each."""
+    """Enqueue many calls `(task, args, kwargs)` in order; all or none of each backend's."""
     results: list[TaskResult] = []
     for alias, group in groupby(calls, key=lambda call: call[0].backend):
         batch = list(group)
         backend = batch[0][0].get_backend()
         if not isinstance(backend, Backend):
             raise both(InvalidTask)(
-                f"{alias!r} is no backend of Byrote; enqueue its tasks one by one."
+                f"{alias!r} is not a Byrote backend; enqueue its tasks one by one."
             )
         results += _accept(backend, batch)
     return results
@@ -61,19 +61,19 @@ def _accept(backend: Backend, calls: Sequence[TaskCall]) -> list[TaskResult]:
     instead: dict[str, str] = {}
     with transaction.atomic(using=backend.database):
         for batch in batched(numbered, BATCH):
-            settled = _send(backend.database, statement_for(batch, codes))
-            instead |= settled.instead
-            moments += [settled.at] * len(batch)
-    given = []
+            enqueued = _send(backend.database, statement_for(batch, codes))
+            instead |= enqueued.instead
+            moments += [enqueued.at] * len(batch)
+    final = []
     for result, moment in zip(results, moments, strict=True):
         if result.id in instead:
-            given.append(backend.get_result(instead[result.id]))
+            final.append(backend.get_result(instead[result.id]))
             continue
         if getattr(result.task, "memo", None) is not None:
-            result.refresh()  # It may have been answered already.
+            result.refresh()  # A stored result may have answered it.
         backend.announce(result, moment)
-        given.append(result)
-    return given
+        final.append(result)
+    return final
 
 
 def _send(database: str, statement: Query[Any]) -> EnqueueResult:
@@ -84,10 +84,10 @@ def _send(database: str, statement: Query[Any]) -> EnqueueResult:
 
 
 def enqueue_on_commit(task: Any, *args: Any, using: str = "default", **kwargs: Any) -> None:
-    """Enqueue once the transaction on database `using` has been committed.
+    """Enqueue when the transaction on database `using` has been committed.
 
-    Only for business data in another database than the queue: in the same one, `task.enqueue()`
-    is part of the transaction already, and safer. Arguments are checked now.
+    Use it only for data in another database than the queue: in the same database, `task.enqueue()`
+    is part of the transaction, which is safer. Arguments are checked now.
     """
     backend = task.get_backend()
     if isinstance(backend, Backend):

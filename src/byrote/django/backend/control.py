@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What other code does to enqueued tasks: cancel them, and send them what they wait for.
+"""Cancel enqueued tasks, and send them signals.
 
-Both are one statement on Django's own connection, so they belong to the caller's transaction.
+Both are one statement on Django's own connection, so they are part of the caller's transaction.
 """
 
 from functools import partial
@@ -24,25 +24,25 @@ from byrote.store.locks import move
 
 
 def cancel(result: Any, *, backend: str | None = None) -> bool:
-    """Ask for a task to stop; whether it had not finished yet.
+    """Cancel a task; returns False if it had already finished.
 
-    Takes a TaskResult or its id. One that has not begun is FAILED at once, with the error
+    Takes a TaskResult or its id. A task that has not started is FAILED at once, with the error
     `TaskCancelled`; a running one when its worker has stopped it. Raises RowLocked if another
     transaction has locked the run for more than a second.
     """
     if note_withheld("cancel", str(getattr(result, "id", result))):
-        return True  # A verified replay does nothing to others, nor to runs it did not enqueue.
+        return True  # A verified replay changes no other run.
     ours, run_id = _found(result, backend)
     return move(queries.cancel, [run_id], partial(fetch, ours.database)).only is not None
 
 
 async def acancel(result: Any, *, backend: str | None = None) -> bool:
-    """As `cancel`, from async code."""
+    """Async version of `cancel`."""
     return await sync_to_async(cancel)(result, backend=backend)
 
 
 def signal(result: Any, event: str, payload: Any = None, *, backend: str | None = None) -> bool:
-    """Send a task a signal it waits for now or later; False when it has ended already."""
+    """Send a signal that a task waits for now or later; returns False if it has ended."""
     check_name(event)
     packed = pack(plain(payload))
     if note_withheld("signal", event):
@@ -54,16 +54,16 @@ def signal(result: Any, event: str, payload: Any = None, *, backend: str | None 
 async def asignal(
     result: Any, event: str, payload: Any = None, *, backend: str | None = None
 ) -> bool:
-    """As `signal`, from async code."""
+    """Async version of `signal`."""
     return await sync_to_async(signal)(result, event, payload, backend=backend)
 
 
 def _found(result: Any, alias: str | None) -> tuple[Backend, str]:
-    """The backend and the id of a result; TaskResultDoesNotExist when it has none by this id."""
-    given = alias or getattr(result, "backend", None) or compat.DEFAULT_TASK_BACKEND_ALIAS
-    backend = compat.task_backends[given]
+    """Return a result's backend and id; raises TaskResultDoesNotExist if there is no such run."""
+    name = alias or getattr(result, "backend", None) or compat.DEFAULT_TASK_BACKEND_ALIAS
+    backend = compat.task_backends[name]
     if not isinstance(backend, Backend):
-        raise BadOption(f"TASKS[{given!r}] is not a backend of Byrote.")
+        raise BadOption(f"TASKS[{name!r}] is not a Byrote backend.")
     run_id = str(getattr(result, "id", result))
     run = backend.stored(run_id)
     if run is None or backend.path_of(run.task) is None:

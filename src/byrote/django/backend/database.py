@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs queries on Django's own connection, inside whatever transaction that is in."""
+"""Executes queries on Django's own connection, inside its current transaction."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,18 +15,18 @@ from byrote.store.query import Query, statement
 
 
 def fetch[Row](database: str, query: Query[Row]) -> list[Row]:
-    """Every row of the answer, through Django's cursor: hooks, logs and test counters see it."""
+    """Return all rows; uses Django's cursor, so hooks, logs and test counters see the query."""
     with connections[database].cursor() as cursor:
         cursor.execute(_text(query.name), query.args)
         return [query.read(row) for row in cursor.fetchall()]
 
 
 def fetch_often[Row](database: str, query: Query[Row]) -> list[Row]:
-    """As `fetch`, for a statement that comes again and again: prepared where that is safe.
+    """As `fetch`, for a frequent statement: prepared where that is safe.
 
-    Django prepares nothing, for the sake of poolers that give every transaction another session.
-    A statement of ours takes the server three times as long to understand as to execute; so it is
-    prepared after a few times on one connection, if nobody stands between it and the server.
+    Django prepares no statements, because a pooler may use another session per transaction.
+    The server needs three times as long to plan one of our statements as to execute it; so it is
+    prepared after a few uses of a connection, if no pooler is between the client and the server.
     """
     wrapper = connections[database]
     wrapper.ensure_connection()
@@ -42,7 +42,7 @@ def fetch_often[Row](database: str, query: Query[Row]) -> list[Row]:
 
 
 def _is_direct(raw: psycopg.Connection[Any]) -> bool:
-    """Whether this is a well-used connection whose other end is the server itself."""
+    """Whether the connection was used a few times and leads to the server without a pooler."""
     uses = _uses.get(raw, 0)
     if uses < PREPARE_AFTER:
         _uses[raw] = uses + 1
@@ -50,7 +50,7 @@ def _is_direct(raw: psycopg.Connection[Any]) -> bool:
     if uses == PREPARE_AFTER:
         if raw.info.transaction_status not in _USABLE:
             return False
-        # A pooler tells its clients another process than the one that will answer.
+        # A pooler reports to its clients another pid than that of the server process.
         row = psycopg.Cursor(raw).execute("select pg_backend_pid()").fetchone()
         _uses[raw] = DIRECT if row == (raw.info.backend_pid,) else POOLED
     return _uses[raw] == DIRECT
@@ -59,7 +59,7 @@ def _is_direct(raw: psycopg.Connection[Any]) -> bool:
 PREPARE_AFTER, DIRECT, POOLED = 3, 4, 5
 _USABLE = (TransactionStatus.IDLE, TransactionStatus.INTRANS)
 _uses: WeakKeyDictionary[psycopg.Connection[Any], int] = WeakKeyDictionary()
-"""How often a connection has enqueued, and then what is known of it."""
+"""Number of enqueues per connection up to PREPARE_AFTER, then DIRECT or POOLED."""
 
 
 @cache
@@ -69,10 +69,10 @@ def _text(name: str) -> str:
 
 @contextmanager
 def raw_connection(connection: Any) -> Iterator[psycopg.Connection[Any]]:
-    """Django's psycopg connection itself, in whatever transaction it is, with plain cursors."""
+    """Yield Django's psycopg connection in its current transaction, with plain cursors."""
     connection.ensure_connection()
     raw = connection.connection
-    # Django's own cursors put parameters into the text and know no binary results.
+    # Django's cursors interpolate parameters into the text and do not support binary results.
     factory, raw.cursor_factory = raw.cursor_factory, psycopg.Cursor
     try:
         yield raw

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Django's backends for development and tests, for tasks that have Byrote's options."""
+"""Django's backends for development and tests, extended to accept Byrote's task options."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,18 +10,18 @@ from byrote.django.backend.task import Task
 
 
 class Immediate(compat.ImmediateBackend):
-    """Runs a task where it is enqueued, once; `OPTIONS={"RAISE": True}` lets its errors out."""
+    """Runs a task once, at enqueue; with `OPTIONS={"RAISE": True}` its errors are raised."""
 
     task_class = Task
 
     def enqueue(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Run the task now; with RAISE, whatever it raises is raised here."""
+        """Run the task now; with RAISE, the task's exception is raised here."""
         if not self.options.get("RAISE"):
             return super().enqueue(task, args, kwargs)
         errors: dict[str, BaseException | None] = {}
 
         def keep(task_result: Any, **_more: Any) -> None:
-            # Sent from within the handler of the task's exception, which is the only way to it.
+            # Django sends this signal while it handles the task's exception: the only access to it.
             errors[task_result.id] = sys.exc_info()[1]
 
         compat.task_finished.connect(keep, sender=type(self), weak=False)
@@ -36,6 +36,6 @@ class Immediate(compat.ImmediateBackend):
 
 
 class Dummy(compat.DummyBackend):
-    """Remembers what was enqueued, in `results`, and runs nothing."""
+    """Stores enqueued tasks in `results` and runs nothing."""
 
     task_class = Task

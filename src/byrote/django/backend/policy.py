@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How a task is delivered: OPTIONS of its backend, overruled by what the task says itself."""
+"""How a task is delivered: OPTIONS of its backend, overridden by the task's own options."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -18,44 +18,44 @@ from byrote.core.spec import Delivery
 from byrote.core.unique import CallKey, KeyOf, call_key
 
 type BackoffFunction = Callable[[BaseException, Any], float | timedelta | None]
-"""Takes an attempt's exception and its result; gives seconds until the next, None for no more."""
+"""Takes an attempt's exception and result; returns seconds until the next attempt, None to stop."""
 
 type BackoffOption = str | Retry | BackoffFunction
-"""`exponential`, `linear`, `fixed`, a Retry, or a function (as OPTIONS also by its path)."""
+"""`exponential`, `linear`, `fixed`, a Retry, or a function (in OPTIONS also its path)."""
 
 BACKOFF, STORED = "byrote.backoff", "stored"
-"""The label that names a call's own back-off, and what it says when that is the stored policy."""
+"""The label for a call's own back-off, and its value if that is the stored policy."""
 CONNECTIONS_MAX = 10_000
 CURVES = frozenset({"exponential", "linear", "fixed"})
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """How long runs are kept when they have ended; absent: as their queues say."""
+    """How long ended runs are kept; absent: the retention of their queues."""
 
     successful: timedelta | None = None
-    """Those that ended well or were cancelled. They go by the day, so a day is the least."""
+    """For successful and cancelled runs. They are dropped by the day, so at least one day."""
     failed: timedelta | None = None
 
 
 class BackendOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """OPTIONS of a backend in TASKS, read."""
+    """Parsed OPTIONS of a backend in TASKS."""
 
     database: str | None = None
-    """The alias in DATABASES; absent: where routers send Byrote's models."""
+    """The alias in DATABASES; absent: the routers' choice for Byrote's models."""
     max_attempts: int = 1
     backoff: BackoffOption | None = None
     timeout: timedelta | None = None
     retention: Retention = Retention()
     listen: bool = True
-    """False behind a transaction pooler: workers only poll, and set nothing in their sessions."""
+    """False behind a transaction pooler: workers only poll, and change no session settings."""
     async_connections: int = 20
-    """Connections that one worker's async tasks use at once, over all its processes."""
+    """Connections that one worker's async tasks may use at once, over all its processes."""
 
 
-def read_options(given: Mapping[str, Any]) -> BackendOptions:
-    """OPTIONS as a record; BadOption says what is wrong and what to write instead."""
+def read_options(options: Mapping[str, Any]) -> BackendOptions:
+    """Parse OPTIONS; raises BadOption with the error and what to write instead."""
     read: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in options.items():
         reader = READERS.get(name)
         if reader is None:
             raise BadOption(f"There is no option {name!r}. There are: {', '.join(READERS)}.")
@@ -66,10 +66,10 @@ def read_options(given: Mapping[str, Any]) -> BackendOptions:
     return BackendOptions(**read)
 
 
-def faults(given: Mapping[str, Any]) -> list[str]:
-    """Everything that is wrong with OPTIONS, one sentence each."""
+def faults(options: Mapping[str, Any]) -> list[str]:
+    """Return all errors of OPTIONS, one sentence each."""
     found = []
-    for name, value in given.items():
+    for name, value in options.items():
         try:
             read_options({name: value})
         except BadOption as error:
@@ -78,12 +78,12 @@ def faults(given: Mapping[str, Any]) -> list[str]:
 
 
 def read_attempts(value: Any) -> int:
-    """A number of attempts."""
+    """Parse a number of attempts."""
     return Retry(attempts=value).attempts
 
 
 def read_backoff(value: Any) -> BackoffOption:
-    """A back-off; ValueError when it is none. A path is imported when it is first needed."""
+    """Check a back-off; raises ValueError. A path is imported when it is first needed."""
     match value:
         case Retry():
             return value
@@ -109,9 +109,7 @@ def _read_retention(value: Any) -> Retention:
         )
     kept = Retention(**{name: duration(length) for name, length in value.items()})
     if kept.successful is not None and kept.successful < timedelta(days=1):
-        raise ValueError(
-            "runs that ended well are dropped by the day; keep them for '1d' at least."
-        )
+        raise ValueError("successful runs are dropped by the day; keep them for at least '1d'.")
     return kept
 
 
@@ -147,7 +145,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
 def delivery_of(
     task: Any, options: BackendOptions, labels: Mapping[str, str] | None = None
 ) -> Delivery:
-    """When, where and how often a task is tried; ValueError when that makes no sense."""
+    """Return the delivery options of a task; raises ValueError if they are invalid."""
     timeout = getattr(task, "timeout", None)
     key = getattr(task, "unique_key", None)
     return Delivery(
@@ -162,24 +160,27 @@ def delivery_of(
 
 
 def key_of(task: Any) -> CallKey | None:
-    """What gives the unique keys of a task's calls, if a function does; BadOption if it cannot."""
-    given = getattr(task, "unique_key", None)
-    return _call_key(given, task.func, task.takes_context) if callable(given) else None
+    """The function that computes unique keys of calls; None if the key is not a function.
+
+    Raises BadOption if the function does not fit the task's arguments.
+    """
+    key = getattr(task, "unique_key", None)
+    return _call_key(key, task.func, task.takes_context) if callable(key) else None
 
 
 @lru_cache(
     maxsize=256
-)  # Reading signatures takes longer than all the rest of an enqueue in Python.
-def _call_key(given: KeyOf, function: Callable[..., Any], takes_context: bool) -> CallKey:
+)  # Reading a signature takes longer than the rest of an enqueue's Python code.
+def _call_key(key: KeyOf, function: Callable[..., Any], takes_context: bool) -> CallKey:
     signature = inspect.signature(function)
     if takes_context:
         _context, *parameters = signature.parameters.values()
         signature = signature.replace(parameters=parameters)
-    return call_key(given, signature, function.__name__)
+    return call_key(key, signature, function.__name__)
 
 
 def retry_of(task: Any, options: BackendOptions) -> Retry:
-    """How often a task is tried, and how long it waits unless a function of its own decides."""
+    """The number of attempts and the delays between them, unless a back-off function decides."""
     attempts = getattr(task, "max_attempts", None)
     attempts = options.max_attempts if attempts is None else attempts
     match backoff_of(task, options):
@@ -198,13 +199,12 @@ def backoff_of(task: Any, options: BackendOptions) -> BackoffOption | None:
 
 
 def labels_of(task: Any) -> dict[str, str] | None:
-    """What a run carries along: its own labels, and a back-off that it was given for this call.
+    """The labels of a run: the task's labels, and one for a back-off set for this call.
 
-    A policy is stored with the run; a function is named, and is taken instead of the task's own.
+    A policy is stored with the run; a function is named by its path and replaces the task's own.
     """
-    given = dict(getattr(task, "labels", None) or {})
-    own = given | _backoff_label(task)
-    return own or None
+    labels = dict(getattr(task, "labels", None) or {})
+    return (labels | _backoff_label(task)) or None
 
 
 def _backoff_label(task: Any) -> dict[str, str]:
@@ -218,7 +218,7 @@ def _backoff_label(task: Any) -> dict[str, str]:
         import_string(path)
     except ImportError:
         raise ValueError(
-            f"No worker could import the back-off {path}; define it as a function of a module."
+            f"A worker cannot import the back-off {path}; define it as a function of a module."
         ) from None
     return {BACKOFF: path}
 
@@ -231,7 +231,7 @@ def _definition(task: Any) -> Any:
 
 
 def has_wait(task: Any, options: BackendOptions, labels: Mapping[str, str]) -> bool:
-    """Whether a function decides about the next attempt; imports nothing."""
+    """Whether a function decides on the next attempt; imports nothing."""
     chosen = labels.get(BACKOFF) or backoff_of(task, options)
     return (
         chosen is not None
@@ -244,7 +244,7 @@ def has_wait(task: Any, options: BackendOptions, labels: Mapping[str, str]) -> b
 def wait_of(
     task: Any, options: BackendOptions, labels: Mapping[str, str]
 ) -> BackoffFunction | None:
-    """The function that decides about the next attempt, if there is one."""
+    """The function that decides on the next attempt, if there is one."""
     chosen = labels.get(BACKOFF) or backoff_of(task, options)
     if chosen == STORED:
         return None
@@ -254,16 +254,16 @@ def wait_of(
 
 
 def moment_of(run_after: Any) -> datetime | None:
-    """A moment by the clock of the world; ValueError when it lies beyond the calendar."""
+    """Return the moment in UTC; raises ValueError if it is outside the calendar."""
     if run_after is None:
         return None
     if not isinstance(run_after, datetime):
         raise TypeError(
-            "run_after is a moment, for example timezone.now() + timedelta(minutes=10), "
+            "run_after is a datetime, for example timezone.now() + timedelta(minutes=10), "
             f"not {run_after!r}."
         )
     aware = timezone.make_aware(run_after) if timezone.is_naive(run_after) else run_after
     try:
         return aware.astimezone(UTC)
     except OverflowError:
-        raise ValueError("run_after lies outside the years 1 to 9999.") from None
+        raise ValueError("run_after is outside the years 1 to 9999.") from None

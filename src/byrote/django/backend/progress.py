@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How a Django task tells how far it has come, wherever in its code that is known."""
+"""Report the progress of a Django task from anywhere in its code."""
 
 from contextvars import ContextVar
 from typing import Any
@@ -12,10 +12,10 @@ attempt_under_way: ContextVar[Context | None] = ContextVar("byrote_attempt", def
 
 
 def progress(done: float, total: float | None = None, message: str = "", **data: Any) -> None:
-    """Say how far the task has come: so many of a total, or per cent where there is none.
+    """Report the task's progress: `done` of `total`, or per cent without a total.
 
-    Call it as often as you like: it never waits, and the latest is written about three times a
-    second. `result.run.progress` has it. Outside of a worker it is only checked.
+    It never waits, so call it as often as you like: the latest report is written about three times
+    a second. Read it as `result.run.progress`. Outside of a worker it only checks its arguments.
     """
     ctx = attempt_under_way.get()
     if ctx is None:

@@ -16,26 +16,26 @@ STATUSES = {
     Status.RUNNING: compat.TaskResultStatus.RUNNING,
     Status.SUCCESSFUL: compat.TaskResultStatus.SUCCESSFUL,
     Status.FAILED: compat.TaskResultStatus.FAILED,
-    # Django knows no cancelled tasks; its last error says so.
+    # Django has no status for cancelled tasks; their last error is `TaskCancelled`.
     Status.CANCELLED: compat.TaskResultStatus.FAILED,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult(compat.TaskResult):
-    """Django's result, and beside it the run as Byrote has stored it."""
+    """Django's result with the run as Byrote has stored it."""
 
     run: Run | None = None
-    """Everything stored about the run when this was read; None right after enqueueing."""
+    """The stored run when this result was read; None right after enqueueing."""
     created: bool = field(default=False, compare=False)
-    """Whether the call that gave this has enqueued the run; not if another had its unique key."""
+    """Whether the call that returned this enqueued the run; False if another had its unique key."""
 
     def refresh(self) -> None:
-        """Read everything anew."""
+        """Read the result again."""
         self._take(self.task.get_backend().get_result(self.id))
 
     async def arefresh(self) -> None:
-        """Read everything anew."""
+        """Read the result again."""
         self._take(await self.task.get_backend().aget_result(self.id))
 
     def _take(self, fresh: Any) -> None:

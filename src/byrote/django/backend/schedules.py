@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Periodic tasks of a Django project, defined beside its tasks.
 
-A worker keeps those of its alias in the database when it starts; any worker lets them tick. Like a
-run, a schedule of alias `default` has its plain name, and one of any other alias has the alias
-before it: two aliases in one database keep apart.
+A worker stores those of its alias in the database when it starts; any worker enqueues their runs.
+As with runs, a schedule of alias `default` has its plain name, and one of any other alias is
+prefixed with the alias, so that aliases in one database stay separate.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from byrote.django.backend.backend import VERSION, Backend
 from byrote.django.backend.values import plain
 
 DEFINED: dict[tuple[str, str], Schedule] = {}
-"""What this process has defined, by alias and name."""
+"""Schedules defined in this process, by alias and name."""
 
 
 def schedule(
@@ -30,26 +30,26 @@ def schedule(
     kwargs: Mapping[str, Any] | None = None,
     **timing: Unpack[Timing],
 ) -> None:
-    """Have a task run periodically; call it where an app defines its tasks.
+    """Run a task periodically; call this where an app defines its tasks.
 
-    By `cron` (five fields, in the time `zone`; absent: TIME_ZONE), `every` so long, or once `at` a
-    moment. No run begins while an earlier one is unfinished, unless they may `overlap`. Of ticks
-    that were missed while no worker was there, `catch_up` runs "one", "all" or "none"; `jitter`
-    spreads them over so long. Backends that are not Byrote's only check it.
+    Give `cron` (five fields, in the time `zone`; absent: TIME_ZONE), `every` with an interval, or
+    `at` for one moment. No run starts while an earlier one is unfinished, unless `overlap` is True.
+    Of ticks missed while no worker was running, `catch_up` runs "one", "all" or "none"; `jitter`
+    delays each run by a random time up to this duration. Other backends only check the arguments.
     """
     if not isinstance(task, compat.Task):
         raise TypeError(f"schedule() takes a task; make {task!r} one with @task.")
     check_name("schedule", name)
     timing["zone"] = timing.get("zone") or settings.TIME_ZONE
     backend = task.get_backend()
-    called = backend.name_of(name) if isinstance(backend, Backend) else name
-    made = make_schedule(called, _spec(backend, task, args, kwargs or {}), **timing)
+    full_name = backend.name_of(name) if isinstance(backend, Backend) else name
+    made = make_schedule(full_name, _spec(backend, task, args, kwargs or {}), **timing)
     if DEFINED.setdefault((backend.alias, name), made) != made:
-        raise BadOption(f"The schedule {name!r} is defined twice; give one another name.")
+        raise BadOption(f"The schedule {name!r} is defined twice; rename one of them.")
 
 
 def schedules_of(alias: str) -> list[Schedule]:
-    """What a project would have run periodically by the backend of one alias."""
+    """The schedules that a project defines for one alias."""
     return [made for (of, _), made in DEFINED.items() if of == alias]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Django's Task with a policy of its own, and a decorator that is the same on every Django."""
+"""Django's Task with Byrote's options, and a decorator that is the same on every Django."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -15,27 +15,27 @@ from byrote.django.backend.policy import BackoffOption
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task(compat.Task):
-    """A task that also says how often, how long and where it is tried."""
+    """A Django task with options for retries, timeout, executor, memo and unique keys."""
 
     max_attempts: int | None = None
-    """Tries in all, the first included; absent: MAX_ATTEMPTS of the backend."""
+    """Maximum number of attempts, including the first; absent: MAX_ATTEMPTS of the backend."""
     backoff: BackoffOption | None = None
-    """How long to wait between them; absent: BACKOFF of the backend."""
+    """Delay between attempts; absent: BACKOFF of the backend."""
     timeout: timedelta | str | float | None = None
-    """How long one attempt may take; absent: TIMEOUT of the backend."""
+    """Time limit of one attempt; absent: TIMEOUT of the backend."""
     executor: str | Command | None = None
-    """Where it runs: 'hand', 'command' (a fresh process), 'container' or a Command."""
+    """Where the task runs: 'hand', 'command' (a fresh process), 'container' or a Command."""
     memo: timedelta | str | float | None = None
-    """How long a result answers later calls with the same arguments; absent: never."""
+    """How long a result is reused for calls with the same arguments; absent: never."""
     seed: SeedFrom = "run"
-    """What `random` follows from: 'run', or 'spec' for equal numbers with equal arguments."""
+    """Seed of `random`: 'run', or 'spec' for equal numbers with equal arguments."""
     files: Sequence[str] = field(default=(), hash=False)
-    """Data files that it reads, from the folder of its module; their hashes are recorded."""
+    """Data files it reads, relative to the folder of its module; their hashes are recorded."""
     unique_key: UniqueKey | None = None
-    """While a call with this key is unfinished, there is no other; or a function that gives it."""
+    """At most one unfinished run has this key; a string or a function that returns one."""
 
     labels: Mapping[str, str] | None = field(default=None, hash=False)
-    """What the run is found by, such as `{"tenant": "acme"}`."""
+    """Labels to find the run by, such as `{"tenant": "acme"}`."""
 
     def using(
         self,
@@ -50,8 +50,8 @@ class Task(compat.Task):
         unique_key: UniqueKey | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> "Task":
-        """The same task with other defaults; what is None stays as it is."""
-        asked: dict[str, Any] = {
+        """Return a copy of the task with other options; those that are None do not change."""
+        options: dict[str, Any] = {
             "priority": priority,
             "queue_name": queue_name,
             "run_after": run_after,
@@ -62,7 +62,8 @@ class Task(compat.Task):
             "unique_key": unique_key,
             "labels": labels,
         }
-        return replace(self, **{name: value for name, value in asked.items() if value is not None})
+        changes = {name: value for name, value in options.items() if value is not None}
+        return replace(self, **changes)
 
 
 def task(
@@ -74,9 +75,9 @@ def task(
     takes_context: bool = False,
     **policy: Any,
 ) -> Any:
-    """Make a function a task, as `django.tasks.task` does, with Byrote's options everywhere."""
+    """Make a function a task, as `django.tasks.task` does; accepts Byrote's options."""
     if "run_after" in policy:
-        raise TypeError("A task has no run_after of its own; use .using(run_after=…) per call.")
+        raise TypeError("@task does not accept run_after; use .using(run_after=…) per call.")
 
     def make(decorated: Callable[..., Any]) -> Any:
         made = compat.task_backends[backend].task_class
@@ -98,14 +99,14 @@ def task(
 def _foreign(alias: str, options: list[str]) -> str:
     kind = type(compat.task_backends[alias])
     return (
-        f"The backend {kind.__module__}.{kind.__qualname__} of TASKS[{alias!r}] does not know "
+        f"The backend {kind.__module__}.{kind.__qualname__} of TASKS[{alias!r}] does not support "
         f"{', '.join(options)}. Use byrote.django.Backend, or for development and tests "
         "byrote.django.Immediate or byrote.django.Dummy."
     )
 
 
 def restored(definition: Any, **changes: Any) -> Any:
-    """A copy of a task as it was enqueued, even if today's settings would refuse it."""
+    """Return a copy of a task as it was enqueued, even if current settings would reject it."""
     made = object.__new__(type(definition))
     for part in fields(definition):
         value = changes.get(part.name, getattr(definition, part.name))
@@ -114,13 +115,13 @@ def restored(definition: Any, **changes: Any) -> Any:
 
 
 def own_task(function: Callable[..., Any]) -> Any:
-    """Make a function that takes a context a task of Byrote's own.
+    """Make a function that takes a context one of Byrote's own tasks.
 
-    Nothing judges it: the project may have neither the alias nor the queue that Django asks for,
-    and whoever enqueues it chooses both.
+    It is not validated: the project may have neither the alias nor the queue that Django requires,
+    and the code that enqueues it chooses both.
     """
     made = object.__new__(Task)
-    given = {
+    options = {
         "func": function,
         "priority": 0,
         "backend": compat.DEFAULT_TASK_BACKEND_ALIAS,
@@ -130,5 +131,5 @@ def own_task(function: Callable[..., Any]) -> Any:
         "files": (),
     }
     for part in fields(Task):
-        object.__setattr__(made, part.name, given.get(part.name))
+        object.__setattr__(made, part.name, options.get(part.name))
     return made

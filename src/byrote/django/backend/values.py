@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Values as Django's Tasks take them, made plain: exactly what JSON brings back, or an error.
+"""Converts values that Django's Tasks accept to plain JSON values, or raises an error.
 
-Django accepts more than JSON has: tuples, bytes, enums, keys that are numbers. What it accepts is
-either turned into the value that a worker will see, before anything is stored, or refused here.
+Django accepts more than JSON supports: tuples, bytes, enums, keys that are numbers. A value is
+either converted to what a worker will receive, before anything is stored, or refused here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ _SCALARS = frozenset({type(None), bool, int, float, str})
 
 
 def plain(value: Any) -> Any:
-    """The value as a worker will see it; TypeError or ValueError when JSON has no place for it."""
+    """Return the value as a worker will receive it; raises TypeError or ValueError if it cannot."""
     try:
         return _plain(value, 0)
     except RecursionError:
@@ -50,7 +50,7 @@ def _plain(value: Any, depth: int) -> Any:  # noqa: PLR0911 -- one return per ki
 
 
 def _unwrapped(value: Any) -> Any:
-    """What a lazy object, such as `request.user`, stands for."""
+    """Return the object that a lazy object, such as `request.user`, wraps."""
     if value._wrapped is empty:  # noqa: SLF001 -- there is no public way to it.
         value._setup()  # noqa: SLF001 -- the same.
     return value._wrapped  # noqa: SLF001 -- the same.
@@ -62,11 +62,11 @@ def _refusal(value: Any) -> str:
     kind = type(value).__name__
     match value:
         case Promise():
-            return "A lazy text would not come back as it was sent; send str(x)."
+            return "A lazy text cannot be stored as JSON; send str(x)."
         case Model():
-            return f"A model instance ({kind}) would not come back as it was sent; send its pk."
+            return f"A model instance ({kind}) cannot be stored as JSON; send its pk."
         case QuerySet():
-            return f"A {kind} would not come back as it was sent; send a list of pks."
+            return f"A {kind} cannot be stored as JSON; send a list of pks."
         case _:
             return not_plain(type(value))
 
@@ -98,7 +98,7 @@ def _key(key: Any) -> str:
             return float.__repr__(key)
         case _:
             raise TypeError(
-                f"A key of type {type(key).__name__} has no JSON form; send text as key."
+                f"A key of type {type(key).__name__} cannot be stored as JSON; use a string key."
             )
 
 
@@ -106,7 +106,9 @@ def _text(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise ValueError("Bytes that are not UTF-8 have no JSON form; send base64 text.") from None
+        raise ValueError(
+            "Bytes that are not UTF-8 cannot be stored as JSON; send base64 text."
+        ) from None
 
 
 def _too_deep() -> BadPayload:

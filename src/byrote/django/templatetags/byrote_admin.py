@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 register = template.Library()
 register.filter("badge", times.badge)
 register.filter("moment", times.moment)
+register.filter("wait", times.wait)
 
 
 @register.filter
 def exact(value: datetime) -> Any:
-    """A moment to the second, and how long ago it was."""
+    """A moment to the second, with its age."""
     return format_html(
         '<time datetime="{}">{}</time> <span class="byrote-small">{}</span>',
         value.isoformat(),
@@ -30,17 +31,17 @@ def exact(value: datetime) -> Any:
 
 @register.filter
 def length_of(value: timedelta) -> str:
-    """A duration as people write it."""
+    """A duration, such as "1h30m"."""
     return times.rough(value)
 
 
 @register.filter
 def bar(value: "Progress") -> Any:
-    """How far a run has come, as a bar and in words."""
+    """A run's progress as a bar and in words."""
     from byrote.core.progress import spoken  # noqa: PLC0415 -- Django imports filters for all.
 
     words = spoken(value)
-    # As text: a localised number would be no number to the browser.
+    # Formatted here: the browser does not accept a localised number.
     return format_html(
         '<progress max="100" value="{}" aria-label="Progress">{}</progress> {}',
         f"{value.percent:.1f}",

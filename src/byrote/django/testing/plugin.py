@@ -8,11 +8,11 @@ import pytest
 
 
 class TasksFixture:
-    """What a test enqueued, and the means to run it."""
+    """The tasks that a test enqueued, and methods to run and check them."""
 
     def __init__(self, sent: list[Any]) -> None:
         self.sent = sent
-        """Results of everything that was enqueued since the test began."""
+        """Results of all tasks enqueued since the test began."""
 
     def run(self, *args: Any, **options: Any) -> list[Any]:
         """As `byrote.django.test.run_tasks`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A worker for tests: the same statements and the same judge, on the test's own connection."""
+"""A worker for tests: the same statements and policy as a worker, on the test's own connection."""
 
 import inspect
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ from byrote.testing.clock import settable
 WORKER = "test"
 LEASE = timedelta(days=1)
 BY_ITSELF = ("retry", "snooze", "sleep")
-"""Waits that a task has brought about itself."""
+"""Wait reasons caused by the task itself."""
 
 
 class Testbed:
@@ -56,7 +56,7 @@ class Testbed:
 
     @contextmanager
     def time(self, now: datetime | None) -> Iterator[None]:
-        """Database time of this connection that stands still until it is moved on."""
+        """Freeze the database time of this connection until `move_on` advances it."""
         self._set_clock(now)
         try:
             yield
@@ -64,14 +64,14 @@ class Testbed:
             self._set_clock(None)
 
     def _set_clock(self, now: datetime | None) -> None:
-        said = "" if now is None else now.isoformat()
+        text = "" if now is None else now.isoformat()
         with connections[self._backend.database].cursor() as cursor:
             if now is not None:
                 cursor.execute(settable().decode())
-            cursor.execute("select set_config('byrote.now', %s, false)", [said])
+            cursor.execute("select set_config('byrote.now', %s, false)", [text])
 
     def move_on(self, *, include_deferred: bool) -> bool:
-        """Go to the moment at which the next run becomes due; whether there is one."""
+        """Advance the time to when the next run becomes due; False if there is none."""
         waiting = self._runs().filter(status="WAITING")
         if not include_deferred:
             waiting = waiting.filter(wait_reason__in=BY_ITSELF)
@@ -96,7 +96,7 @@ class Testbed:
         return any(self._backend.path_of(name) for name in names)
 
     def round(self) -> None:
-        """Execute as many as are due now, best first, one after the other."""
+        """Execute the runs that are due now one by one, in the order of a worker."""
         fetch(self._backend.database, queries.promote())
         attempts = Attempts(self._backend, borrowed=True)
         for _ in range(self._ready().count()):
@@ -125,9 +125,9 @@ class Testbed:
         is_async = inspect.iscoroutinefunction(definition.func)
         ctx = Context.of(job := job_of(0, run))
         error, result = execute(attempts.task_of(definition), job, ctx, is_async=is_async)
-        self._tell(run, ctx)
+        self._write_progress(run, ctx)
         if isinstance(error, TaskTimedOut):
-            attempts.herald.forget(run.id)
+            attempts.signals.forget(run.id)
         run.provenance = self._remembering(definition, path)
         outcome = call.outcome_of(result, run.attempt, WORKER)
         self._store(run, outcome, attempts)
@@ -136,37 +136,37 @@ class Testbed:
             raise error or AssertionError(f"{run.task} failed: {result[2]['message']}")
 
     def _remembering(self, definition: Any, path: str) -> Provenance | None:
-        """By which code the result of a task with a memo came about; nothing else is noted here."""
-        kept: Any = getattr(definition, "memo", None)
-        code = None if kept is None else code_for(self._backend.alias, path)
+        """Provenance with the code hash of a task that has a memo; None without a memo."""
+        keep: Any = getattr(definition, "memo", None)
+        code = None if keep is None else code_for(self._backend.alias, path)
         if code is None:
             return None
-        memo = Memo(code, micros(memo_keep(kept)))
+        memo = Memo(code, micros(memo_keep(keep)))
         return Provenance("", "", memos={f"{self._backend.name_of(path)}@{VERSION}": memo})
 
-    def _tell(self, run: Leased, ctx: Context) -> None:
-        """Write how far the attempt said it had come; with a worker, that is done meanwhile."""
+    def _write_progress(self, run: Leased, ctx: Context) -> None:
+        """Write the attempt's last progress report; a worker writes it during the attempt."""
         if ctx.reported is not None:
-            said = {**msgspec.structs.asdict(ctx.reported), "id": run.id, "token": run.token}
-            fetch(self._backend.database, queries.progress([said]))
+            report = {**msgspec.structs.asdict(ctx.reported), "id": run.id, "token": run.token}
+            fetch(self._backend.database, queries.progress([report]))
 
     def _store(self, run: Leased, outcome: Outcome, attempts: Attempts) -> None:
         verdict = judge(run, outcome)
         fetch(self._backend.database, queries.finish([row_of(run, outcome, verdict)]))
         if LETTERS[type(verdict)] in FINAL:
-            attempts.herald.finish(run.id, LETTERS[type(verdict)])
+            attempts.signals.finish(run.id, LETTERS[type(verdict)])
 
     def results(self) -> list[Any]:
-        """The results of everything that was executed, in order."""
+        """The results of all executed runs, in order."""
         return [self._backend.get_result(run_id) for run_id in self._done]
 
 
 type AttemptEnd = tuple[BaseException | None, call.Result]
-"""What an attempt raised, if anything, and its result for the wire."""
+"""The exception of an attempt, if any, and its result for the wire."""
 
 
 def execute(task: Any, job: call.Job, ctx: Context, *, is_async: bool) -> AttemptEnd:
-    """One attempt in this thread, within its timeout if it has one."""
+    """Make one attempt in this thread, within its timeout if it has one."""
     limit_ms: int | None = job[6]
     limit_s = None if limit_ms is None else limit_ms / 1000
     began = monotonic()
@@ -187,7 +187,7 @@ def _called(
             spec = unpack(job[4])
             with limited(limit_s, is_async=is_async):
                 value = task.function(ctx, *spec["args"], **spec["kwargs"])
-        except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome.
+        except BaseException as error:  # noqa: BLE001 -- any exception is an outcome.
             inner = error.error if isinstance(error, call.Decided) else error
             return inner, call.raised(job[0], error)
         return None, call.returned(job[0], value)
@@ -195,11 +195,11 @@ def _called(
 
 @contextmanager
 def usable_connections() -> Iterator[None]:
-    """A statement that fails in a task must not break the transaction of the test around it."""
+    """Protect the test's transaction with a savepoint from statements that fail in a task."""
     within = [one for one in connections.all(initialized_only=True) if one.in_atomic_block]
-    kept = [(one, one.savepoint()) for one in within]
+    savepoints = [(one, one.savepoint()) for one in within]
     yield
-    for connection, savepoint in kept:
+    for connection, savepoint in savepoints:
         status = connection.connection.info.transaction_status
         if connection.needs_rollback or status == TransactionStatus.INERROR:
             connection.needs_rollback = False

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Timeouts of tasks that run in a test: there is no hand to take down, so the task is interrupted.
+"""Timeouts of tasks that run in a test: there is no hand to kill, so the task is interrupted.
 
-A sync task by an alarm, which reaches only the main thread; an async one by cancelling it. What can
-be interrupted in neither way is noticed when it comes back: it has timed out all the same.
+A sync task is interrupted by SIGALRM, which reaches only the main thread; an async task is
+cancelled. A task that cannot be interrupted counts as timed out when it returns.
 """
 
 import asyncio
@@ -18,21 +18,21 @@ from typing import Any, Never
 from byrote.assembly.clock import monotonic
 
 LIMIT: ContextVar[float | None] = ContextVar("byrote_limit", default=None)
-"""Seconds that the attempt under way may take."""
+"""Timeout of the current attempt in seconds."""
 LEAST_S = 0.000_001
-"""A timer set to nothing at all would never ring."""
+"""Minimum of the timer: a timer set to zero never fires."""
 
 
 class TimeUp(KeyboardInterrupt):
-    """An attempt ran past its timeout. Psycopg lets a query go for this kind of exception only."""
+    """An attempt ran past its timeout. Psycopg interrupts a query only for a KeyboardInterrupt."""
 
 
 @contextlib.contextmanager
 def limited(limit_s: float | None, *, is_async: bool) -> Iterator[None]:
-    """Interrupt the attempt that is made here when it takes longer; without a limit, never."""
+    """Interrupt the block after `limit_s` seconds; never if it is None."""
     token = LIMIT.set(limit_s)
     try:
-        # An alarm here would leave a loop, which runs in another thread, without its end.
+        # No alarm for async tasks: their loop runs in another thread and would not be stopped.
         with _alarm(None if is_async else limit_s):
             yield
     finally:
@@ -51,7 +51,7 @@ def _alarm(limit_s: float | None) -> Iterator[None]:
             _end()
 
     handler = signal.signal(signal.SIGALRM, ring)
-    # Somebody else's alarm, such as a test runner's, is put off and not forgotten.
+    # An existing alarm, such as a test runner's, is postponed and restored below.
     left, every = signal.setitimer(signal.ITIMER_REAL, max(limit_s, LEAST_S))
     try:
         try:
@@ -59,7 +59,7 @@ def _alarm(limit_s: float | None) -> Iterator[None]:
         finally:
             armed = False
     finally:
-        # In a block of its own: it must happen even if the alarm rings in the one before.
+        # In a separate block, so that it runs even if the alarm fires in the one before.
         rest = max(left - (monotonic() - began), LEAST_S) if left else 0.0
         signal.signal(signal.SIGALRM, handler or signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, rest, every)
@@ -70,7 +70,7 @@ def _end() -> Never:
 
 
 def cancelled_in_time(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An async function that is cancelled when the attempt's time is up."""
+    """Wrap an async function to be cancelled at the attempt's timeout."""
 
     @wraps(function)
     async def timed(*args: Any, **kwargs: Any) -> Any:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Threads in which async tasks use the ORM: few, so that a worker has few database sessions.
 
-Django runs the ORM of an async task in one thread, which has the task's connections. An attempt
-takes a thread when it first needs one and has it until it ends, since its session may hold what it
-has set there. When all are taken it waits: for the first sync call, and within the task's timeout.
-Attempts that use no thread never wait. A thread that was not needed for `IDLE_S` closes its
-connections and ends.
+Django runs the ORM of an async task in one thread, which owns the task's connections. An attempt
+takes a thread at its first sync call and keeps it until it ends, because its session may have
+state. If all threads are taken, that call waits, within the task's timeout. Attempts that make no
+sync call never wait. A thread that was idle for `IDLE_S` closes its connections and ends.
 
-Functions that a task sends to other threads itself (`asyncio.to_thread`) run in those of the event
+Functions that a task itself sends to other threads (`asyncio.to_thread`) run in those of the event
 loop; connections that they open there are tidied after each call.
 """
 
@@ -37,7 +36,7 @@ _log = logging.getLogger("byrote.django")
 
 
 def share_of(connections_max: int) -> int:
-    """How many of a worker's connections for async tasks this process may have: one at least."""
+    """Return the share of this process in a worker's connections for async tasks: at least one."""
     return max(1, connections_max // int(os.environ.get(HAND_COUNT, "1")))
 
 
@@ -48,10 +47,10 @@ class Seat(Executor):
         self._threads = threads
         self.thread: _Thread | None = None
         self.waiting: list[ThreadJob] = []
-        """Calls made before there was a thread."""
+        """Calls made before a thread was free."""
 
     def submit[**P, R](self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        """Call a function in the attempt's thread, once it has one."""
+        """Call a function in the attempt's thread, as soon as it has one."""
         future: Future[R] = Future()
         self._threads.put(self, partial(_call, future, partial(fn, *args, **kwargs)))
         return future
@@ -68,11 +67,11 @@ class AsyncThreads:
         self._waiting: deque[Seat] = deque()
 
     def place(self) -> "SeatExecutor":
-        """A context in which Django's sync calls share one of these threads, if there are any."""
+        """Return a context in which all of Django's sync calls use the same thread."""
         return SeatExecutor(Seat(self), self)
 
     def put(self, seat: Seat, job: ThreadJob) -> None:
-        """Have a job done in a seat's thread."""
+        """Queue a job for a seat's thread."""
         with self.lock:
             if seat.thread is None and not seat.waiting:
                 seat.thread = self._take()
@@ -94,7 +93,7 @@ class AsyncThreads:
         return thread
 
     def leave(self, seat: Seat) -> None:
-        """An attempt has ended: its thread goes to the next that waits."""
+        """Release the thread of an ended attempt to the next waiting seat."""
         with self.lock:
             thread, seat.thread = seat.thread, None
             if thread is None:
@@ -106,14 +105,14 @@ class AsyncThreads:
             if not self._waiting:
                 self.idle.append(thread)
                 return
-            heir = self._waiting.popleft()
-            heir.thread = thread
-            for job in heir.waiting:
+            following = self._waiting.popleft()
+            following.thread = thread
+            for job in following.waiting:
                 thread.jobs.put(job)
-            heir.waiting.clear()
+            following.waiting.clear()
 
     def retire(self, thread: "_Thread") -> bool:
-        """Let a thread end that nothing was asked of for a while; False if it is in use."""
+        """Remove an idle thread, which then ends; False if it is in use."""
         with self.lock:
             if thread not in self.idle or not thread.jobs.empty():
                 return False
@@ -139,7 +138,7 @@ class _Thread(threading.Thread):
 
 
 class SeatExecutor(ThreadSensitiveContext):
-    """Makes asgiref use a seat for what must be called in the attempt's own thread."""
+    """Makes asgiref use a seat as the executor of thread-sensitive calls."""
 
     def __init__(self, seat: Seat, threads: AsyncThreads) -> None:
         super().__init__()
@@ -187,7 +186,7 @@ def _call(future: Future[Any], job: Callable[[], Any]) -> None:
         return
     try:
         value = job()
-    except BaseException as error:  # noqa: BLE001 -- it belongs to whoever waits for the future.
+    except BaseException as error:  # noqa: BLE001 -- raised again where the future is awaited.
         future.set_exception(error)
     else:
         future.set_result(value)
@@ -197,5 +196,5 @@ def _tidy() -> None:
     try:
         tidy()
     except Exception:  # noqa: BLE001 -- the thread is needed for the next attempt.
-        _log.exception("connections could not be tidied and are closed")
+        _log.exception("connections could not be reset and were closed")
         connections.close_all()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One attempt at a Django task: fresh connections, its context, its signals, its value made plain.
+"""One attempt at a Django task: fresh connections, context, signals, and a JSON result.
 
-A task may close, break or leave open its connections as it likes: Byrote's own belong to the
-supervisor, and the next attempt in this thread gets new ones.
+A task may close, break or leave open its connections: Byrote's own connections belong to the
+supervisor, and the next attempt in this thread gets clean ones.
 """
 
 import inspect
@@ -39,27 +39,27 @@ from byrote.executors.runtime.context import Context
 from byrote.executors.runtime.steps.ledger import Suspended
 
 ENVIRONMENT = ("DJANGO_SETTINGS_MODULE", "PYTHONPATH")
-"""What a fresh process needs to find the project."""
+"""Environment variables that a fresh process needs to find the project."""
 OURS = (Snooze, RetryLater, Fatal, Suspended, TimeUp)
-"""Exceptions that say what is to follow, mostly the task's own."""
+"""Exceptions that already decide what follows the attempt."""
 
 _log = logging.getLogger("byrote.django")
 
 
 class Attempts:
-    """Makes tasks of a backend's definitions that hands can execute.
+    """Converts a backend's task definitions to tasks that hands can execute.
 
-    With `borrowed`, attempts use the caller's thread and connections, and leave both alone.
+    With `borrowed`, attempts use the caller's thread and connections, and close or reset neither.
     """
 
     def __init__(self, backend: Backend, *, borrowed: bool = False) -> None:
         self.backend = backend
-        self.herald = TaskSignals(backend, borrowed=borrowed)
+        self.signals = TaskSignals(backend, borrowed=borrowed)
         self._borrowed = borrowed
         self._threads = AsyncThreads(share_of(backend.settings.async_connections))
 
     def task_of(self, definition: Any, *, threaded: bool = False) -> Task:
-        """A definition as hands know it; `threaded` gives an async one a loop of its own."""
+        """Return the task for hands; with `threaded`, an async one runs its own event loop."""
         is_async = inspect.iscoroutinefunction(definition.func)
         function = self._async(definition) if is_async else self._sync(definition)
         if is_async and (threaded or self._borrowed):
@@ -91,15 +91,15 @@ class Attempts:
                 close_old_connections()
             mark = attempt_under_way.set(ctx)
             try:
-                result = self.herald.begin(definition, ctx, args, kwargs)
+                result = self.signals.begin(definition, ctx, args, kwargs)
                 if not ctx.replaying:
-                    self.herald.started(result)
+                    self.signals.started(result)
                 try:
                     value = storable(definition.func(*self._with(ctx, result, args), **kwargs))
                 except BaseException as error:  # noqa: BLE001 -- sys.exit is an outcome, too.
                     outage = None if self._borrowed else outage_of(error, begun)
                     raise_as(error, self.decide(error, result, ctx, outage))
-                self.herald.returned(result)
+                self.signals.returned(result)
                 return value
             finally:
                 attempt_under_way.reset(mark)
@@ -114,7 +114,7 @@ class Attempts:
             begun = monotonic()
             mark = attempt_under_way.set(ctx)
             try:
-                result = await self.herald.abegin(definition, ctx, args, kwargs)
+                result = await self.signals.abegin(definition, ctx, args, kwargs)
                 async with nullcontext() if self._borrowed else self._threads.place():
                     try:
                         called = definition.func(*self._with(ctx, result, args), **kwargs)
@@ -122,7 +122,7 @@ class Attempts:
                     except Exception as error:  # noqa: BLE001 -- raised again, or as Decided.
                         outage = await self._aoutage_of(error, begun)
                         raise_as(error, self.decide(error, result, ctx, outage))
-                self.herald.returned(result)
+                self.signals.returned(result)
                 return value
             finally:
                 attempt_under_way.reset(mark)
@@ -142,28 +142,28 @@ class Attempts:
     def decide(
         self, error: BaseException, result: TaskResult, ctx: Context, outage: Outage | None = None
     ) -> BaseException:
-        """The exception to end the attempt with: the task's own, or one that knows what follows."""
+        """Return the exception that ends the attempt: the task's, or one that decides."""
         if isinstance(error, OURS):
             return error
         if outage is not None:
-            return _given_back(error, ctx, outage)
-        self.herald.raised(result, error)
+            return _uncharged(error, ctx, outage)
+        self.signals.raised(result, error)
         return next_of(error, result, wait_of(result.task, self.backend.settings, ctx.labels))
 
 
-def _given_back(error: BaseException, ctx: Context, outage: Outage) -> BaseException:
-    """How an attempt ends whose database was not there: uncharged."""
-    said = (ctx.run_id, ctx.task, str(error).strip())
+def _uncharged(error: BaseException, ctx: Context, outage: Outage) -> BaseException:
+    """Return the exception that ends an attempt without charge because of a database outage."""
+    values = (ctx.run_id, ctx.task, str(error).strip())
     if outage == "cut":
-        _log.warning("Run %s of %s is given back, uncharged: its session was cut off: %s", *said)
+        _log.warning("Run %s of %s is returned, uncharged: its session was cut off: %s", *values)
         return Disruption(error)
     delay = delay_of(ctx.attempt)
-    _log.warning("Run %s of %s waits, uncharged: no database session to be had: %s", *said)
+    _log.warning("Run %s of %s waits, uncharged: no database session available: %s", *values)
     return Snooze(delay)
 
 
 def _threaded(function: Callable[..., Any], *, tidies: bool) -> Callable[..., Any]:
-    """An async function as a sync one, on a loop of its own; its ORM calls are made here."""
+    """Wrap an async function as a sync one with its own event loop; ORM calls use this thread."""
 
     @wraps(function)
     def threaded(*args: Any, **kwargs: Any) -> Any:
@@ -177,7 +177,7 @@ def _threaded(function: Callable[..., Any], *, tidies: bool) -> Callable[..., An
 
 
 def next_of(error: BaseException, result: TaskResult, wait: Any) -> BaseException:
-    """What follows from an error by a back-off function: a delay, the end, or the usual."""
+    """Apply a back-off function to an error: a delay, the end, or the error without one."""
     if wait is None:
         return error
     try:
@@ -190,7 +190,7 @@ def next_of(error: BaseException, result: TaskResult, wait: Any) -> BaseExceptio
 
 
 def storable(value: Any) -> Any:
-    """A task's value as it will be read; TypeError or ValueError says what it should return."""
+    """Return a task's value as JSON will store it; raises TypeError or ValueError with advice."""
     try:
         return plain(value)
     except (TypeError, ValueError) as error:
@@ -199,7 +199,7 @@ def storable(value: Any) -> Any:
 
 
 def raise_as(error: BaseException, decided: BaseException) -> Never:
-    """End the attempt; the task's own error keeps its causes and its traceback."""
+    """Raise `decided`; the task's own error keeps its causes and its traceback."""
     if decided is error:
         raise error
     raise decided

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`manage.py byrote worker`: the plain worker, for the tasks of one backend."""
+"""`manage.py byrote worker`: a worker for the tasks of one backend."""
 
 import os
 import sys
@@ -30,12 +30,12 @@ LEFT_OUT = frozenset({"app", "url", "executor", "no_listen"})
 
 
 def _parameters() -> list[click.Parameter]:
-    """Those of the plain worker that make sense here, `--concurrency` as it is meant here."""
-    kept = [copy(param) for param in plain_worker.params if param.name not in LEFT_OUT]
-    for param in kept:
+    """The options of `byrote worker` that apply here, with another help of `--concurrency`."""
+    params = [copy(param) for param in plain_worker.params if param.name not in LEFT_OUT]
+    for param in params:
         if isinstance(param, click.Option) and param.name == "concurrency":
             param.help = "Tasks at once, sync or async, spread over hands and threads."
-    return kept
+    return params
 
 
 @click.command(
@@ -46,26 +46,26 @@ def _parameters() -> list[click.Parameter]:
 @click.option(
     "--reload/--no-reload",
     default=None,
-    help="Start anew when code changes; on with DEBUG, unless draining.",
+    help="Restart when code changes; default with DEBUG, unless draining.",
 )
 def worker(*, backend: str, reload: bool | None, drain: bool, **flags: Any) -> None:
-    """Execute the tasks of one backend until told to stop.
+    """Execute the tasks of one backend until stopped.
 
     It serves every queue of the backend unless --queues names some. --concurrency is how many
-    tasks run at once, whether async or not; --hands and --threads say it in detail.
+    tasks run at once, whether async or not; --hands and --threads set it in detail.
 
-    SIGTERM or Ctrl-C stops claiming, waits for what is under way as long as --grace lasts, and
-    gives the rest back. A second one gives everything back at once.
+    SIGTERM or Ctrl-C stops claiming, waits up to --grace for running tasks, and returns the others
+    to their queues. A second one returns all of them at once.
     """
     set_up()
     ours = backend_of(backend)
     reload = is_watched(drain=drain) if reload is None else reload
-    tell_faults(ours, warn=not reload)
+    report_faults(ours, warn=not reload)
     settings = settings_of(ours, flags)
     if reload:
         keep_fresh(settings)
         return
-    keep_as_told(ours, settings)
+    store_retention(ours, settings)
     built = build_worker(
         f"byrote.django.app:{backend}",
         settings,
@@ -78,12 +78,12 @@ def worker(*, backend: str, reload: bool | None, drain: bool, **flags: Any) -> N
 
 
 def is_watched(*, drain: bool) -> bool:
-    """Whether code is watched when nobody says so: with DEBUG, by a command that stays."""
+    """The default of --reload: with DEBUG, if the worker is the process's own command."""
     return bool(site.DEBUG) and not drain and sys.argv[1:2] == ["byrote"]
 
 
-def tell_faults(backend: Backend, *, warn: bool) -> None:
-    """Say what the system checks find; BadOption when a worker would be of no use."""
+def report_faults(backend: Backend, *, warn: bool) -> None:
+    """Print warnings of the system checks; raises BadOption for an error."""
     found = [one for one in faults_of_worker(backend) if not one.is_silenced()]
     for message in found:
         if message.is_serious():
@@ -93,7 +93,7 @@ def tell_faults(backend: Backend, *, warn: bool) -> None:
 
 
 def settings_of(backend: Backend, flags: dict[str, Any]) -> Settings:
-    """Settings of a worker: Django says where the database is, the rest is as everywhere."""
+    """Settings of a worker: the database from Django, all others as for `byrote worker`."""
     flags = spread(flags) | flags_of(backend)
     if flags.get("queues") is None:
         flags["queues"] = sorted(backend.queues) or ["default"]
@@ -107,34 +107,34 @@ def settings_of(backend: Backend, flags: dict[str, Any]) -> Settings:
     return settings
 
 
-def keep_as_told(backend: Backend, settings: Settings) -> None:
-    """Let the queues of this worker keep runs as RETENTION says; without it nothing changes."""
-    told = backend.settings.retention
-    if told == Retention():
+def store_retention(backend: Backend, settings: Settings) -> None:
+    """Store RETENTION for the queues of this worker; without RETENTION nothing changes."""
+    retention = backend.settings.retention
+    if retention == Retention():
         return
     try:
-        asked = set_retention(
-            list(settings.queues or ()), keep_done=told.successful, keep_dead=told.failed
+        query = set_retention(
+            list(settings.queues or ()), keep_done=retention.successful, keep_dead=retention.failed
         )
-        fetch(backend.database, asked)
+        fetch(backend.database, query)
     except DatabaseError as error:
-        # Housekeeping is no reason to execute nothing; what is really wrong is told in a moment.
+        # Not fatal: tasks can still be executed, and a serious fault is reported at the start.
         click.echo(f"byrote: RETENTION could not be stored: {error}", err=True)
     finally:
         connections[backend.database].close()
 
 
 def spread(flags: dict[str, Any]) -> dict[str, Any]:
-    """`--concurrency` as people mean it: so many tasks at once, of whichever kind."""
-    wanted = flags.get("concurrency")
-    if wanted is None or flags.get("hands") or flags.get("threads"):
+    """Spread `--concurrency`, the number of tasks of any kind at once, over hands and threads."""
+    concurrency = flags.get("concurrency")
+    if concurrency is None or flags.get("hands") or flags.get("threads"):
         return dict(flags)
-    hands = min(wanted, os.cpu_count() or 1)
-    return {**flags, "hands": hands, "threads": -(-wanted // hands)}
+    hands = min(concurrency, os.cpu_count() or 1)
+    return {**flags, "hands": hands, "threads": -(-concurrency // hands)}
 
 
 def recognises(backend: Backend, flags: dict[str, Any], stranger: UnknownTaskRef) -> bool:
-    """Whether a run nobody announced is for this worker: its queue, its alias, and importable."""
+    """Whether this worker can run an unregistered task: by its queue, its alias, and importable."""
     named = None if flags.get("queues") is None else resolve(flags).settings.queues
     if named is not None and stranger.queue not in named:
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The root of `manage.py byrote …`: the plain commands, on the database of one backend."""
+"""The root of `manage.py byrote …`: Byrote's commands on the database of one backend."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ OFFERED = (
     "worker", "runs", "dead", "queues", "workers", "schedules", "events", "top", "replay",
     "verify", "prune", "migrate", "doctor",
 )  # fmt: skip
-"""Commands that make sense on a Django database."""
+"""Commands available on a Django database."""
 APP = "BYROTE_APP"
 
 
@@ -26,16 +26,16 @@ class DjangoRoot(Root):
     """The group at the top of Django's command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the command line; `--backend` may stand anywhere in it."""
+        """Parse the command line; `--backend` may be anywhere in it."""
         return super().parse_args(ctx, backend_first(args))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Our own worker, or a plain command."""
+        """Django's worker command, or one of Byrote's commands."""
         return worker if cmd_name == "worker" else super().get_command(ctx, cmd_name)
 
 
 def backend_first(words: list[str]) -> list[str]:
-    """The same words with `--backend ALIAS` in front, before the command."""
+    """Move `--backend ALIAS` to the front, before the command."""
     end = words.index("--") if "--" in words else len(words)
     for place, word in enumerate(words[:end]):
         size = 2 if word == "--backend" else int(word.startswith("--backend="))
@@ -53,7 +53,7 @@ def backend_first(words: list[str]) -> list[str]:
 @click.option("--backend", default="default", metavar="ALIAS", help="The backend in TASKS.")
 @click.pass_context
 def root(ctx: click.Context, backend: str) -> None:
-    """Byrote on the database of a Django project: the backend ALIAS in TASKS says which one."""
+    """Run Byrote's commands on the database of the backend ALIAS in TASKS."""
     errors.migrating = "python manage.py migrate"
     if ctx.invoked_subcommand == "worker":
         ctx.default_map = {"worker": {"backend": backend}}
@@ -63,18 +63,18 @@ def root(ctx: click.Context, backend: str) -> None:
     def known(stranger: UnknownTaskRef) -> bool:
         return imports(backend_of(backend), stranger)
 
-    # For replays: tasks that are not in a `tasks` module are known when they are met.
+    # For replays: tasks outside of a `tasks` module are imported when a run names them.
     ctx.obj = known
 
 
 @contextlib.contextmanager
 def database_of(alias: str) -> Iterator[None]:
-    """Let plain commands find the database of a backend, and replays its tasks."""
+    """Set environment variables with which Byrote's commands find a backend's database and app."""
     flags = flags_of(backend_of(alias))
-    wanted = {f"BYROTE_{name.upper()}": str(value) for name, value in flags.items()}
-    wanted[APP] = f"byrote.django.app:{alias}"
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    variables = {f"BYROTE_{name.upper()}": str(value) for name, value in flags.items()}
+    variables[APP] = f"byrote.django.app:{alias}"
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

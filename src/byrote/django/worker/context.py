@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The attempt that a Django task is in: Django's context with Byrote's verbs, and a way to it.
+"""The context of a Django task's attempt: Django's TaskContext with Byrote's methods.
 
-The words are those of a plain task's `ctx`: `step`, `sleep`, `wait_for`, `artifact`, `once`,
-`progress`, and what an attempt knows of itself.
+They are those of a plain task's `ctx`: `step`, `sleep`, `wait_for`, `artifact`, `once`,
+`progress`, and the attributes of the attempt.
 """
 
 from contextlib import AbstractContextManager
@@ -18,7 +18,7 @@ from byrote.executors.runtime.context import Context
 
 
 class AttemptContext:
-    """What a task may ask of the attempt it is in; see `byrote.Context` for each word."""
+    """The methods of the current attempt; `byrote.Context` documents them."""
 
     __slots__ = ("_ctx", "_database")
 
@@ -32,16 +32,16 @@ class AttemptContext:
         return getattr(self._ctx, name)
 
     def once(self, key: str) -> AbstractContextManager[bool]:
-        """Do something in the queue's database once, however often the run is attempted.
+        """Make a change in the queue's database once, even if the run is attempted repeatedly.
 
         `with context.once("charge") as first:` is a transaction (`atomic`) of Django's connection;
-        `first` is False when it was committed before.
+        `first` is False if an earlier attempt committed it.
         """
         return self._ctx.once(key, _Connection(self._database))
 
 
 class TaskContext(compat.TaskContext):
-    """Django's context of a task, with the verbs of `Attempt` beside its own."""
+    """Django's TaskContext with the methods of `AttemptContext`."""
 
     __slots__ = ("_attempt",)
 
@@ -56,7 +56,7 @@ class TaskContext(compat.TaskContext):
 
 
 class _Connection:
-    """Django's connection in the form in which marks of `once` are written."""
+    """Django's connection with the interface that `once` needs."""
 
     def __init__(self, database: str) -> None:
         self._database = database
@@ -70,14 +70,14 @@ class _Connection:
 
 
 def current() -> AttemptContext:
-    """The attempt whose code is running, also for functions that a task calls.
+    """Return the context of the current attempt, also in functions that a task calls.
 
-    Raises BadOption where no worker executes a task: in a view, a shell, or Django's Immediate.
+    Raises BadOption outside of a worker's task: in a view, a shell, or Django's Immediate.
     """
     ctx = attempt_under_way.get()
     if ctx is None:
         raise BadOption(
-            "No task is being executed here. Call it in a task that `manage.py byrote worker` "
+            "No task is being executed here. Call this in a task that `manage.py byrote worker` "
             "executes, or in a function that such a task calls."
         )
     return AttemptContext(ctx, _database_of(ctx))
@@ -89,5 +89,5 @@ def _database_of(ctx: Context) -> str:
     alias = ctx.task.rpartition(":")[0] or compat.DEFAULT_TASK_BACKEND_ALIAS
     backend = compat.task_backends[alias]
     if not isinstance(backend, Backend):
-        raise BadOption(f"TASKS[{alias!r}] is not a backend of Byrote.")
+        raise BadOption(f"TASKS[{alias!r}] is not a Byrote backend.")
     return backend.database

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The code of tasks with a memo: what the hands of a worker say of it, said here."""
+"""Code hashes of tasks with a memo, computed as the hands of a worker do."""
 
 from functools import cache
 
@@ -11,8 +11,8 @@ from byrote.executors.runtime.provenance.environment import code_of
 
 @cache
 def code_for(alias: str, path: str) -> str | None:
-    """The hash by which results of the task at this path are remembered.
+    """The code hash under which results of the task at this path are stored.
 
-    Once per process: its code is what it was when it was imported.
+    Computed once per process: the code does not change after its import.
     """
     return code_of(Attempts(compat.task_backends[alias]).task_of(definition_at(path)))

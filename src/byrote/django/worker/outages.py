@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Errors of a task that are the database's: no session to be had, or the server went away under it.
+"""Errors of a task caused by a database outage: no session available, or the server went away.
 
-Neither costs the run an attempt. A server without a free session is asked again for `PATIENCE_S`
-where the task asks for a connection, which loses nothing; then, or when the server cannot be
-reached, the run waits, uncharged. When a session is cut off under a task the run is given back,
-uncharged, and counted as a loss: ten of those end a run, since a statement that takes the server
-down must not be repeated for ever.
+Neither is charged as an attempt. If the server has no free session, connecting is retried for
+`PATIENCE_S` inside the task, which loses nothing; after that, or if the server cannot be reached,
+the run waits, uncharged. If a session is cut off during a task, the run is returned to its queue,
+uncharged, and counted as a loss: ten losses end a run, because a statement that crashes the server
+must not be repeated forever.
 
-A session may also end by somebody's wish, `pg_terminate_backend` or the task's own: the server says
-the same words then (57P01). So these count only if the server was started after the attempt had
-begun, or cannot be reached. What a task makes of an error itself, such as an exception of its own,
-is its failure.
+`pg_terminate_backend`, called by an operator or by the task, ends a session with the same error
+(57P01). So this error counts as an outage only if the server was started after the attempt, or
+cannot be reached. If the task converts an error to an exception of another kind, it is a failure of
+the task.
 """
 
 import threading
@@ -25,20 +25,20 @@ from byrote.django.worker.sessions import drop
 from byrote.store.queries.database import uptime
 
 type Outage = Literal["refused", "cut"]
-"""`refused`: there is no session to be had; `cut`: one ended under the task."""
+"""`refused`: no session was available; `cut`: a session ended during the task."""
 
 WAITS_S = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 3.7)
 PATIENCE_S = sum(WAITS_S)
-"""How long a thread asks for a session, 10 s in all, before the run waits instead."""
+"""How long a thread tries to get a session, 10 s in all, before the run waits instead."""
 DELAY_MAX_S = 60.0
 MARGIN_S = 1.0
-"""By how much an attempt may seem shorter than the server's life that began under it."""
+"""Tolerance when an attempt's duration is compared with the server's uptime."""
 FULL = ("too many clients", "too many connections", "connection slots are reserved")
 CONNECTING = (
     "connection failed", "connection is bad", "connection timeout expired",
     "multiple connection attempts failed",
 )  # fmt: skip
-"""How psycopg begins what it says of a connection that could not be made."""
+"""Beginnings of psycopg's messages about a failed connection attempt."""
 FULL_POOL = "couldn't get a connection after"
 AWAY = (
     "connection refused", "connection reset", "broken pipe", "timeout expired",
@@ -47,29 +47,29 @@ AWAY = (
     "the database system is", "terminating connection", "canceling authentication",
     "server login has been failing", "pgbouncer cannot connect to server",
 )  # fmt: skip
-"""Reasons why no session could be had that pass by themselves. A server that stops also ends the
-sessions that it is just admitting, with the same words as any other."""
+"""Transient reasons for a failed connection attempt. A server that stops also ends sessions that
+are just being established, with the same message as for any other session."""
 SILENT = (
     "server closed the connection unexpectedly", "connection is lost", "consuming input failed",
     "could not receive data", "could not send data", "connection has been closed unexpectedly",
 )  # fmt: skip
 CLOSED = ("connection is closed", "connection already closed")
 GOING = frozenset({"57P02", "57P03"})
-"""Crash of another process of the server; the server is starting up or shutting down."""
+"""SQLSTATEs: another server process crashed; the server is starting up or shutting down."""
 SHUT_DOWN = "57P01"
 
 _pause = threading.Event().wait
 
 
 def may_be_outage(error: BaseException) -> bool:
-    """Whether it is worth asking: an error of a database, or a group with one in it."""
+    """Whether to call `outage_of`: a database error, or a group that contains one."""
     if isinstance(error, BaseExceptionGroup):
         return any(map(may_be_outage, error.exceptions))
     return isinstance(error, Error | psycopg.Error)
 
 
 def outage_of(error: BaseException, begun: float) -> Outage | None:
-    """Whether an attempt that began then was ended by the database; None when it was the task."""
+    """Return the outage that ended an attempt that began at `begun`; None if it was the task."""
     match error:
         case BaseExceptionGroup():
             return next((o for e in error.exceptions if (o := outage_of(e, begun))), None)
@@ -102,7 +102,7 @@ def _is_refusal(text: str) -> bool:
 
 
 def _was_restarted(elapsed_s: float) -> bool:
-    """Whether a server that this thread has used is away, or has started that lately."""
+    """Whether a server that this thread used is unreachable or was restarted meanwhile."""
     for connection in connections.all(initialized_only=True):
         if connection.vendor != "postgresql":
             continue
@@ -117,12 +117,12 @@ def _was_restarted(elapsed_s: float) -> bool:
 
 
 def delay_of(attempt: int) -> float:
-    """Seconds that a run waits for a session: longer with each attempt, a minute at most."""
+    """Seconds that a run waits for a session: longer with each attempt, at most a minute."""
     return float(min(2.0 ** min(attempt, 10), DELAY_MAX_S))
 
 
 def ask_patiently() -> None:
-    """Let this process ask a server again that has no session left, before a task hears of it."""
+    """Patch Django to retry connecting to a server without a free session, before raising."""
     from django.db.backends.postgresql.base import DatabaseWrapper  # noqa: PLC0415 -- few need it.
 
     connect = DatabaseWrapper.get_new_connection

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Starts the worker anew when code changes, gracefully.
+"""Restarts the worker gracefully when code changes.
 
-Django's own reloader would run the worker in a thread and end the process under it. Here a parent
-watches files and does nothing else; the worker is a child that is asked to stop, finishes or gives
-back what it runs within its grace, and is followed by a new one.
+Django's own reloader would run the worker in a thread and kill the process. Here a parent process
+only watches files; the worker is a child that gets SIGTERM, finishes or returns its runs within
+its grace, and is replaced by a new one.
 """
 
 import signal
@@ -26,23 +26,23 @@ type Snapshot = dict[Path, int]
 
 
 def keep_fresh(settings: Settings) -> None:
-    """Run this very command as a child, again and again, until told to stop."""
+    """Run this command as a child, restarted when code changes, until a signal stops it."""
     watcher = Watcher([sys.executable, *sys.orig_argv[1:], "--no-reload"])
     patience_s = settings.grace.total_seconds() + 5.0
     sys.exit(watcher.run(patience_s))
 
 
 class Watcher:
-    """A child that follows the code."""
+    """A child process that is restarted when code changes."""
 
     def __init__(self, command: list[str]) -> None:
         self._command = command
-        self._told: signal.Signals | None = None
-        self._again = threading.Event()
+        self._received: signal.Signals | None = None
+        self._wake = threading.Event()
 
     def run(self, patience_s: float) -> int:
-        """Keep a child running; its exit code once we were told to stop."""
-        before = {number: signal.signal(number, self._hear) for number in SIGNALS}
+        """Keep a child running until a signal arrives; returns the child's exit code."""
+        before = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
         try:
             return self._run(patience_s)
         finally:
@@ -52,26 +52,26 @@ class Watcher:
     def _run(self, patience_s: float) -> int:
         while True:
             seen = snapshot()
-            child = subprocess.Popen(self._command)  # noqa: S603 -- this very command line.
-            while self._told is None and seen == snapshot():
-                self._again.wait(EVERY_S)
-            if self._told is not None:
-                return end(child, self._told, patience_s)
-            click.echo("byrote: code has changed, starting anew", err=True)
+            child = subprocess.Popen(self._command)  # noqa: S603 -- this process's command line.
+            while self._received is None and seen == snapshot():
+                self._wake.wait(EVERY_S)
+            if self._received is not None:
+                return end(child, self._received, patience_s)
+            click.echo("byrote: code has changed, restarting", err=True)
             end(child, signal.SIGTERM, patience_s)
 
-    def _hear(self, number: int, _frame: FrameType | None) -> None:
-        self._told = signal.Signals(number)
-        self._again.set()
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self._received = signal.Signals(number)
+        self._wake.set()
 
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def end(child: "subprocess.Popen[bytes]", word: signal.Signals, patience_s: float) -> int:
-    """Ask a child to stop and wait for it; one that does not stop in its grace is ended."""
+def end(child: "subprocess.Popen[bytes]", number: signal.Signals, patience_s: float) -> int:
+    """Send a signal to a child and wait for it; kill it after `patience_s`. Returns its code."""
     if child.poll() is None:
-        child.send_signal(word)
+        child.send_signal(number)
     try:
         return child.wait(patience_s)
     except subprocess.TimeoutExpired:
@@ -80,7 +80,7 @@ def end(child: "subprocess.Popen[bytes]", word: signal.Signals, patience_s: floa
 
 
 def snapshot() -> Snapshot:
-    """When each file of the project's code was last written."""
+    """Modification times of the files of the project's code."""
     found: Snapshot = {}
     for path in watched():
         try:
@@ -91,7 +91,7 @@ def snapshot() -> Snapshot:
 
 
 def watched() -> Iterator[Path]:
-    """Every module that is loaded, and every module of the project's own apps."""
+    """Files of all loaded modules, and of all modules of the project's own apps."""
     yield from iter_all_python_module_files()
     for config in apps.get_app_configs():
         if "site-packages" not in config.path:

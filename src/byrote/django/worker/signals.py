@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Django's signals of the worker: who is told that a task starts, and how it finished.
+"""Sends Django's signals `task_started` and `task_finished` from a hand.
 
-`task_started` is sent before the function is called. `task_finished` is sent when the outcome is
-stored, by a thread that waits for the supervisor's word; if this process does not know the run
-(another took it down), its result is read from the database. Receivers cannot change what happened:
-what they raise is logged.
+`task_started` is sent before the function is called. `task_finished` is sent after the outcome is
+stored, by a thread that waits for the supervisor's message; if this process does not know the run
+(its attempt crashed another hand), the result is read from the database. Receivers cannot change
+the outcome: their exceptions are logged.
 
-Most projects have no receivers but Django's own, which write log lines. Then a result is put
-together here; only for others, for tasks that take a context and for later attempts is it read.
+Most projects have only Django's own receivers, which write log lines. Then the result is built
+here; it is read from the database only for other receivers, for tasks that take a context, and for
+later attempts.
 """
 
 import asyncio
@@ -42,17 +43,17 @@ from byrote.executors.runtime.output import open_tray, shut_tray
 from byrote.executors.shared.board import SLOTS
 
 BACKLOG_MAX = 10_000
-"""Finished tasks whose receivers are still to be called, at most."""
+"""Maximum number of finished tasks whose receivers are still to be called."""
 ENDED_MAX = 2 * SLOTS
-"""Attempts whose verdicts are on their way; those whose lease was lost are never heard of."""
+"""Maximum number of attempts that await their verdict; for a lost lease none ever arrives."""
 OUT_OF_REACH = "2s"
-"""How long a run steps aside, uncharged, when it cannot be read before it begins."""
-FAREWELL_S = 10.0
+"""How long a run waits, uncharged, if its row cannot be read before the attempt."""
+FLUSH_S = 10.0
 FINAL = frozenset("SFC")
 STATUSES = {"S": compat.TaskResultStatus.SUCCESSFUL, "F": compat.TaskResultStatus.FAILED}
-"""What a verdict stores; a cancelled run is FAILED for Django, with an error that says so."""
+"""Django's status by verdict; a cancelled run is FAILED for Django, with error `TaskCancelled`."""
 LOG_RECEIVERS = frozenset({id(compat.log_task_started), id(compat.log_task_finished)})
-"""Django's own receivers, as its signals look them up."""
+"""Lookup ids of Django's own receivers."""
 SIGNALS = (compat.task_started, compat.task_finished)
 READ_TRIES = 5
 READ_PAUSE_S = 1.0
@@ -62,7 +63,7 @@ _pause = threading.Event().wait
 
 
 class EndedAttempt(NamedTuple):
-    """An attempt that has ended here, and with what exception."""
+    """The result of an attempt that ended in this process, and its exception, if any."""
 
     result: TaskResult
     error: BaseException | None
@@ -78,10 +79,10 @@ class TaskSignals:
         self.backend = backend
         self._borrowed = borrowed
         self._ended: dict[str, EndedAttempt] = {}
-        self._told: queue.Queue[tuple[str, str] | None] = queue.Queue(BACKLOG_MAX)
+        self._finished: queue.Queue[tuple[str, str] | None] = queue.Queue(BACKLOG_MAX)
         self._thread: threading.Thread | None = None
         self._books: ThreadPoolExecutor | None = None
-        """One thread with a connection of our own, for what async attempts have to ask."""
+        """One thread with its own connection, for queries of async attempts."""
 
     @property
     def watched(self) -> bool:
@@ -95,7 +96,7 @@ class TaskSignals:
     def begin(
         self, definition: Any, ctx: Context, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> TaskResult:
-        """The result of an attempt that begins."""
+        """Return the result of an attempt that begins."""
         if self._reads(definition, ctx):
             return self._read(ctx)
         return self._made(definition, ctx, args, kwargs)
@@ -103,7 +104,7 @@ class TaskSignals:
     async def abegin(
         self, definition: Any, ctx: Context, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> TaskResult:
-        """As `begin` and `started`, for an async task: what has to wait does so in our own thread.
+        """As `begin` and `started`, for an async task: blocking work runs in a separate thread.
 
         The threads of async tasks are few, and a task that needs none must not wait for one.
         """
@@ -126,7 +127,7 @@ class TaskSignals:
             watched = self.watched
             self.started(result)
             if watched:
-                tidy()  # Receivers are others' code.
+                tidy()  # Receivers may have changed the sessions.
         return result
 
     async def _in_books[**P, R](
@@ -138,7 +139,7 @@ class TaskSignals:
         return await asyncio.get_running_loop().run_in_executor(self._books, call)
 
     def _reads(self, definition: Any, ctx: Context) -> bool:
-        """Whether code of the project may look at the result: then it is the stored one."""
+        """Whether the project's code may read the result, which must then be the stored one."""
         if definition.takes_context or ctx.attempt > 1 or self.watched:
             return True
         return has_wait(definition, self.backend.settings, ctx.labels)
@@ -155,7 +156,7 @@ class TaskSignals:
                 "Run %s of %s waits %s, uncharged: its row cannot be read before it begins: %s",
                 *(ctx.run_id, ctx.task, OUT_OF_REACH, error),
             )
-            # Not the task's fault, and it has not begun.
+            # Uncharged: the task has not started.
             raise Snooze(OUT_OF_REACH) from None
 
     def _reconnect(self) -> None:
@@ -182,7 +183,7 @@ class TaskSignals:
         )
 
     def started(self, result: TaskResult) -> None:
-        """Tell receivers that the task starts; what they print is not the task's output."""
+        """Send `task_started`; output of receivers is not captured as the task's output."""
         outside = open_tray(None)
         try:
             send(compat.task_started, type(self.backend), result)
@@ -190,7 +191,7 @@ class TaskSignals:
             shut_tray(outside)
 
     async def astarted(self, result: TaskResult) -> None:
-        """Tell receivers that the task starts, those that are not async in the task's thread."""
+        """Send `task_started`; sync receivers run in the task's thread."""
         if self.watched:
             await compat.task_started.asend_robust(type(self.backend), task_result=result)
         else:
@@ -199,12 +200,12 @@ class TaskSignals:
     # -- End -------------------------------------------------------------------------------------
 
     def returned(self, result: TaskResult) -> None:
-        """Remember a result until it is stored; whoever wants its value will read it then."""
+        """Keep a result until its outcome is stored; receivers that need its value read it then."""
         object.__setattr__(result, "status", compat.TaskResultStatus.SUCCESSFUL)
         self._keep(result, None)
 
     def raised(self, result: TaskResult, error: BaseException) -> None:
-        """Remember an error until it is stored."""
+        """Keep an error until the outcome is stored."""
         result.errors.append(error_of(fault_of(error)))
         object.__setattr__(result, "status", compat.TaskResultStatus.FAILED)
         self._keep(result, error)
@@ -216,42 +217,44 @@ class TaskSignals:
             del self._ended[next(iter(self._ended))]
 
     def forget(self, run_id: str) -> None:
-        """Forget how an attempt ended here: what is stored of it is something else."""
+        """Discard the result of an attempt whose stored outcome is another."""
         self._ended.pop(run_id, None)
 
-    # -- Settled ---------------------------------------------------------------------------------
+    # -- Finished --------------------------------------------------------------------------------
 
-    def settled(self, told: Sequence[tuple[str, str | None]]) -> None:
-        """Hear how attempts were stored; never waits."""
-        for run_id, verdict in told:
+    def on_finished(self, finished: Sequence[tuple[str, str | None]]) -> None:
+        """Queue `task_finished` for stored outcomes `(run id, verdict)`; never waits."""
+        for run_id, verdict in finished:
             if verdict not in FINAL:
                 self.forget(run_id)
                 continue
             try:
-                self._told.put_nowait((run_id, verdict or ""))
+                self._finished.put_nowait((run_id, verdict or ""))
             except queue.Full:
                 self.forget(run_id)
                 _log.warning("task_finished of %s was not sent: receivers are too slow", run_id)
-        if told and self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name="byrote-herald", daemon=True)
+        if finished and self._thread is None:
+            self._thread = threading.Thread(
+                target=self._serve, name="byrote-task-signals", daemon=True
+            )
             self._thread.start()
 
-    def farewell(self) -> None:
-        """Send what is left, as long as that takes no more than a few seconds."""
+    def flush(self) -> None:
+        """Send the queued signals; gives up after `FLUSH_S` seconds."""
         if self._thread is not None:
-            self._told.put(None)
-            self._thread.join(FAREWELL_S)
+            self._finished.put(None)
+            self._thread.join(FLUSH_S)
 
     def _serve(self) -> None:
-        while (told := self._told.get()) is not None:
+        while (finished := self._finished.get()) is not None:
             try:
-                self.finish(*told)
-            except Exception:  # noqa: BLE001 -- the next one is still to be told.
-                _log.exception("task_finished of %s was not sent", told[0])
+                self.finish(*finished)
+            except Exception:  # noqa: BLE001 -- the other signals must still be sent.
+                _log.exception("task_finished of %s was not sent", finished[0])
             tidy()
 
     def finish(self, run_id: str, verdict: str) -> None:
-        """Tell receivers how a task finished, now that it is stored."""
+        """Send `task_finished` for a stored outcome."""
         ended = self._ended.pop(run_id, None)
         if ended is None or self.watched or ended.result.status != STATUSES.get(verdict):
             ended = self._stored(run_id, ended)
@@ -262,12 +265,12 @@ class TaskSignals:
         trace = ended.error.__traceback__
         try:
             _raise(ended.error)
-        except BaseException as error:  # noqa: BLE001 -- Django's log line takes its traceback from here.
+        except BaseException as error:  # noqa: BLE001 -- Django logs the exception being handled.
             error.__traceback__ = theirs(trace)
             send(compat.task_finished, sender, ended.result)
 
     def _stored(self, run_id: str, ended: EndedAttempt | None) -> EndedAttempt:
-        """The result as it is stored, with the exception that was met here, or one for its fault.
+        """The stored result, with the exception raised here or one for the stored fault.
 
         A value may have been refused after the task had returned it; an attempt may have ended in
         another process.

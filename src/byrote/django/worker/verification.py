@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Verified replay that somebody asks for and a worker does: the request is a run, as is its answer.
+"""Verified replay by a worker: the request is a run, and its result is the verdict.
 
-Whoever presses the button executes nothing. The request is enqueued as a run of `tasks.verify`, in
-the queue of the run it is about, so that a worker with that run's code takes it. There a stage is
-opened as `byrote replay --verify` does: a hand of its own, a shadow run, recorded steps. The result
-is the verdict, cut to what a page shows; it stays when the shadow run has been pruned.
+The web process executes nothing. The admin enqueues a run of `tasks.verify` in the queue of the
+run to verify, so that a worker with that run's code claims it. The worker opens a replay session
+as `byrote replay --verify` does: a separate hand, a shadow run, recorded steps. The result is the
+verdict, truncated to what a page shows; it is kept after the shadow run has been pruned.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ from byrote.store.runners.sync import Store
 PARTS = ("result", "artifacts", "provenance")
 CHANGES_MAX = 20
 VALUE_MAX = 500
-"""Characters of one value that a verdict keeps."""
+"""Maximum number of characters of one value in a stored verdict."""
 
 
 def verdict_on(alias: str, run_id: str) -> dict[str, Any]:
-    """Execute a run of this backend again, here and now, and say what came of it."""
+    """Execute a run of this backend again in this process; returns the verdict to store."""
     backend = backend_of(alias)
     flags = flags_of(backend)
     settings = resolve(flags).settings
@@ -44,13 +44,13 @@ def verdict_on(alias: str, run_id: str) -> dict[str, Any]:
         )
         with stage as opened:
             [verdict] = opened.perform([run_id])
-    return told(verdict)
+    return stored_form(verdict)
 
 
-def told(verdict: Replayed) -> dict[str, Any]:
-    """A verdict in the words of `byrote replay --json`, its differences cut to size."""
-    words: dict[str, Any] = msgspec.to_builtins(verdict)
-    return words | {name: _cut(words[name]) for name in PARTS if name in words}
+def stored_form(verdict: Replayed) -> dict[str, Any]:
+    """A verdict with the fields of `byrote replay --json`, its differences truncated."""
+    fields: dict[str, Any] = msgspec.to_builtins(verdict)
+    return fields | {name: _cut(fields[name]) for name in PARTS if name in fields}
 
 
 def _cut(found: Mapping[str, Any]) -> dict[str, Any]:

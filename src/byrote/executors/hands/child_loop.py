@@ -17,6 +17,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from byrote.core.ports.app import AppLike
 from byrote.core.ports.executor import OnceStatement
 from byrote.core.replay.withholding import withhold_everywhere
 from byrote.executors.framing import Frames, frame
@@ -54,7 +55,7 @@ class Hand:
     def __init__(
         self,
         link: socket.socket,
-        app: Any,
+        app: AppLike,
         settings: dict[str, Any],
         *,
         checkout: GitCheckout,
@@ -93,8 +94,7 @@ class Hand:
         await self._stopped.wait()
         loop.remove_reader(self._link.fileno())
         self._engine.close()
-        if hasattr(self._app, "settled"):
-            self._app.farewell()
+        self._app.flush()
         self._link.setblocking(True)
         self._link.sendall(self._unsent)
 
@@ -115,8 +115,8 @@ class Hand:
                     self._engine.cancel(slots)
                 case ["answer", _slot, number, ok, payload]:
                     self._desk.answer(number, ok, payload)
-                case ["settled", told]:
-                    self._app.settled(told)
+                case ["settled", told] if self._app.on_finished:
+                    self._app.on_finished(told)
                 case ["stop"]:
                     self._stopped.set()
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from byrote.core.errors import BadOption
+from byrote.core.ports.app import AppLike
 from byrote.core.schedule.schedule import Schedule
 from byrote.core.task import Registry
 from byrote.executors.runtime.provenance.environment import measure, memos_of
@@ -39,27 +40,27 @@ def load_app(path: str) -> Any:
     return app
 
 
-def introduction(app: Any, checkout: GitCheckout) -> dict[str, Any]:
+def introduction(app: AppLike, checkout: GitCheckout) -> dict[str, Any]:
     """What a supervisor must know: tasks for hands, those that are commands, database, code."""
     return {
         "tasks": {task.key: task.is_async for task in app.registry if task.command is None},
         "commands": msgspec.to_builtins(app.registry.commands),
         "ignores": ignores(app.registry),
-        "url": getattr(app, "url", None),
+        "url": app.url,
         "provenance": measure(app.registry, checkout),
         "memos": msgspec.to_builtins(memos_of(app.registry)),
-        "hears": hasattr(app, "settled"),
+        "hears": app.on_finished is not None,
         "schedules": [msgspec.structs.asdict(one) for one in schedules_of(app)],
         "queues": queues_of(app),
     }
 
 
-def schedules_of(app: Any) -> list[Schedule]:
+def schedules_of(app: AppLike) -> list[Schedule]:
     """What an app would have run periodically."""
-    return list(getattr(app, "schedules", ()))
+    return list(app.schedules)
 
 
-def queues_of(app: Any) -> list[str]:
+def queues_of(app: AppLike) -> list[str]:
     """Where an app's runs lie unless somebody says otherwise: what a worker serves untold."""
     named = {task.delivery.queue for task in app.registry}
     return sorted({"default", *named, *(one.queue for one in schedules_of(app))})

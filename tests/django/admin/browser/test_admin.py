@@ -73,7 +73,7 @@ def test_a_dead_run_is_found_read_and_retried(
     assert "1 run retried." in page.inner_text(".messagelist")
     assert "ready" in page.inner_text(".byrote-facts")
     assert stage.status_of(db, made["dead"]) == "READY"
-    page.click("text=Who did what")
+    page.click("text=History")
     assert "Retry." in page.inner_text("main")
 
 

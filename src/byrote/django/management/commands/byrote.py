@@ -8,13 +8,13 @@ from django.core.management.base import BaseCommand
 
 
 class Command(BaseCommand):
-    """Hands everything to Byrote's own commands; `manage.py byrote --help` lists them."""
+    """Passes its arguments to Byrote's own commands; `manage.py byrote --help` lists them."""
 
     help = "Run Byrote's commands on the project's database: worker, runs, queues, doctor and more."
     requires_system_checks: list[str] = []  # noqa: RUF012 -- as Django declares it.
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """Leave the words as they are; options of Django's own are taken out."""
+        """Pass the arguments on unparsed, without Django's own options."""
         parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
         for option in ("--settings", "--pythonpath"):
             parser.add_argument(option)
@@ -31,7 +31,7 @@ class Command(BaseCommand):
 
 
 def run(words: list[str], *, program: str) -> None:
-    """Run a command line of Byrote; SystemExit only when it failed."""
+    """Run a command line of Byrote; raises SystemExit only if it failed."""
     from byrote.django.worker.commands import root  # noqa: PLC0415 -- apps are loaded by now.
 
     try:

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""The protocol of an app: what workers, hands and replays use of the object at `module:name`."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from byrote.core.schedule.schedule import Schedule
+from byrote.core.task import Registry
+
+type OnFinished = Callable[[Sequence[tuple[str, str | None]]], None]
+"""Receives `(run id, letter of the verdict)` of stored outcomes; None for a lost lease."""
+
+
+class AppLike(Protocol):
+    """An app; `byrote.App` and the app of a Django backend implement it."""
+
+    @property
+    def registry(self) -> Registry:
+        """The tasks that the app's hands can execute."""
+
+    @property
+    def url(self) -> str | None:
+        """The database that the app names; None if the settings decide."""
+
+    @property
+    def schedules(self) -> Sequence[Schedule]:
+        """The schedules that a worker stores when it starts."""
+
+    @property
+    def on_finished(self) -> OnFinished | None:
+        """Called in a hand after outcomes of its runs were stored; it must not block.
+
+        None if the app needs no reports: the supervisor then sends none, which saves a message
+        per batch.
+        """
+
+    def flush(self) -> None:
+        """Finish the work of `on_finished`; called once before a hand exits."""
+
+
+class WithoutReports:
+    """Base of apps whose hands need no reports of stored outcomes."""
+
+    on_finished: OnFinished | None = None
+
+    def flush(self) -> None:
+        """Do nothing: no work is left when a hand exits."""
