@@ -16,6 +16,7 @@ import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from byrote.core.errors import BadOption
 from byrote.service.http import gate
@@ -61,6 +62,14 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+class ConnectionState(ServerState):
+    """The state that uvicorn shares between its connections, and whether the server stops."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stopping = False
 
 
 class Joined:
@@ -109,6 +118,9 @@ class Protocol(H11Protocol):
         """A connection is there; its first request should not be long."""
         super().connection_made(transport)
         self.transport = Joined(transport)  # type: ignore[assignment]
+        if isinstance(self.server_state, ConnectionState) and self.server_state.stopping:
+            self.shutdown()
+            return
         self._patience = self.loop.call_later(HEAD_S, self._give_up)
 
     def data_received(self, data: bytes) -> None:
@@ -203,6 +215,7 @@ class HttpServer(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None]) -> None:
         super().__init__(config)
+        self.server_state: ConnectionState = ConnectionState()
         self._on_stop = on_stop
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -214,6 +227,16 @@ class HttpServer(uvicorn.Server):
             listen = partial(self._loop.create_server, ssl_handshake_timeout=HEAD_S)
             self._loop.create_server = listen  # type: ignore[method-assign]
         await super().startup(sockets)
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """Close the connections, and wait for the requests under way.
+
+        uvicorn asks the connections that it knows to close, once. It does not know one that is
+        accepted but not set up yet (with TLS: until the end of the handshake); such a connection
+        would be served and kept alive until the grace period ends, so it is closed on arrival.
+        """
+        self.server_state.stopping = True
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal asks to stop; a second one hurries."""
