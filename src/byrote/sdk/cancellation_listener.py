@@ -75,7 +75,7 @@ class CancellationListener:
         wire = self._wire(self._line)
         try:
             while not self._stopped(0):
-                if wire.run(leasing.called(worker, wait_s=WAIT_S)):
+                if wire.run(leasing.cancellation_hint(worker, wait_s=WAIT_S)):
                     self._on_cancel()
                     self._stopped(PAUSE_S)
         except StoreRefused:

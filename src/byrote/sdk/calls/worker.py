@@ -30,7 +30,7 @@ from byrote.sdk.calls.replies import LeaseRead, LeasesRead, given, text_of
 from byrote.sdk.transport.request import ServiceCall
 from byrote.wire.leases import (
     ArtifactTerms,
-    Called,
+    CancellationHint,
     FinishReply,
     Kept,
     Known,
@@ -75,7 +75,7 @@ _known = msgspec.json.Decoder(Known).decode
 _number = msgspec.json.Decoder(ProvenanceReply).decode
 _unfinished = msgspec.json.Decoder(UnfinishedReply).decode
 _told = msgspec.json.Decoder(ReportReply).decode
-_called = msgspec.json.Decoder(Called).decode
+_hint = msgspec.json.Decoder(CancellationHint).decode
 _limit = msgspec.json.Decoder(ArtifactTerms).decode
 
 
@@ -325,11 +325,11 @@ def _report(report: Mapping[str, Any]) -> dict[str, Any]:
     return said
 
 
-def called(worker: str, *, wait_s: float) -> ServiceCall[bool]:
-    """Whether a run of this worker is not wanted any more; the service waits so long for it."""
-    path = f"/v1/workers/{quote(worker, safe='')}/called"
+def cancellation_hint(worker: str, *, wait_s: float) -> ServiceCall[bool]:
+    """Returns whether a run of this worker was cancelled; the service waits up to `wait_s`."""
+    path = f"/v1/workers/{quote(worker, safe='')}/cancellations"
     query = {"wait": f"{wait_s:g}s"}
-    return ServiceCall("GET", path, lambda said: _called(said).called, query=query, wait_s=wait_s)
+    return ServiceCall("GET", path, lambda said: _hint(said).called, query=query, wait_s=wait_s)
 
 
 def artifact_limit() -> ServiceCall[int]:

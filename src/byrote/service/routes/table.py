@@ -275,10 +275,10 @@ LEASES: Final[Sequence[Endpoint]] = (
     ),
     Endpoint(
         method="GET",
-        path="/v1/workers/{worker}/called",
-        handler=cancellations.called,
+        path="/v1/workers/{worker}/cancellations",
+        handler=cancellations.wait_for_cancellation,
         query=cancellations.CancellationQuery,
-        reply=worker.Called,
+        reply=worker.CancellationHint,
         roles=WORK,
         waits=True,
     ),

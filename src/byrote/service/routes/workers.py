@@ -18,7 +18,7 @@ from byrote.wire.problems import Conflict, Invalid
 
 SERVICE: Final = "service-"
 """How the names of services begin."""
-VERBS: Final = ("/called", "/heartbeat")
+VERBS: Final = ("/cancellations", "/heartbeat")
 """What follows a worker's name in an address, so that no name may end in it."""
 
 
