@@ -11,7 +11,7 @@ from byrote.service.http.auth import Keyring
 from byrote.service.http.offload import Offload
 from byrote.service.http.slots import Slots
 from byrote.service.options import ServiceContext, ServiceOptions
-from byrote.service.routes.health import Readiness
+from byrote.service.readiness import Readiness
 from byrote.service.waiting.cancellations import CancellationWaiters
 from byrote.service.waiting.claims import ClaimWaiters
 from byrote.service.waiting.runs import RunWaiters

@@ -22,7 +22,7 @@ from byrote.service.http import auth
 from byrote.service.http.auth import CACHED_MAX, Bucket, Grant, Keyring, digest_of
 from byrote.service.http.slots import Slots
 from byrote.service.options import ServiceOptions
-from byrote.service.routes.health import Readiness
+from byrote.service.readiness import Readiness
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.queries.tokens import Token

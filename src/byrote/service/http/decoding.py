@@ -104,3 +104,18 @@ def lease_of(run: Leased) -> Lease:
 
 def _raw(text: str | None) -> Raw | None:
     return None if text is None else Raw(text.encode())
+
+
+def plain(text: str | None) -> str | None:
+    """A filter that the database can take."""
+    if text is not None and "\x00" in text:
+        raise Invalid("A name has no NUL in it.")
+    return text
+
+
+def wait_of(text: str) -> float:
+    """Seconds to wait."""
+    try:
+        return duration(text).total_seconds()
+    except ValueError as error:
+        raise Invalid(f"wait: {error}") from None

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from byrote.core.run import Run
 from byrote.service.http.auth import Grant
 from byrote.service.http.slots import Slot
 from byrote.service.service import Service
@@ -142,6 +143,15 @@ class RequestContext(msgspec.Struct, frozen=True):
 def not_here(run_id: str) -> NotFound:
     """The same words whether there is no such run or it is somebody else's."""
     return NotFound(f"No run {run_id}.")
+
+
+async def found_run(call: RequestContext) -> Run:
+    """The run a request speaks of; not found when it is none of the token's business."""
+    run_id = call.path["id"]
+    run = await call.service.desk.first(queries.run(run_id))
+    if run is None or not call.grant.allows(run.queue, run.task):
+        raise not_here(run_id)
+    return run
 
 
 type HandlerResult = Reply | Response

@@ -13,7 +13,27 @@ from byrote.core.artifact import POSTGRES, ArtifactEntry, UnknownArtifact
 from byrote.service.http.openapi import BYTES
 from byrote.service.http.request import RequestContext
 from byrote.store import queries
+from byrote.wire import messages
 from byrote.wire.problems import NotFound, Unauthorized
+
+
+async def artifacts(call: RequestContext) -> messages.ArtifactsReply:
+    """What a run left behind besides its result."""
+    await call.check_mine(call.path["id"])
+    found = await call.service.desk.all(queries.artifacts(call.path["id"]))
+    return messages.ArtifactsReply(
+        artifacts=[
+            messages.ArtifactView(
+                attempt=row.attempt,
+                name=row.name,
+                hash=row.hash,
+                size=row.size,
+                media_type=row.media_type,
+                at=row.at,
+            )
+            for row in found
+        ]
+    )
 
 
 async def download(call: RequestContext) -> Response:

@@ -9,8 +9,8 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from byrote.service import follow
+from byrote.service.http.decoding import plain
 from byrote.service.http.request import RequestContext
-from byrote.service.routes.runs import plain
 from byrote.store import queries
 from byrote.store.queries.log import Position, RunFact
 from byrote.wire import messages

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Routes of workers: claim, renew, finish, release, and the ledgers of runs under way."""
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any
@@ -9,14 +8,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET
 
-from byrote.core.artifact import POSTGRES, check_artifact
 from byrote.core.json.codec import digest_of
 from byrote.core.outcome import safe_text
-from byrote.core.ports.replies import LOCKED, ArtifactReply
+from byrote.core.ports.replies import LOCKED
 from byrote.core.run import Leased
 from byrote.service.http.decoding import check_once, lease_of
 from byrote.service.http.request import RequestContext
-from byrote.service.settlement import Pair, reply_of, settle
+from byrote.service.settlement import Pair, held_by, reply_of, settle
 from byrote.service.verdicts import Row, row_of
 from byrote.service.waiting.claims import ClaimKey
 from byrote.store import queries
@@ -121,14 +119,6 @@ async def claimed(call: RequestContext) -> wire.Leases:
 # -- Renew, finish, release ------------------------------------------------------------------------
 
 
-async def held_by[T: (wire.Held, wire.Finish, wire.Step, wire.Keep)](
-    call: RequestContext, sent: Sequence[T]
-) -> dict[int, T]:
-    """Those that speak of runs which are any business of the token, by their place."""
-    mine = set(await call.mine(list({item.run for item in sent})))
-    return {place: item for place, item in enumerate(sent) if item.run in mine}
-
-
 async def renew(call: RequestContext) -> wire.RenewReply:
     """Extend leases; the reply names what is lost, what is locked, and what is to be cancelled."""
     asked: wire.Renew = call.body
@@ -201,41 +191,6 @@ async def release(call: RequestContext) -> wire.FinishReply:
     ]
     heard = await settle(call, rows, "release") if rows else {}
     return reply_of([held.run for held in sent], heard)
-
-
-# -- Artifacts -------------------------------------------------------------------------------------
-
-
-async def keep(call: RequestContext) -> wire.Kept:
-    """Keep a small file with a run under way; only its holder is heard."""
-    asked: wire.Keep = call.body
-    check_artifact(asked.name, asked.media_type)
-    if not await held_by(call, [asked]):
-        return wire.Kept(verdict="lost")
-    pair: Any = Pair(asked.run, asked.token)
-    query = queries.artifact(
-        pair,
-        name=asked.name,
-        digest=hashlib.sha256(asked.data).digest(),
-        size=len(asked.data),
-        media_type=asked.media_type,
-        place=POSTGRES,
-        data=asked.data,
-    )
-    return await stored(call, query, pair.id)
-
-
-async def stored(call: RequestContext, query: Query[ArtifactReply], run_id: str) -> wire.Kept:
-    """Write an artifact's row; what is under its name then, unless the lease is lost."""
-
-    def changed(found: list[ArtifactReply]) -> list[str]:
-        return [run_id for keeping in found if keeping.verdict == "stored"]
-
-    [keeping] = await call.change(query, "artifact", changed)
-    verdict: Any = keeping.verdict
-    if verdict not in {"stored", "same", "taken"}:
-        return wire.Kept(verdict=verdict)
-    return wire.Kept(verdict=verdict, media_type=keeping.media_type, at=keeping.at)
 
 
 # -- What executes --------------------------------------------------------------------------------

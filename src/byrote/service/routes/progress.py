@@ -14,8 +14,7 @@ from byrote.core.errors import BadOption
 from byrote.core.progress import report_of
 from byrote.core.run import Run
 from byrote.service.http.decoding import check_once
-from byrote.service.http.request import RequestContext
-from byrote.service.routes.runs import found_run
+from byrote.service.http.request import RequestContext, found_run
 from byrote.store import locks, queries
 from byrote.wire import progress as wire
 from byrote.wire.problems import FieldError, Invalid

@@ -4,15 +4,25 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from byrote.core.duration import duration
+from byrote.service.views import queue_view
+from byrote.store import queries
 from byrote.store.queries.queues import DEPTH_MAX, Depth, Tally
 from byrote.store.queries.steps import UnderWay
 from byrote.store.rows import QueueRow
-from byrote.wire.messages import Percentiles, QueueView, StatsReply, TaskStats
+from byrote.wire.messages import Percentiles, StatsReply, TaskStats
+from byrote.wire.problems import Invalid
 from byrote.wire.progress import under_way_of
 
+if TYPE_CHECKING:
+    # `byrote top` computes statistics without the packages of the service.
+    from byrote.service.http.request import RequestContext
+
+WINDOW_MIN, WINDOW_MAX = timedelta(minutes=1), timedelta(days=2)
 ERRORS_MAX = 20
 """Classes of errors told of one task, the most frequent first."""
 
@@ -40,11 +50,6 @@ def stats_of(
         tasks=task_stats(tallies, known, window.total_seconds()),
         under_way=[under_way_of(*msgspec.structs.astuple(row)) for row in telling],
     )
-
-
-def queue_view(row: QueueRow, unserved: Sequence[str] = ()) -> QueueView:
-    """A queue, for those who asked."""
-    return QueueView(**msgspec.structs.asdict(row), unserved=list(unserved))
 
 
 def task_stats(
@@ -117,3 +122,31 @@ def seconds_of(bucket: int) -> float:
     """The seconds that stand for a bucket: never more than a tenth off."""
     micros: float = 2.0 ** ((bucket + 0.5) / 4)
     return round(micros / 1e6, 6)
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Over how long."""
+
+    window: Annotated[
+        str, msgspec.Meta(max_length=40, description="One minute to two days, as in `5m`.")
+    ] = "5m"
+
+
+async def stats(call: "RequestContext") -> StatsReply:
+    """Queues as they are now, and what tasks did within a window; counted as it happens."""
+    try:
+        window = duration(call.query.window)
+    except ValueError as error:
+        raise Invalid(f"window: {error}") from None
+    if not WINDOW_MIN <= window <= WINDOW_MAX:
+        raise Invalid("window: choose one between 1m and 2d.")
+    desk = call.service.desk
+    queues, tasks = call.grant.queues, call.grant.tasks
+    return stats_of(
+        window,
+        duties=await desk.all(queries.counters()),
+        queues=await desk.all(queries.depths(queues=queues, tasks=tasks)),
+        depths=await desk.all(queries.task_depths(queues=queues, tasks=tasks)),
+        tallies=await desk.all(queries.stats(window=window, queues=queues, tasks=tasks)),
+        telling=await desk.all(queries.progressing(queues=queues, tasks=tasks)),
+    )

@@ -12,7 +12,7 @@ from byrote.core.outcome import safe_text
 from byrote.core.ports.replies import StepReply
 from byrote.service.http.decoding import check_once, prefixed
 from byrote.service.http.request import RequestContext
-from byrote.service.routes.leases import held_by
+from byrote.service.settlement import held_by
 from byrote.store import locks, queries
 from byrote.wire import leases as wire
 from byrote.wire.problems import Invalid

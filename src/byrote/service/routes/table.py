@@ -7,14 +7,16 @@ from typing import Final
 from byrote.service.http.openapi import BYTES
 from byrote.service.http.request import Endpoint
 from byrote.service.routes import (
-    cancellations,
+    dead,
     downloads,
     events,
+    health,
     leases,
-    looks,
     metrics,
     progress,
+    queues,
     runs,
+    stats,
     steps,
     uploads,
     workers,
@@ -92,7 +94,7 @@ RUNS: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="GET",
         path="/v1/runs/{id}/artifacts",
-        handler=looks.artifacts,
+        handler=downloads.artifacts,
         reply=messages.ArtifactsReply,
         roles=READ,
     ),
@@ -195,7 +197,7 @@ LEASES: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="POST",
         path="/v1/leases/artifacts",
-        handler=leases.keep,
+        handler=uploads.keep,
         body=worker.Keep,
         reply=worker.Kept,
         roles=WORK,
@@ -276,8 +278,8 @@ LEASES: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="GET",
         path="/v1/workers/{worker}/cancellations",
-        handler=cancellations.wait_for_cancellation,
-        query=cancellations.CancellationQuery,
+        handler=workers.wait_for_cancellation,
+        query=workers.CancellationQuery,
         reply=worker.CancellationHint,
         roles=WORK,
         waits=True,
@@ -295,22 +297,22 @@ LOOKS: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="GET",
         path="/v1/workers",
-        handler=looks.workers,
+        handler=workers.workers,
         reply=messages.WorkersReply,
         roles=READ,
     ),
     Endpoint(
         method="GET",
         path="/v1/dead",
-        handler=looks.dead,
-        query=looks.DeadFilters,
+        handler=dead.dead,
+        query=dead.DeadFilters,
         reply=messages.RunPage,
         roles=READ,
     ),
     Endpoint(
         method="POST",
         path="/v1/dead/requeue",
-        handler=looks.requeue,
+        handler=dead.requeue,
         body=messages.Ids,
         reply=messages.MovedRuns,
         roles=("admin",),
@@ -318,7 +320,7 @@ LOOKS: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="POST",
         path="/v1/dead/delete",
-        handler=looks.delete,
+        handler=dead.delete,
         body=messages.Ids,
         reply=messages.Deleted,
         roles=("admin",),
@@ -326,28 +328,28 @@ LOOKS: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="GET",
         path="/v1/queues",
-        handler=looks.queues,
+        handler=queues.queues,
         reply=messages.QueuesReply,
         roles=READ,
     ),
     Endpoint(
         method="POST",
         path="/v1/queues/{name}/pause",
-        handler=looks.pause,
+        handler=queues.pause,
         reply=messages.QueueState,
         roles=("admin",),
     ),
     Endpoint(
         method="POST",
         path="/v1/queues/{name}/resume",
-        handler=looks.resume,
+        handler=queues.resume,
         reply=messages.QueueState,
         roles=("admin",),
     ),
     Endpoint(
         method="POST",
         path="/v1/queues/{name}/unserved",
-        handler=looks.wait_for_worker,
+        handler=queues.wait_for_worker,
         body=messages.SetUnserved,
         reply=messages.QueuePatience,
         roles=("admin",),
@@ -355,16 +357,16 @@ LOOKS: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="GET",
         path="/v1/stats",
-        handler=looks.stats,
-        query=looks.Window,
+        handler=stats.stats,
+        query=stats.Window,
         reply=messages.StatsReply,
         roles=READ,
     ),
     Endpoint(
         method="GET",
         path="/v1/scale",
-        handler=looks.scale,
-        query=looks.QueueFilter,
+        handler=queues.scale,
+        query=queues.QueueFilter,
         reply=messages.Scale,
         roles=READ,
     ),
@@ -387,8 +389,10 @@ LOOKS: Final[Sequence[Endpoint]] = (
         media="text/plain",
         roles=READ,
     ),
-    Endpoint(method="GET", path="/v1/whoami", handler=looks.whoami, reply=messages.Whoami),
-    Endpoint(method="GET", path="/readyz", handler=looks.readyz, reply=messages.Health, probe=True),
+    Endpoint(method="GET", path="/v1/whoami", handler=health.whoami, reply=messages.Whoami),
+    Endpoint(
+        method="GET", path="/readyz", handler=health.readyz, reply=messages.Health, probe=True
+    ),
 )
 
 ENDPOINTS: Final[Sequence[Endpoint]] = (*RUNS, *LEASES, *LOOKS)

@@ -15,11 +15,12 @@ from typing import IO, Any, NamedTuple
 from byrote.artifacts.artifact import CHUNK
 from byrote.artifacts.content_store import ContentStore, place_for
 from byrote.core.artifact import INLINE_MAX, POSTGRES, check_artifact
+from byrote.core.ports.replies import ArtifactReply
 from byrote.service.http.request import RequestContext
-from byrote.service.routes.leases import stored
-from byrote.service.settlement import Pair
+from byrote.service.settlement import Pair, held_by
 from byrote.store import queries
-from byrote.wire.leases import ArtifactTerms, Kept
+from byrote.store.query import Query
+from byrote.wire.leases import ArtifactTerms, Keep, Kept
 from byrote.wire.problems import Invalid, TooLarge, TooSlow, Unauthorized, Unavailable
 from byrote.wire.terms import Digest, Id, Identified, Word
 
@@ -176,3 +177,35 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
     file.seek(0)
     while piece := file.read(CHUNK):
         yield piece
+
+
+async def keep(call: RequestContext) -> Kept:
+    """Keep a small file with a run under way; only its holder is heard."""
+    asked: Keep = call.body
+    check_artifact(asked.name, asked.media_type)
+    if not await held_by(call, [asked]):
+        return Kept(verdict="lost")
+    pair: Any = Pair(asked.run, asked.token)
+    query = queries.artifact(
+        pair,
+        name=asked.name,
+        digest=hashlib.sha256(asked.data).digest(),
+        size=len(asked.data),
+        media_type=asked.media_type,
+        place=POSTGRES,
+        data=asked.data,
+    )
+    return await stored(call, query, pair.id)
+
+
+async def stored(call: RequestContext, query: Query[ArtifactReply], run_id: str) -> Kept:
+    """Write an artifact's row; what is under its name then, unless the lease is lost."""
+
+    def changed(found: list[ArtifactReply]) -> list[str]:
+        return [run_id for keeping in found if keeping.verdict == "stored"]
+
+    [keeping] = await call.change(query, "artifact", changed)
+    verdict: Any = keeping.verdict
+    if verdict not in {"stored", "same", "taken"}:
+        return Kept(verdict=verdict)
+    return Kept(verdict=verdict, media_type=keeping.media_type, at=keeping.at)
