@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether the database answers: asked once for all that want to know, and never waited for long."""
+"""Checks whether the database answers: one query for all requests, with a short timeout."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ FRESH_S = 0.5
 
 
 class Readiness:
-    """Asks the database for a sign of life."""
+    """Sends the database a small query to see whether it answers."""
 
     def __init__(self, store: AsyncStore, clock: Clock, seconds: float) -> None:
         self._store = store
@@ -43,4 +43,4 @@ class Readiness:
     def _asked(self, done: asyncio.Task[None]) -> None:
         self._asking = None
         if not done.cancelled():
-            done.exception()  # Or it is reported where nobody is left to hear of it.
+            done.exception()  # Else asyncio logs the exception as never retrieved.

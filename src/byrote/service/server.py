@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Serves the app with uvicorn: TLS, connections that say nothing, and a stop that keeps nobody."""
+"""Serves the app with uvicorn: TLS, timeouts of silent connections, and a prompt stop."""
 
 import asyncio
 import ipaddress
@@ -96,18 +96,18 @@ class Joined:
         self._transport.write(data)
 
     def write_eof(self) -> None:
-        """Send what is held, and say that nothing follows."""
+        """Send the held bytes, then end of file."""
         self.write(b"")
         self._transport.write_eof()
 
     def close(self) -> None:
-        """Send what is held, and close."""
+        """Send the held bytes, and close."""
         self.write(b"")
         self._transport.close()
 
 
 class Protocol(H11Protocol):
-    """HTTP/1.1 that gives up on a request whose head does not arrive."""
+    """HTTP/1.1 that closes a connection whose request head does not arrive in time."""
 
     _patience: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
@@ -211,7 +211,7 @@ class Protocol(H11Protocol):
 
 
 class HttpServer(uvicorn.Server):
-    """A server that sends waiting requests home as soon as it is told to stop."""
+    """A server that ends waiting requests as soon as it receives a signal to stop."""
 
     def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None]) -> None:
         super().__init__(config)
@@ -223,7 +223,7 @@ class HttpServer(uvicorn.Server):
         """Begin to listen."""
         self._loop = asyncio.get_running_loop()
         if self.config.is_ssl:
-            # uvicorn has no word for it; without, a silent client is kept for a minute.
+            # uvicorn has no option for it; the default keeps a silent client for a minute.
             listen = partial(self._loop.create_server, ssl_handshake_timeout=HEAD_S)
             self._loop.create_server = listen  # type: ignore[method-assign]
         await super().startup(sockets)

@@ -57,7 +57,7 @@ def _common(run: Brief | Run) -> dict[str, Any]:
 
 
 def revived(moves: Moves[str]) -> messages.MovedRuns:
-    """The answer about runs that were brought back or let go."""
+    """The reply about runs that were requeued or made ready."""
     runs = [messages.Moved(id=run_id, status=Status.READY) for run_id in moves.done]
     return messages.MovedRuns(runs=runs, locked=moves.locked or UNSET)
 

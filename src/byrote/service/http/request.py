@@ -64,7 +64,7 @@ class RequestContext(msgspec.Struct, frozen=True):
         *,
         subject: str | None = None,
     ) -> list[Row]:
-        """Run a statement, and note in the same transaction what its rows say it changed.
+        """Run a statement, and audit in the same transaction what its rows report as changed.
 
         `changed` returns the ids of the runs that were changed, or with a `subject` that name:
         where it returns nothing, nothing was done and nothing is noted.
@@ -141,7 +141,7 @@ class RequestContext(msgspec.Struct, frozen=True):
 
 
 def not_here(run_id: str) -> NotFound:
-    """The same words whether there is no such run or it is somebody else's."""
+    """The same message whether the run does not exist or belongs to another token."""
     return NotFound(f"No run {run_id}.")
 
 
@@ -171,7 +171,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     reply: Any
     """The type of the answer."""
     roles: Sequence[str] = ()
-    """Any of these, or admin; none: whoever has a token."""
+    """Any of these, or admin; none: any token."""
     body: Any = None
     query: type = NoQuery
     status: int = 200
@@ -185,7 +185,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     waits: bool = False
     """Whether it may wait for something to happen."""
     media: str = "application/json"
-    """The kind of the answer; of anything but JSON there is no type."""
+    """The kind of the answer; only JSON has a type."""
     probe: bool = False
     """Whether it asks after the service itself, and must be answered however busy that is."""
     lasts: bool = False

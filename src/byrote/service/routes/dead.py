@@ -60,9 +60,9 @@ def _before(cursor: str | None) -> tuple[datetime, str] | None:
         moment = datetime.fromisoformat(at)
         digits = run_id.replace("-", "")
         if moment.tzinfo is None or len(digits) != 32 or int(digits, 16) < 0:
-            raise ValueError(cursor)  # noqa: TRY301 -- said below, once.
+            raise ValueError(cursor)  # noqa: TRY301 -- reported below, once.
     except ValueError:
-        raise Invalid("cursor: give what an earlier page said under `next`.") from None
+        raise Invalid("cursor: send the `next` of an earlier page.") from None
     return moment, digits
 
 

@@ -138,7 +138,7 @@ async def renew(call: RequestContext) -> wire.RenewReply:
 
 
 async def finish(call: RequestContext) -> wire.FinishReply:
-    """Settle attempts. Only the holder of a lease that has not run out is heard."""
+    """Finish attempts. Only the holder of an unexpired lease can finish its attempt."""
     one = isinstance(call.body, wire.Finish)
     sent: Sequence[wire.Finish] = [call.body] if one else call.body
     check_once((item.run for item in sent), "$", "The run")
@@ -151,8 +151,8 @@ async def finish(call: RequestContext) -> wire.FinishReply:
             for place, item in mine.items()
         ]
     )
-    heard = await settle(call, rows, "finish") if rows else {}
-    return reply_of([item.run for item in sent], heard)
+    accepted = await settle(call, rows, "finish") if rows else {}
+    return reply_of([item.run for item in sent], accepted)
 
 
 async def _check_provenance(call: RequestContext, sent: Sequence[wire.Finish]) -> None:
@@ -189,8 +189,8 @@ async def release(call: RequestContext) -> wire.FinishReply:
     rows: list[Row] = [
         {"id": held.run, "token": held.token, "verdict": "L"} for held in mine.values()
     ]
-    heard = await settle(call, rows, "release") if rows else {}
-    return reply_of([held.run for held in sent], heard)
+    accepted = await settle(call, rows, "release") if rows else {}
+    return reply_of([held.run for held in sent], accepted)
 
 
 # -- What executes --------------------------------------------------------------------------------
@@ -211,12 +211,12 @@ async def provenance(call: RequestContext) -> wire.ProvenanceReply:
     if (await call.aside(lambda: digest_of(doc))).hex() != call.body.digest:
         raise Invalid("digest: it is not the SHA-256 of the document's canonical form.")
     query = queries.register_provenance(digest=call.body.digest, doc=doc.decode())
-    # The row says beside the number whether it is new.
-    told: Query[tuple[int, bool]] = Query(query.name, query.args, lambda row: (row[0], row[1]))
+    # The row has, beside the number, whether it is new.
+    with_new: Query[tuple[int, bool]] = Query(query.name, query.args, lambda row: (row[0], row[1]))
     digest = call.body.digest
 
     def changed(found: list[tuple[int, bool]]) -> list[str]:
         return [digest for _, made in found if made]
 
-    [(number, _)] = await call.change(told, "provenance", changed, subject=digest)
+    [(number, _)] = await call.change(with_new, "provenance", changed, subject=digest)
     return wire.ProvenanceReply(id=number)

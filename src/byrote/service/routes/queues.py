@@ -18,7 +18,7 @@ from byrote.wire import messages
 
 
 async def queues(call: RequestContext) -> messages.QueuesReply:
-    """Every queue the token may see, and what lies in it."""
+    """Every queue the token may see, with its counts of runs."""
     return messages.QueuesReply(queues=await _queues(call), count_max=queries.DEPTH_MAX)
 
 

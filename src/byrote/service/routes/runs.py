@@ -142,17 +142,17 @@ async def show(call: RequestContext) -> messages.RunView:
 
 
 async def _then(call: RequestContext, run: Run, text: str) -> Run:
-    """The run as the log tells it was at a moment; not found before it was there."""
+    """The run as it was at a moment, from the log; not found before it was enqueued."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         at = None
     if at is None or at.tzinfo is None or not 1970 <= at.year <= 9000:
         raise Invalid("at: write a moment with its time zone, as in 2030-01-31T09:00Z.")
-    told = await call.service.desk.all(queries.history(run.id, at=at))
-    if not told:
+    entries = await call.service.desk.all(queries.history(run.id, at=at))
+    if not entries:
         raise not_here(run.id)
-    return as_it_was(run, fold_all(told), at)
+    return as_it_was(run, fold_all(entries), at)
 
 
 class Filters(msgspec.Struct, frozen=True):
@@ -204,14 +204,14 @@ def _before(cursor: str | None) -> str | None:
     try:
         return str(msgspec.convert(cursor, Id))
     except msgspec.ValidationError:
-        raise Invalid("cursor: give what an earlier page said under `next`.") from None
+        raise Invalid("cursor: send the `next` of an earlier page.") from None
 
 
 # -- Move ------------------------------------------------------------------------------------------
 
 
 async def cancel(call: RequestContext) -> messages.Moved:
-    """Cancel a run: at once if nobody executes it, else by asking its worker."""
+    """Cancel a run: at once if no worker executes it, else by asking its worker."""
     run_id = call.path["id"]
     moved = (await _cancel(call, [run_id])).only
     if moved is None:

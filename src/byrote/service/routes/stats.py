@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From counts by bucket to rates and percentiles; and what lies there now."""
+"""Statistics: rates and percentiles from counts by bucket, and the current depths."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WINDOW_MIN, WINDOW_MAX = timedelta(minutes=1), timedelta(days=2)
 ERRORS_MAX = 20
-"""Classes of errors told of one task, the most frequent first."""
+"""Classes of errors listed for one task, the most frequent first."""
 
 
 type Key = tuple[str, str, int]
@@ -55,15 +55,15 @@ def stats_of(
 def task_stats(
     tallies: Sequence[Tally], depths: Sequence[Depth] | None, window_s: float
 ) -> list[TaskStats]:
-    """What lies in each queue of each task, and what it did; no depths: they were never counted."""
-    lies = {(depth.queue, depth.task, depth.version): depth for depth in depths or ()}
+    """Depth and activity of each task by queue; `depths` is None if they were never counted."""
+    by_task = {(depth.queue, depth.task, depth.version): depth for depth in depths or ()}
     did: dict[Key, list[Tally]] = defaultdict(list)
     for tally in tallies:
         did[tally.queue, tally.task, tally.version].append(tally)
-    found = [_one(key, did[key], window_s) for key in sorted({*lies, *did})]
+    found = [_one(key, did[key], window_s) for key in sorted({*by_task, *did})]
     if depths is None:
         return found
-    return [_with_depth(task, lies.get((task.queue, task.task, task.version))) for task in found]
+    return [_with_depth(task, by_task.get((task.queue, task.task, task.version))) for task in found]
 
 
 def _with_depth(task: TaskStats, depth: Depth | None) -> TaskStats:

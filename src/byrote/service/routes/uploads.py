@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Files of any size for runs under way: taken as they come, kept where large artifacts lie.
+"""Files of any size for runs under way: read as a stream, stored with the large artifacts.
 
 The lease is looked at before anything is read. Then the body is written to a temporary file, so
 that a slow sender holds neither a connection of the database nor memory. What is small goes to
@@ -55,7 +55,7 @@ def _limit(call: RequestContext) -> int:
 
 
 async def upload(call: RequestContext) -> Kept:
-    """Keep a file with a run under way; only its holder is heard. The body is the file itself."""
+    """Store a file with a running run; only the lease holder can. The body is the file."""
     asked: Upload = call.query
     check_artifact(asked.name, asked.media_type)
     with call.service.uploads.take(call.grant.token.id), call.place.left():
@@ -72,7 +72,7 @@ async def upload(call: RequestContext) -> Kept:
 async def _holds(call: RequestContext) -> bool:
     """Whether the run is under way with this token, and any business of the sender.
 
-    Asked before anything is read. Whether the lease still holds then, the row's statement says.
+    Checked before the body is read. The row's statement checks the lease again.
     """
     query = queries.leased_runs([(call.query.run, call.path["token"])])
     found = await call.service.work.first(query)
@@ -104,7 +104,7 @@ async def _spool(call: RequestContext, file: IO[bytes]) -> tuple[bytes, int]:
 
 
 async def _parts(call: RequestContext) -> AsyncIterator[bytes]:
-    assert call.stream is not None  # noqa: S101 -- the route says that it streams.
+    assert call.stream is not None  # noqa: S101 -- the route streams.
     parts, options, clock = call.stream(), call.service.options, call.service.means.clock
     began, size = clock(), 0
     while True:
@@ -180,7 +180,7 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
 
 
 async def keep(call: RequestContext) -> Kept:
-    """Keep a small file with a run under way; only its holder is heard."""
+    """Store a small file with a running run; only the lease holder can."""
     asked: Keep = call.body
     check_artifact(asked.name, asked.media_type)
     if not await held_by(call, [asked]):

@@ -45,7 +45,7 @@ async def register(call: RequestContext) -> wire.Known:
 
 
 async def heartbeat(call: RequestContext) -> wire.Known:
-    """Say that a worker lives."""
+    """Store the heartbeat of a worker."""
     worker, beat = call.path["worker"], msgspec.structs.asdict(call.body)
     if not await _may(call):
         return wire.Known(known=False)
@@ -81,7 +81,7 @@ async def _may(call: RequestContext) -> bool:
 
 
 async def is_foreign(call: RequestContext) -> bool:
-    """Whether the worker a request speaks of was registered by somebody else."""
+    """Whether the worker named by a request was registered by another token."""
     found = await call.service.work.first(queries.worker_owner(call.path["worker"]))
     if found is None or found.holder == call.grant.token.holder:
         return False
