@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a worker says to the service, as calls; all of it is safe to say twice."""
+"""Requests of a worker to the service; all of them are safe to send twice."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -160,7 +160,7 @@ def finish(judged: Sequence[Judged]) -> ServiceCall[dict[str, str]]:
     """Settle attempts: the ids accepted, and as which letter, or LOCKED."""
 
     def read(body: bytes) -> dict[str, str]:
-        # `already`: an earlier copy of this word was heard, and it said the same.
+        # `already`: an earlier copy of this report was accepted, with the same verdict.
         own = {run.id: LETTERS[type(verdict)] for run, _, verdict in judged}
         reply = _finished(body)
         accepted = {row.run: HEARD.get(row.heard, own[row.run]) for row in reply.accepted}
@@ -223,7 +223,7 @@ def register(description: Mapping[str, Any]) -> ServiceCall[bool]:
 
 
 def heartbeat(worker: str, load: Mapping[str, Any]) -> ServiceCall[bool]:
-    """Say that a worker lives; False when it is not on the list."""
+    """Send a heartbeat; False when the worker is not registered."""
     path = f"/v1/workers/{quote(worker, safe='')}/heartbeat"
     return ServiceCall("POST", path, lambda said: _known(said).known, body=_encode(load))
 
