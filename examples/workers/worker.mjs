@@ -158,7 +158,7 @@ async function followCancellations() {
       if (!known) ({ known } = await send("POST", "/v1/workers", register, closed.signal));
       const beat = { idle: held.size === 0, stopping, running: held.size };
       ({ known } = await send("POST", `/v1/workers/${worker}/heartbeat`, beat, closed.signal));
-      const { called } = await send("GET", `/v1/workers/${worker}/called?wait=10s`, undefined, closed.signal);
+      const { called } = await send("GET", `/v1/workers/${worker}/cancellations?wait=10s`, undefined, closed.signal);
       if (called) await renew();
     } catch (error) {
       if (error instanceof Refused && error.isFinal) throw error;

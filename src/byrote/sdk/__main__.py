@@ -14,7 +14,7 @@ USAGE = "usage: python -m byrote.sdk module:handlers [--drain]\n"
 
 
 def main(arguments: list[str]) -> int:
-    """Work until told to stop; gives the exit code."""
+    """Work until a signal stops it; returns the exit code."""
     named = [word for word in arguments if word != "--drain"]
     if len(named) != 1 or named[0].startswith("-"):
         sys.stderr.write(USAGE)

@@ -78,15 +78,15 @@ class AsyncClient:
     whoami = AsyncMethod(producer.whoami)
 
     async def run[T](self, program: Program[T]) -> T:
-        """Do what a script says, and give what it returns."""
-        heard: ServiceResponse | Lost | None = None
+        """Run a script of requests and pauses; returns its result."""
+        answer: ServiceResponse | Lost | None = None
         with contextlib.closing(program(self._terms)) as script:
             while True:
                 try:
-                    todo = script.send(heard)
+                    todo = script.send(answer)
                 except StopIteration as done:
                     return done.value  # type: ignore[no-any-return]
-                heard = await self._do(todo)
+                answer = await self._do(todo)
 
     async def _do(self, todo: SendRequest | Pause) -> ServiceResponse | Lost | None:
         if isinstance(todo, Pause):

@@ -2,7 +2,7 @@
 """How a worker of the service keeps artifacts: small ones in a message, large ones as a stream.
 
 A task that stores something large writes it to a file of this worker's spool, or names a file of
-its own; the worker sends it, and removes what lies in the spool. The spool goes with the worker.
+its own; the worker sends it, and empties the spool. The spool goes with the worker.
 """
 
 import tempfile

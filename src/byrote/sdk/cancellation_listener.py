@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Hears at once that a run of the worker is not wanted, by a request that waits at the service.
+"""Learns at once that a run of the worker was cancelled, by a long poll of the service.
 
-A hint: whoever misses it learns with the next renewal, which comes after a third of the lease. So
-nothing that goes wrong here is anybody's trouble: a service that cannot be asked is asked again
+A hint: a worker that misses it learns with the next renewal, after a third of the lease. So
+errors here are not reported: a service that cannot be asked is asked again
 later, and one that does not know the question is not.
 """
 
@@ -36,7 +36,7 @@ def _always() -> bool:
 
 
 class CancellationListener:
-    """A thread that waits to be called; daemonic, as its last request is nobody's loss."""
+    """A thread that waits for cancellations; a daemon, as its last request may be dropped."""
 
     def __init__(
         self,
@@ -56,11 +56,11 @@ class CancellationListener:
         """The service does not know the question, or does not take it from us."""
 
     def open(self, worker: str) -> None:
-        """Listen for this worker, if nobody does."""
+        """Start to listen for this worker, unless a thread does already."""
         if not self._deaf and (self._thread is None or not self._thread.is_alive()):
             self._closed.clear()
             self._thread = threading.Thread(
-                target=self._listen, args=(worker,), name="byrote-ears", daemon=True
+                target=self._listen, args=(worker,), name="byrote-cancellations", daemon=True
             )
             self._thread.start()
 
@@ -75,7 +75,7 @@ class CancellationListener:
         wire = self._wire(self._line)
         try:
             while not self._stopped(0):
-                if wire.run(leasing.called(worker, wait_s=WAIT_S)):
+                if wire.run(leasing.cancellation_hint(worker, wait_s=WAIT_S)):
                     self._on_cancel()
                     self._stopped(PAUSE_S)
         except StoreRefused:

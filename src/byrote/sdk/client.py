@@ -76,15 +76,15 @@ class Client:
     whoami = SyncMethod(producer.whoami)
 
     def run[T](self, program: Program[T]) -> T:
-        """Do what a script says, and give what it returns."""
-        heard: ServiceResponse | Lost | None = None
+        """Run a script of requests and pauses; returns its result."""
+        answer: ServiceResponse | Lost | None = None
         with contextlib.closing(program(self._terms)) as script:
             while True:
                 try:
-                    todo = script.send(heard)
+                    todo = script.send(answer)
                 except StopIteration as done:
                     return done.value  # type: ignore[no-any-return]
-                heard = self._do(todo)
+                answer = self._do(todo)
 
     def _do(self, todo: SendRequest | Pause) -> ServiceResponse | Lost | None:
         if isinstance(todo, Pause):

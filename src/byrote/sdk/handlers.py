@@ -77,7 +77,7 @@ def _handling(handler: Handling) -> Callable[..., Any]:
     """A function of context, args and kwargs that calls the handler with the payload in them."""
     method = getattr(handler, "handle", handler)
     if not callable(method):
-        raise BadOption(f"{handler!r} is no handler: it has no `handle(ctx, payload)`.")
+        raise BadOption(f"{handler!r} is not a handler: it lacks `handle(ctx, payload)`.")
     called = method if method is not handler else handler
 
     @wraps(called)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The store of a worker that has a service: the same verbs as `byrote.store.worker`, over HTTP.
 
-Every part has a connection of its own. All calls are safe to repeat: a finish by its lease's
+Every part has its own connection. All calls are safe to repeat: a finish by its lease's
 token, a claim by asking for its token when its answer was lost. They are repeated for as long as
 the worker lives. Housekeeping is the service's affair.
 """
@@ -82,7 +82,7 @@ class ServiceConnection:
             if isinstance(heard, ServiceResponse) and heard.status < 300:
                 self._well(call.method)
                 return call.read(heard.body)
-            # By method: a service whose database is read-only answers what became of a claim.
+            # By method: a service whose database is read-only answers which runs a claim leased.
             tries = self._tries[call.method] = self._tries.get(call.method, 0) + 1
             self._complain(heard, tries)
             if isinstance(heard, Lost) and heard.sent:
@@ -112,7 +112,7 @@ class ServiceConnection:
             return lost_of(error)
 
     def _complain(self, heard: ServiceResponse | Lost, tries: int) -> None:
-        """Say what is wrong and wait a while; raises when waiting will not help."""
+        """Report the error and wait a while; raises when waiting will not help."""
         if isinstance(heard, Lost):
             why = heard.why
         else:
@@ -177,7 +177,7 @@ class ServiceStore:
         on_cancel: Callable[[], None],
         on_return: Callable[[], None],  # noqa: ARG002 -- the service does not notify of it.
     ) -> "HttpLeases":
-        """A claimer's line, and beside it one that waits to hear of cancellations."""
+        """A claimer's line, and beside it one that waits for cancellations."""
         ears = CancellationListener(line, self._wire, on_cancel)
         return HttpLeases(self._wire(line), ears)
 
@@ -206,7 +206,7 @@ class ServiceStore:
 
 
 class _OnWire:
-    """Something that has a connection of its own."""
+    """A part with its own connection."""
 
     def __init__(self, wire: ServiceConnection) -> None:
         self._wire = wire
@@ -219,12 +219,12 @@ class _OnWire:
 class HttpLeases(_OnWire):
     """Claims; when there is nothing to claim, the next claim waits at the service.
 
-    So the worker hears of work at once without asking often. A claim that waits is not called
+    So the worker learns of work at once without asking often. A claim that waits is not called
     back when room is made: it answers as soon as there is work, whatever room it was sent for.
 
-    A claim whose answer was lost may still be waiting at the service when we ask what became of
-    it. So its token is remembered, asked about once more when it can wait no longer, and what it
-    had leased by then is given back.
+    A claim whose answer was lost may still be waiting at the service when the worker asks for the
+    result of it. So its token is remembered, asked about once more when it can wait no longer, and
+    what it had leased by then is given back.
     """
 
     listening = True
@@ -265,7 +265,7 @@ class HttpLeases(_OnWire):
             self._doubts.remove(doubt)
 
     def idle(self, *, worker: str, idle: bool) -> None:
-        """Nothing to do: a claim that waits has said it."""
+        """Nothing to do: a claim that waits implies it."""
 
     def rest(self, wake: int, seconds: float, *, for_room: bool = False) -> None:
         """Wait for room here; wait for work at the service, with the next claim."""
@@ -302,7 +302,7 @@ class HttpRegistry(_OnWire):
         self._wire.run(leasing.register(description))
 
     def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
-        """Say that a worker lives; False when it is not on the list."""
+        """Send a heartbeat; False when the worker is not registered."""
         return self._wire.run(leasing.heartbeat(worker, load))
 
     def deregister(self, worker: str) -> None:
@@ -342,7 +342,7 @@ class HttpSteps(_OnWire):
 
 
 class HttpArtifacts(_OnWire):
-    """Keeps artifacts at the service, which knows where they lie."""
+    """Keeps artifacts at the service, which knows where they are stored."""
 
     def home(self) -> str:
         """Refused: there is nothing to share."""
@@ -368,7 +368,7 @@ class HttpArtifacts(_OnWire):
         raise StoreRefused(f"The file could not be sent: {SENDS_MAX} tries broke off.")
 
     def referred(self, hashes: Sequence[str]) -> list[str]:  # noqa: ARG002 -- refused.
-        """Refused: whoever keeps the contents tidies them up."""
+        """Refused: the service stores the contents and cleans them up."""
         raise _no_place()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What some service, any service, does now and then: counts events, forgets what is old."""
+"""Periodic duties that any one service does: counts events, deletes old rows."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ EVERY = {
 }
 TICK_S = 1.0
 COUNT_MAX = 500
-"""Statements counted in one go; each may tell of a thousand runs."""
+"""Statements counted in one batch; each may have events of a thousand runs."""
 RECOUNT_MAX = 100_000
 """Runs that are few enough to be counted afresh now and then, so that no miscount stays."""
 BUSY_S = 0.3
@@ -76,7 +76,7 @@ class Chores:
             self._recount_due = False
 
     async def _to_the_end(self, cursor: str) -> str | None:
-        """Count on, and say where the log ends; nothing if that is far, or somebody else counts."""
+        """Count on; returns the end of the log, None if it is far or another service counts."""
         deadline = self._means.clock() + BUSY_S
         while self._means.clock() < deadline:
             query = queries.count_stats(follow.read(cursor), cursor=cursor, limit=COUNT_MAX)
@@ -89,7 +89,7 @@ class Chores:
         return None
 
     async def note_used(self) -> None:
-        """Write down which tokens were used since the last time."""
+        """Store which tokens were used since the last call."""
         used, self._keyring.used = self._keyring.used, set()
         if used:
             with contextlib.suppress(ByroteError, psycopg.Error, Interrupted):

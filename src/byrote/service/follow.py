@@ -12,7 +12,7 @@ SEQ_MAX = 2**63 - 1
 
 
 def from_now(low: int) -> Position:
-    """The position of whoever wants only what happens from now on."""
+    """The position of a reader that wants only events from now on."""
     return Position(str(max(low - 1, 0)), SEQ_MAX)
 
 
@@ -22,7 +22,7 @@ def written(position: Position) -> str:
 
 
 def read(text: str) -> Position:
-    """A position from its text; ValueError if it is none."""
+    """A position from its text; ValueError if it is malformed."""
     xid, seq = text.split(":")
     if not (xid.isdecimal() and xid.isascii() and len(xid) < 20):
         raise ValueError(text)

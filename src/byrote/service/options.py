@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a service is given: its limits, and time and chance."""
+"""Limits of a service, and the clock and randomness that are passed in."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -23,13 +23,13 @@ class ServiceOptions(msgspec.Struct, frozen=True, kw_only=True):
     values_max: int = 1_000_000
     """JSON values in one request."""
     body_s: float = 20.0
-    """How long a body may take to arrive; a file may take longer, as `upload_s` says."""
+    """How long a body may take to arrive; a file may take longer (`upload_s`)."""
     upload_rate: int = 64 * 1024
     """Bytes a second that a file must arrive with on average, the first `body_s` apart."""
     token_s: float = 5.0
     """How long a token may take to be looked up."""
     ready_s: float = 3.0
-    """How long the database may take to answer before `/readyz` says that it does not."""
+    """How long the database may take to answer before `/readyz` answers 503."""
     request_s: float = 30.0
     """How long a request may take, what it waits for apart."""
     at_once: int = 256
@@ -42,17 +42,17 @@ class ServiceOptions(msgspec.Struct, frozen=True, kw_only=True):
     streams: int = 200
     """Streams of events, and downloads."""
     artifacts: str | None = None
-    """Where artifacts over 1 MiB lie; absent: none are taken."""
+    """Where artifacts over 1 MiB are stored; absent: they are refused."""
     artifact_max: int = SIZE_MAX
     """Bytes an artifact may have."""
     uploads: int = 16
     """Files on their way here at once; each takes as much of the temporary directory as it has."""
     rate: int = 2_000
-    """Requests a second of one token, unless the token says otherwise."""
+    """Requests a second of one token, unless the token has its own rate."""
     connections: int = 8
     """Database connections for work, and half as many for looking on."""
     patience_s: float = 2.0
-    """How long to knock at a database that does not answer before saying so."""
+    """How long to retry a database that does not answer before reporting it."""
     poll: timedelta = timedelta(seconds=1)
 
     def upload_s(self, size: int) -> float:
@@ -65,7 +65,7 @@ class ServiceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceContext(NamedTuple):
-    """Time and chance come through the door, here."""
+    """Clock, randomness and identity of one service process, passed in."""
 
     name: str
     """Unique for every process; begins with `service-`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Serves the app with uvicorn: TLS, connections that say nothing, and a stop that keeps nobody."""
+"""Serves the app with uvicorn: TLS, timeouts of silent connections, and a prompt stop."""
 
 import asyncio
 import ipaddress
@@ -16,6 +16,7 @@ import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from byrote.core.errors import BadOption
 from byrote.service.http import gate
@@ -63,6 +64,14 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+class ConnectionState(ServerState):
+    """The state that uvicorn shares between its connections, and whether the server stops."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stopping = False
+
+
 class Joined:
     """A transport that sends the head of an answer together with the first part of its body.
 
@@ -87,18 +96,18 @@ class Joined:
         self._transport.write(data)
 
     def write_eof(self) -> None:
-        """Send what is held, and say that nothing follows."""
+        """Send the held bytes, then end of file."""
         self.write(b"")
         self._transport.write_eof()
 
     def close(self) -> None:
-        """Send what is held, and close."""
+        """Send the held bytes, and close."""
         self.write(b"")
         self._transport.close()
 
 
 class Protocol(H11Protocol):
-    """HTTP/1.1 that gives up on a request whose head does not arrive."""
+    """HTTP/1.1 that closes a connection whose request head does not arrive in time."""
 
     _patience: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
@@ -109,6 +118,9 @@ class Protocol(H11Protocol):
         """A connection is there; its first request should not be long."""
         super().connection_made(transport)
         self.transport = Joined(transport)  # type: ignore[assignment]
+        if isinstance(self.server_state, ConnectionState) and self.server_state.stopping:
+            self.shutdown()
+            return
         self._patience = self.loop.call_later(HEAD_S, self._give_up)
 
     def data_received(self, data: bytes) -> None:
@@ -199,10 +211,11 @@ class Protocol(H11Protocol):
 
 
 class HttpServer(uvicorn.Server):
-    """A server that sends waiting requests home as soon as it is told to stop."""
+    """A server that ends waiting requests as soon as it receives a signal to stop."""
 
     def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None]) -> None:
         super().__init__(config)
+        self.server_state: ConnectionState = ConnectionState()
         self._on_stop = on_stop
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -210,10 +223,20 @@ class HttpServer(uvicorn.Server):
         """Begin to listen."""
         self._loop = asyncio.get_running_loop()
         if self.config.is_ssl:
-            # uvicorn has no word for it; without, a silent client is kept for a minute.
+            # uvicorn has no option for it; the default keeps a silent client for a minute.
             listen = partial(self._loop.create_server, ssl_handshake_timeout=HEAD_S)
             self._loop.create_server = listen  # type: ignore[method-assign]
         await super().startup(sockets)
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """Close the connections, and wait for the requests under way.
+
+        uvicorn asks the connections that it knows to close, once. It does not know one that is
+        accepted but not set up yet (with TLS: until the end of the handshake); such a connection
+        would be served and kept alive until the grace period ends, so it is closed on arrival.
+        """
+        self.server_state.stopping = True
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal asks to stop; a second one hurries."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One service process: its stores, its waiting rooms, and what it does beside answering."""
+"""One service process: its stores, its waiting requests and its background tasks."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from byrote.service.http.auth import Keyring
 from byrote.service.http.offload import Offload
 from byrote.service.http.slots import Slots
 from byrote.service.options import ServiceContext, ServiceOptions
-from byrote.service.routes.health import Readiness
+from byrote.service.readiness import Readiness
 from byrote.service.waiting.cancellations import CancellationWaiters
 from byrote.service.waiting.claims import ClaimWaiters
 from byrote.service.waiting.runs import RunWaiters
@@ -20,7 +20,7 @@ from byrote.store.locks import Detour
 from byrote.store.runners.aio import AsyncStore
 
 DESK_GUARDS = ("enable_seqscan=off", "jit=off")
-"""Whoever counts to a limit must find what to count by an index, whatever the statistics say."""
+"""Queries that count up to a limit must use an index, whatever the planner's statistics are."""
 
 LOCK_MS = 1_000
 """How long a request waits for a row that another transaction has locked, before it tries again."""
@@ -32,7 +32,7 @@ _log = logging.getLogger("byrote.service")
 
 
 class Service:
-    """What every route is given."""
+    """The state that every route uses."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Service:
             await self.desk.close()
 
     def stop(self) -> None:
-        """Send those who wait away; answers still go out."""
+        """End the requests that wait; their responses are still sent."""
         self.stopping = True
         self.bell.close()
         self.calling.close()

@@ -34,6 +34,14 @@ class Pair(msgspec.Struct, frozen=True):
     attempt: int | None = None
 
 
+async def held_by[T: (wire.Held, wire.Finish, wire.Step, wire.Keep)](
+    call: RequestContext, sent: Sequence[T]
+) -> dict[int, T]:
+    """Those that speak of runs which are any business of the token, by their place."""
+    mine = set(await call.mine(list({item.run for item in sent})))
+    return {place: item for place, item in enumerate(sent) if item.run in mine}
+
+
 async def settle(
     call: RequestContext, rows: Sequence[Row], action: str
 ) -> dict[str, wire.HeardAs | None]:

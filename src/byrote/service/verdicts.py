@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What workers say of attempts, as finish.sql reads it; a worker that does not judge is judged."""
+"""Reports of workers as rows for finish.sql, with a verdict where the worker sent none."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -72,7 +72,7 @@ def row_of(item: Finish, run: Leased | None, path: str) -> Row:
 
 
 def _what(item: Finish, path: str) -> str:
-    said = [
+    found = [
         name
         for name, there in (
             ("result", item.result is not UNSET),
@@ -83,11 +83,11 @@ def _what(item: Finish, path: str) -> str:
         )
         if there
     ]
-    if len(said) != 1:
+    if len(found) != 1:
         raise Invalid(
-            f"{path}: say one of {', '.join(ALLOWED)}; said: {', '.join(said) or 'none'}."
+            f"{path}: send one of {', '.join(ALLOWED)}; found: {', '.join(found) or 'none'}."
         )
-    return said[0]
+    return found[0]
 
 
 def _result(item: Finish, path: str) -> Row:
@@ -105,7 +105,7 @@ def _error(error: Error, run: Leased | None, path: str) -> Row:
     fault = _fault(error, run)
     row: Row = {"error": msgspec.to_builtins(fault), "verdict": "F"}
     if run is None:
-        return row  # Either the worker judged, or the lease is lost and nobody will hear this.
+        return row  # Either the worker judged, or the lease is lost and the row is dropped.
     after = None if error.retry_after is None else _length(error.retry_after, path)
     outcome = Disrupted(fault) if error.disrupted else Failed(fault, after, error.fatal)
     match judge(run, outcome):
@@ -164,10 +164,10 @@ def _output(output: Output) -> Row:
 
 
 def with_common(rows: Sequence[Row]) -> tuple[list[Row], int | None]:
-    """What executed all of them is said once, where all of them say the same."""
-    said = {row.get("more", {}).get("provenance") for row in rows}
-    if len(said) != 1:
+    """Move the provenance out of the rows if all have the same one; returns rows and it."""
+    found = {row.get("more", {}).get("provenance") for row in rows}
+    if len(found) != 1:
         return list(rows), None
     for row in rows:
         row.get("more", {}).pop("provenance", None)
-    return list(rows), said.pop()
+    return list(rows), found.pop()

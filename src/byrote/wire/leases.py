@@ -376,8 +376,8 @@ class UnfinishedReply(Reply, frozen=True, kw_only=True):
     """Ready runs in these queues of other tasks."""
 
 
-class Called(Reply, frozen=True, kw_only=True):
-    """Whether some run of the worker is not wanted any more: the next renewal says which."""
+class CancellationHint(Reply, frozen=True, kw_only=True):
+    """Whether a run of the worker was cancelled; the next renewal names the run."""
 
     called: bool
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every part of a worker is given: its name, time, chance, and somebody who listens."""
+"""The context of every part of a worker: its name, clock, randomness and event sink."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from byrote.core.ports.executor import Clock, Emit
 
 
 class WorkerContext(NamedTuple):
-    """Time and chance come through the door, here."""
+    """Clock, randomness, tokens and event sink, passed in."""
 
     worker: str
     clock: Clock

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Keeps leases alive, and says that the worker is.
+"""Renews leases, and sends the heartbeats of the worker.
 
 What is true: the database's clock decides whether a lease holds. Who believes what: this process
 believes a lease until `deadline`, a monotonic time taken *before* the claim or renewal was sent,
 with a margin. How long: a lease is renewed when a third of it has passed, all that need it in one
 statement. When it breaks: a renewal that is not answered in time changes nothing here; the executor
-ends the attempt at its deadline, before the database would let anybody else have the run. A renewal
-that is answered without naming a run means it is lost: its attempt ends now. One whose row is
-locked by another transaction is not renewed, nor is it lost: it is asked for again at the next
+ends the attempt at its deadline, before the database would lease the run to another worker. A
+renewal that is answered without naming a run means it is lost: its attempt ends now. One whose row
+is locked by another transaction is not renewed, nor is it lost: it is asked for again at the next
 tick, until its deadline. An attempt that has ended is renewed as well until its end is written; one
 whose row stays locked is given up when its lease is over, so that no stop or drain waits for it.
 
@@ -34,7 +34,7 @@ BATCH_MAX = 1_000
 
 
 class LeaseKeeper:
-    """Renews leases and sends heartbeats, on a thread and a line of its own."""
+    """Renews leases and sends heartbeats, on its own thread and connection."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class LeaseKeeper:
         self._roll.deregister(self._means.worker)
 
     def look(self) -> None:
-        """Somebody wants one of our runs cancelled: ask about all of them now."""
+        """One of the runs was cancelled: renew all of them now, to learn which."""
         self._look_at_all = True
         self._wake.set()
 

@@ -21,7 +21,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     drain: bool = False
     version: str = ""
     artifacts: str | None = None
-    """Where large artifacts lie; absent: there are none to tidy up."""
+    """Where large artifacts are stored; absent: there are none to clean up."""
     housekeeping: bool = True
     """Whether it archives and prunes; not where it only looks at what is there."""
     insists: bool = True

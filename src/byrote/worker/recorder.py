@@ -2,9 +2,9 @@
 """Judges outcomes and writes the verdicts, in whatever batch has formed since the last write.
 
 One at idle, hundreds under load: nothing waits for a timer, and no finished run waits for more than
-one write. A verdict that is not accepted lost its lease: it is dropped, and said so. A verdict
-whose row another transaction has locked is put aside and sent again until the row is free; no
-other verdict waits for it.
+one write. A verdict that is not accepted lost its lease: it is dropped, and an event reports it. A
+verdict whose row another transaction has locked is put aside and sent again until the row is free;
+no other verdict waits for it.
 """
 
 import threading
@@ -95,7 +95,7 @@ class Recorder:
             self._write(aside[start : start + BATCH_MAX])
 
     def _batch(self) -> list[tuple[Leased, Outcome]]:
-        """What is written in one go: many small ones, or a few that have much to say."""
+        """What is written in one go: many small ones, or a few large ones."""
         batch: list[tuple[Leased, Outcome]] = []
         size = 0
         while self._ended and len(batch) < BATCH_MAX and size < CHARS_MAX:
@@ -112,7 +112,7 @@ class Recorder:
         self._news.set()
 
     def _write(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
-        # A lease given up meanwhile (lost, forgotten) has nothing more to say.
+        # A lease given up meanwhile (lost, forgotten) is not written.
         lease_of = self._held.lease_of
         judged = [
             (run, outcome, judge(run, outcome)) for run, outcome in ended if lease_of(run.id) is run

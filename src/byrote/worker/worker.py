@@ -124,7 +124,7 @@ class Worker:
         try:
             self._store = self._find_store()
             self._parts = self._build()
-            # On a thread: whatever a database does to the first statements, a stop is heard.
+            # On a thread: a stop is handled even while the database delays the first statements.
             self._start("starter", self._begin)
             while not self._wanted.wait(SIGNALS_S):
                 pass
@@ -360,7 +360,7 @@ class Worker:
         self._join("recorder", last)
         keeper.stop()
         self._join("keeper", last)
-        # Whoever still waits for the store waits in vain; leases run out by themselves.
+        # Threads that still wait for the store stop now; leases expire by themselves.
         self._given_up.set()
         for name in self._threads:
             self._join(name, self._means.clock() + 0.2)
@@ -381,7 +381,7 @@ class Worker:
         self._means.emit([events.WorkerStopping(self._options.worker, reason)])
 
     def _drain(self, deadline: float) -> None:
-        """Wait for what is under way, as long as the grace lasts and nobody hurries us."""
+        """Wait for what is under way, as long as the grace lasts and no second stop arrives."""
         if self._failure is not None and not isinstance(self._failure, Unreachable):
             return
         while self._held and self._means.clock() < deadline:

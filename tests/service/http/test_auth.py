@@ -95,7 +95,7 @@ FOREIGN: Mapping[str, Any] = {
     "GET /v1/workers": {"workers": []},
     "/v1/workers/{worker}": {"known": False},
     "/v1/workers/{worker}/heartbeat": {"known": False},
-    "/v1/workers/{worker}/called": {"called": False},
+    "/v1/workers/{worker}/cancellations": {"called": False},
     "/v1/scale": {"backlog": 0, "oldest_ready_s": 0.0, "workers": 0},
 }
 """What a token for another queue gets: a refusal, or an answer in which nothing is to be seen."""

@@ -22,7 +22,7 @@ from byrote.service.http import auth
 from byrote.service.http.auth import CACHED_MAX, Bucket, Grant, Keyring, digest_of
 from byrote.service.http.slots import Slots
 from byrote.service.options import ServiceOptions
-from byrote.service.routes.health import Readiness
+from byrote.service.readiness import Readiness
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.queries.tokens import Token
@@ -221,7 +221,7 @@ def test_a_token_that_ends_ends_what_waits_with_it(
             pool.submit(follow, client),
             pool.submit(lambda: client.post("/v1/leases", json=claim).status_code),
             pool.submit(lambda: client.get(f"/v1/runs/{run}?wait=40s").status_code),
-            pool.submit(lambda: client.get("/v1/workers/w/called?wait=40s").status_code),
+            pool.submit(lambda: client.get("/v1/workers/w/cancellations?wait=40s").status_code),
         ]
         until(lambda: served.service.waits.used == 3 and served.service.streams.used == 1)
         if how == "revoked":

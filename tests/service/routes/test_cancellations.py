@@ -17,7 +17,7 @@ def test_a_worker_that_waits_is_called_and_no_other(served: Served) -> None:
         heard: dict[str, bool] = {}
 
         def wait(name: str, seconds: str) -> None:
-            path = f"/v1/workers/{name}/called"
+            path = f"/v1/workers/{name}/cancellations"
             heard[name] = worker.get(path, params={"wait": seconds}).json()["called"]
 
         threads = [
@@ -42,9 +42,9 @@ def test_a_call_that_nobody_waited_for_is_kept_for_who_comes(
     admin.post(f"/v1/runs/{run}/cancel").raise_for_status()
     until(lambda: "w" in served.service.calling._missed)
 
-    assert admin.get("/v1/workers/w/called").json() == {"called": True}
-    assert admin.get("/v1/workers/w/called").json() == {"called": False}
-    problem(admin.get("/v1/workers/w/called", params={"wait": "soon"}), 422, "invalid")
+    assert admin.get("/v1/workers/w/cancellations").json() == {"called": True}
+    assert admin.get("/v1/workers/w/cancellations").json() == {"called": False}
+    problem(admin.get("/v1/workers/w/cancellations", params={"wait": "soon"}), 422, "invalid")
 
 
 def test_only_so_many_calls_are_kept() -> None:

@@ -102,14 +102,14 @@ def test_nobody_takes_anothers_call(served: Served, admin: httpx2.Client) -> Non
         claim_one(carl, worker="carl")
         admin.post(f"/v1/runs/{run}/cancel").raise_for_status()
         until(lambda: "carl" in served.service.calling._missed)
-        other.get("/v1/workers/carl/called").raise_for_status()
-        assert carl.get("/v1/workers/carl/called").json() == {"called": True}
-        assert carl.get("/v1/workers/carl/called").json() == {"called": False}
+        other.get("/v1/workers/carl/cancellations").raise_for_status()
+        assert carl.get("/v1/workers/carl/cancellations").json() == {"called": True}
+        assert carl.get("/v1/workers/carl/cancellations").json() == {"called": False}
 
         carl.post("/v1/workers", json=described("carl", "default")).raise_for_status()
         served.service.calling.call("carl")
-        assert other.get("/v1/workers/carl/called").json() == {"called": False}
-        assert carl.get("/v1/workers/carl/called").json() == {"called": True}
+        assert other.get("/v1/workers/carl/cancellations").json() == {"called": False}
+        assert carl.get("/v1/workers/carl/cancellations").json() == {"called": True}
 
 
 def test_a_call_that_a_waiting_worker_heard_is_not_heard_again() -> None:
@@ -124,7 +124,7 @@ def test_a_call_that_a_waiting_worker_heard_is_not_heard_again() -> None:
 
 
 def test_an_address_is_of_one_worker_only(served: Served, admin: httpx2.Client) -> None:
-    for verb in ("called", "heartbeat"):
+    for verb in ("cancellations", "heartbeat"):
         problem(admin.delete(f"/v1/workers/x/{verb}"), 405, "method_not_allowed")
         problem(admin.post("/v1/workers", json=described(f"x/{verb}")), 422, "invalid")
     for name in ("a%20b", "%1b[31m", "x" * 201, "-"):

@@ -42,7 +42,7 @@ _listed = msgspec.json.Decoder(ArtifactsReply).decode
 
 
 def artifacts(run_id: str) -> ServiceCall[list[ArtifactView]]:
-    """What a run has stored, oldest attempt first; UnknownRun when there is no such run."""
+    """What a run has stored, oldest attempt first; UnknownRun if the run does not exist."""
     return ServiceCall(
         "GET", _path(run_id), lambda body: _listed(body).artifacts, otherwise=missing(run_id)
     )
@@ -97,7 +97,7 @@ def _path(run_id: str) -> str:
 
 def _too_large() -> BadOption:
     return BadOption(
-        f"The artifact has more than {BYTES_MAX:,} bytes, too many for memory; say which file it "
+        f"The artifact has more than {BYTES_MAX:,} bytes, too many for memory; name the file it "
         "is to be written to, as in `fetch(…, to=path)`."
     )
 

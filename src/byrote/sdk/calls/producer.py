@@ -291,7 +291,7 @@ def events(run_id: str) -> ServiceCall[list[EventView]]:
 
 
 def progress(run_id: str) -> ServiceCall[RunProgress]:
-    """Where a run stands and how far it has come, as its task told last."""
+    """Where a run stands and how far it has come, as its task reported it last."""
     path = f"/v1/runs/{_part(run_id)}/progress"
     return ServiceCall("GET", path, _reader(RunProgress), otherwise=missing(run_id))
 
@@ -328,7 +328,7 @@ def delete(ids: Sequence[str]) -> ServiceCall[DoneRuns[str]]:
 
 
 def queues() -> ServiceCall[list[QueueView]]:
-    """Every queue with what lies in it."""
+    """Every queue with its counts of runs."""
     read = _reader(QueuesReply)
     return ServiceCall("GET", "/v1/queues", lambda body: read(body).queues)
 
@@ -378,7 +378,7 @@ _view = msgspec.json.Decoder(RunRead).decode
 
 
 def read_run(body: bytes) -> Run:
-    """A run as the Python API gives it."""
+    """A run as the Python API returns it."""
     view = _view(body)
     fields = {name: getattr(view, name) for name in _BRIEF}
     result = text_of(view.result)

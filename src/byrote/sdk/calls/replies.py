@@ -50,7 +50,7 @@ class RunRead(RunView, frozen=True, kw_only=True):
 
 
 def text_of(raw: Raw) -> str | None:
-    """A value's text; None where null says that there is none."""
+    """A value's text; None where null stands for an absent value."""
     text = bytes(raw).decode()
     return None if text == "null" else text
 

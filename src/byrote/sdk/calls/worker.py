@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a worker says to the service, as calls; all of it is safe to say twice."""
+"""Requests of a worker to the service; all of them are safe to send twice."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ from byrote.sdk.calls.replies import LeaseRead, LeasesRead, given, text_of
 from byrote.sdk.transport.request import ServiceCall
 from byrote.wire.leases import (
     ArtifactTerms,
-    Called,
+    CancellationHint,
     FinishReply,
     Kept,
     Known,
@@ -75,7 +75,7 @@ _known = msgspec.json.Decoder(Known).decode
 _number = msgspec.json.Decoder(ProvenanceReply).decode
 _unfinished = msgspec.json.Decoder(UnfinishedReply).decode
 _told = msgspec.json.Decoder(ReportReply).decode
-_called = msgspec.json.Decoder(Called).decode
+_hint = msgspec.json.Decoder(CancellationHint).decode
 _limit = msgspec.json.Decoder(ArtifactTerms).decode
 
 
@@ -160,7 +160,7 @@ def finish(judged: Sequence[Judged]) -> ServiceCall[dict[str, str]]:
     """Settle attempts: the ids accepted, and as which letter, or LOCKED."""
 
     def read(body: bytes) -> dict[str, str]:
-        # `already`: an earlier copy of this word was heard, and it said the same.
+        # `already`: an earlier copy of this report was accepted, with the same verdict.
         own = {run.id: LETTERS[type(verdict)] for run, _, verdict in judged}
         reply = _finished(body)
         accepted = {row.run: HEARD.get(row.heard, own[row.run]) for row in reply.accepted}
@@ -223,7 +223,7 @@ def register(description: Mapping[str, Any]) -> ServiceCall[bool]:
 
 
 def heartbeat(worker: str, load: Mapping[str, Any]) -> ServiceCall[bool]:
-    """Say that a worker lives; False when it is not on the list."""
+    """Send a heartbeat; False when the worker is not registered."""
     path = f"/v1/workers/{quote(worker, safe='')}/heartbeat"
     return ServiceCall("POST", path, lambda said: _known(said).known, body=_encode(load))
 
@@ -325,11 +325,11 @@ def _report(report: Mapping[str, Any]) -> dict[str, Any]:
     return said
 
 
-def called(worker: str, *, wait_s: float) -> ServiceCall[bool]:
-    """Whether a run of this worker is not wanted any more; the service waits so long for it."""
-    path = f"/v1/workers/{quote(worker, safe='')}/called"
+def cancellation_hint(worker: str, *, wait_s: float) -> ServiceCall[bool]:
+    """Returns whether a run of this worker was cancelled; the service waits up to `wait_s`."""
+    path = f"/v1/workers/{quote(worker, safe='')}/cancellations"
     query = {"wait": f"{wait_s:g}s"}
-    return ServiceCall("GET", path, lambda said: _called(said).called, query=query, wait_s=wait_s)
+    return ServiceCall("GET", path, lambda said: _hint(said).called, query=query, wait_s=wait_s)
 
 
 def artifact_limit() -> ServiceCall[int]:

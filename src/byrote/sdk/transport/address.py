@@ -29,14 +29,14 @@ class ServiceAddress(NamedTuple):
 
     @classmethod
     def find(cls, url: str | None, token: str | None) -> "ServiceAddress":
-        """As given, or else as BYROTE_SERVICE_URL and BYROTE_SERVICE_TOKEN say."""
+        """As given, or else from BYROTE_SERVICE_URL and BYROTE_SERVICE_TOKEN."""
         settings = resolve({"service_url": url, "service_token": token}).settings
         if not settings.service_url:
             raise BadOption("No service is named; give its URL or set BYROTE_SERVICE_URL.")
         parts = urlsplit(settings.service_url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise BadOption(
-                f"{settings.service_url!r} is no address of a service; "
+                f"{settings.service_url!r} is not an address of a service; "
                 "write http://host:8000 or https://host."
             )
         return cls(settings.service_url.rstrip("/"), settings.service_token)
@@ -52,7 +52,7 @@ class ServiceAddress(NamedTuple):
         return Terms(self.place, monotonic, chance, new_id, timeout_s)
 
     def options(self, verify: Any = True) -> dict[str, Any]:
-        """What an HTTP client is told."""
+        """Options of the HTTP client."""
         headers = {"User-Agent": "byrote", "Content-Type": "application/json"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"

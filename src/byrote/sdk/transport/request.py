@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One request to the service as a value, and how it is tried again: written once, run by two.
 
-A script is a generator: it yields what is to be done (`Send`, `Pause`), is sent what came of it,
+A script is a generator: it yields what is to be done (`Send`, `Pause`), is sent the result,
 and returns the answer. `client.py` does it in a thread, `aclient.py` on an event loop; neither
 decides anything.
 
@@ -72,7 +72,7 @@ type Program[T] = Callable[[Terms], CallScript[T]]
 
 
 type Body = bytes | Callable[[], Iterator[bytes]]
-"""Bytes, or what gives them in pieces, begun anew for every try."""
+"""Bytes, or a function that yields them in pieces, called anew for every try."""
 
 
 class Sink(Protocol):

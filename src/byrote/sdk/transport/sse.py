@@ -11,7 +11,7 @@ from byrote.wire.messages import EventView
 from byrote.wire.problems import PASSING, error_of
 
 SILENCE_MAX_S = 60.0
-"""The service says something more often than that, if only that it lives."""
+"""The service sends something more often than that, at least a comment."""
 LINE_MAX = 1 << 20
 
 _event = msgspec.json.Decoder(EventView).decode

@@ -156,7 +156,7 @@ class Keyring:
         self._few = asyncio.Semaphore(STRANGERS_AT_ONCE)
         self.strangers = Slots(STRANGERS_MAX, "Too many unknown tokens are being looked up")
         self.used: set[str] = set()
-        """Tokens that were used since somebody last noted it."""
+        """Tokens that were used since their use was last stored."""
 
     async def grant(self, authorization: str | None) -> Grant:
         """What the bearer of this header may do, perhaps not confirmed of late."""
@@ -205,7 +205,7 @@ class Keyring:
     def _looked(self, digest: bytes, done: "asyncio.Task[Grant | None]") -> None:
         self._looking.pop(digest, None)
         if not done.cancelled():
-            done.exception()  # Or it is reported where nobody is left to hear of it.
+            done.exception()  # Else asyncio logs the exception as never retrieved.
 
     async def _find(self, digest: bytes) -> Grant | None:
         known = self._known.get(digest)
@@ -226,7 +226,7 @@ class Keyring:
         return known
 
     def _replace(self, digest: bytes, grant: Grant) -> None:
-        """Remember a grant; whoever has the one before it goes on with what that allows."""
+        """Cache a grant; requests with the earlier grant go on with the rights of that one."""
         if len(self._known) >= CACHED_MAX:
             oldest = sorted(self._known, key=lambda known: self._known[known].until)
             for known in oldest[: CACHED_MAX // 10]:

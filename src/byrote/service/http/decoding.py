@@ -18,7 +18,7 @@ from byrote.wire.problems import FieldError, Invalid
 
 
 def delivery_of(run: NewRun) -> Delivery:
-    """When, where and how often a run is to be tried; BadOption or ValueError say what is wrong."""
+    """When, where and how often to try a run. Raises BadOption or ValueError."""
     return Delivery(
         queue=run.queue,
         priority=run.priority,
@@ -45,7 +45,7 @@ def moment_of(text: str | float | None) -> datetime | timedelta | None:
             "'2030-01-31T09:00Z'."
         ) from None
     if not 1970 <= moment.year <= 9000:
-        raise BadOption("run_after lies between the years 1970 and 9000.")
+        raise BadOption("run_after is a moment between the years 1970 and 9000.")
     return moment
 
 
@@ -68,7 +68,7 @@ def prefixed(error: BadPayload, path: str) -> BadPayload:
 
 
 def check_once(keys: Iterable[object], path: str, what: str) -> None:
-    """Refuse a request that names something twice, and say what and where."""
+    """Refuse a request that names something twice; the error names it and both positions."""
     seen: dict[object, int] = {}
     for place, key in enumerate(keys):
         first = seen.setdefault(key, place)
@@ -79,7 +79,7 @@ def check_once(keys: Iterable[object], path: str, what: str) -> None:
 
 
 def lease_of(run: Leased) -> Lease:
-    """A lease as a worker is told of it."""
+    """A lease as workers receive it."""
     return Lease(
         run=run.id,
         token=run.token,
@@ -104,3 +104,18 @@ def lease_of(run: Leased) -> Lease:
 
 def _raw(text: str | None) -> Raw | None:
     return None if text is None else Raw(text.encode())
+
+
+def plain(text: str | None) -> str | None:
+    """A filter that the database can take."""
+    if text is not None and "\x00" in text:
+        raise Invalid("A name has no NUL in it.")
+    return text
+
+
+def wait_of(text: str) -> float:
+    """Seconds to wait."""
+    try:
+        return duration(text).total_seconds()
+    except ValueError as error:
+        raise Invalid(f"wait: {error}") from None

@@ -141,7 +141,7 @@ async def _hang_up(receive: Receive, gone: asyncio.Future[None]) -> None:
 
 
 async def _whole(request: Request, limit: int) -> bytes:
-    """The body. Starlette's own limit would answer with a page of its own, not with a problem."""
+    """The body. Starlette's own limit would answer with its own page, not with a problem."""
     parts, size = [], 0
     async for part in request.stream():
         parts.append(part)
@@ -197,8 +197,8 @@ def _decoded(decode: Callable[[bytes], Any], raw: bytes, values_max: int) -> Any
 
 
 def _invalid(error: msgspec.ValidationError) -> problems.Invalid:
-    said = str(error)
-    if found := _AT.match(said):
+    reason = str(error)
+    if found := _AT.match(reason):
         field = FieldError(found["path"], found["message"])
         return problems.Invalid(f"{field.path}: {field.message}.", errors=(field,))
-    return problems.Invalid(f"{said}.", errors=(FieldError("$", said),))
+    return problems.Invalid(f"{reason}.", errors=(FieldError("$", reason),))

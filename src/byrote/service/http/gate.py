@@ -63,7 +63,7 @@ class Gate:
             exchange.status = 499
         except Exception as error:  # Whatever it is, the client gets an answer.
             if exchange.status:
-                raise  # The answer is half out: only a broken connection can say so.
+                raise  # The response is half sent: only closing the connection can report it.
             answer = problem(refused(error, scope), scope)
             await answer(scope, exchange.receive, exchange.send)
         finally:
@@ -71,7 +71,7 @@ class Gate:
 
     def _log(self, scope: Scope, status: int, seconds: float) -> None:
         if access_log.isEnabledFor(logging.INFO):
-            told = {
+            entry = {
                 "id": scope["byrote.id"],
                 "method": scope["method"],
                 "path": scope["path"][:300],
@@ -82,9 +82,9 @@ class Gate:
             }
             access_log.info(
                 "%s %s %s %s ms token=%s client=%s id=%s",
-                told["method"], told["path"], status, told["ms"],
-                told["token"] or "-", told["client"] or "-", told["id"],
-                extra={"byrote": told},
+                entry["method"], entry["path"], status, entry["ms"],
+                entry["token"] or "-", entry["client"] or "-", entry["id"],
+                extra={"byrote": entry},
             )  # fmt: skip
 
 
@@ -136,7 +136,7 @@ class _Exchange:
 
 
 def refused(error: Exception, scope: Scope) -> Refused:
-    """Any error as what the client is told of it."""
+    """The refusal that the client receives for an error."""
     match error:
         case ByroteError():
             return refusal_of(error)
@@ -165,7 +165,7 @@ def _of_framework(code: int) -> Refused:
 
 
 def problem(error: Refused, scope: Scope) -> Response:
-    """The answer that says no."""
+    """The response for a refusal, as problem+json."""
     body = _encode(problem_of(error, request_id=scope.get("byrote.id", "")))
     response = Response(body, error.status, media_type=problems.MEDIA_TYPE)
     if error.retry_after_s is not None:

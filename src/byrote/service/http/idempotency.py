@@ -110,7 +110,7 @@ async def _answered[R: Created](call: RequestContext, key: str, kind: type[R]) -
 async def enqueue_each[R: Created](
     call: RequestContext, sent: Sequence[tuple[str, Spec]], kind: type[R], subject: str
 ) -> R | Response:
-    """Accept runs but for those whose unique key is taken; for these, whoever holds it."""
+    """Accept runs, except those whose unique key is taken: for these, return its holder."""
     key = _key_of(call)
 
     def script(resent: bool) -> QueryScript[R]:

@@ -123,7 +123,7 @@ def _responses(endpoint: Endpoint, known: dict[int, JsonSchema]) -> JsonSchema:
         content = {JSON: {"schema": replies[0] if len(replies) == 1 else {"anyOf": replies}}}
     done = {str(endpoint.status): {"description": "Done.", "content": content}}
     if endpoint.found:
-        done["200"] = {"description": "There is one already, which is given.", "content": content}
+        done["200"] = {"description": "It exists already; the reply names it.", "content": content}
     refusals = sorted({*EVERYWHERE, *endpoint.refusals})
     return done | {str(status): _refusal(status) for status in refusals}
 
@@ -142,7 +142,7 @@ def _livez() -> JsonSchema:
     return {
         "get": {
             "operationId": "livez",
-            "summary": "Whether the process lives; asks nothing and nobody.",
+            "summary": "Whether the process lives; needs neither token nor database.",
             "security": [],
             "responses": {"200": reply, "503": _refusal(503)},
         }

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from byrote.core.run import Run
 from byrote.service.http.auth import Grant
 from byrote.service.http.slots import Slot
 from byrote.service.service import Service
@@ -63,7 +64,7 @@ class RequestContext(msgspec.Struct, frozen=True):
         *,
         subject: str | None = None,
     ) -> list[Row]:
-        """Run a statement, and note in the same transaction what its rows say it changed.
+        """Run a statement, and audit in the same transaction what its rows report as changed.
 
         `changed` returns the ids of the runs that were changed, or with a `subject` that name:
         where it returns nothing, nothing was done and nothing is noted.
@@ -140,8 +141,17 @@ class RequestContext(msgspec.Struct, frozen=True):
 
 
 def not_here(run_id: str) -> NotFound:
-    """The same words whether there is no such run or it is somebody else's."""
+    """The same message whether the run does not exist or belongs to another token."""
     return NotFound(f"No run {run_id}.")
+
+
+async def found_run(call: RequestContext) -> Run:
+    """The run a request speaks of; not found when it is none of the token's business."""
+    run_id = call.path["id"]
+    run = await call.service.desk.first(queries.run(run_id))
+    if run is None or not call.grant.allows(run.queue, run.task):
+        raise not_here(run_id)
+    return run
 
 
 type HandlerResult = Reply | Response
@@ -161,7 +171,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     reply: Any
     """The type of the answer."""
     roles: Sequence[str] = ()
-    """Any of these, or admin; none: whoever has a token."""
+    """Any of these, or admin; none: any token."""
     body: Any = None
     query: type = NoQuery
     status: int = 200
@@ -175,7 +185,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     waits: bool = False
     """Whether it may wait for something to happen."""
     media: str = "application/json"
-    """The kind of the answer; of anything but JSON there is no type."""
+    """The kind of the answer; only JSON has a type."""
     probe: bool = False
     """Whether it asks after the service itself, and must be answered however busy that is."""
     lasts: bool = False

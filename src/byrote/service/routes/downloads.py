@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What runs have left behind, as it was stored: by its hash, in pieces, checked on the way."""
+"""Routes that list and send the artifacts of runs: by hash, in pieces, verified on the way."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -13,7 +13,27 @@ from byrote.core.artifact import POSTGRES, ArtifactEntry, UnknownArtifact
 from byrote.service.http.openapi import BYTES
 from byrote.service.http.request import RequestContext
 from byrote.store import queries
+from byrote.wire import messages
 from byrote.wire.problems import NotFound, Unauthorized
+
+
+async def artifacts(call: RequestContext) -> messages.ArtifactsReply:
+    """What a run left behind besides its result."""
+    await call.check_mine(call.path["id"])
+    found = await call.service.desk.all(queries.artifacts(call.path["id"]))
+    return messages.ArtifactsReply(
+        artifacts=[
+            messages.ArtifactView(
+                attempt=row.attempt,
+                name=row.name,
+                hash=row.hash,
+                size=row.size,
+                media_type=row.media_type,
+                at=row.at,
+            )
+            for row in found
+        ]
+    )
 
 
 async def download(call: RequestContext) -> Response:
@@ -21,12 +41,12 @@ async def download(call: RequestContext) -> Response:
     entry = await _entry(call)
     content = Artifact(entry, await _source(call, entry)).chunks()
     try:
-        # The first piece tells whether there is anything to read, while that can still be said.
+        # Read the first piece now, while an error can still be the response.
         first = await asyncio.to_thread(next, content, b"")
     except UnknownArtifact:
-        # Not in its own words: they say where on this machine the content would lie.
+        # Not its own message: that names a path of this machine.
         raise NotFound(f"The content of {entry.name!r} is gone.") from None
-    # Bytes, whatever it says it is: no browser is to take it for a page of ours.
+    # As bytes, whatever its media type: no browser may render it as a page of the service.
     headers = {"content-length": str(entry.size), "x-content-type-options": "nosniff"}
     return StreamingResponse(_sent(call, first, content), media_type=BYTES, headers=headers)
 
@@ -55,5 +75,5 @@ async def _sent(call: RequestContext, first: bytes, rest: Iterator[bytes]) -> As
     yield first
     async for piece in iterate_in_threadpool(rest):
         if call.gone.done():
-            raise Unauthorized("The token has ended.")  # Only a broken connection can say so now.
+            raise Unauthorized("The token has ended.")  # Closes the connection: the head is sent.
         yield piece

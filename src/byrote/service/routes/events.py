@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Routes that tell what happened: the events of one run, and a stream of all, or of one."""
+"""Routes of events: those of one run, and a stream of all runs or of one."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
@@ -9,8 +9,8 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from byrote.service import follow
+from byrote.service.http.decoding import plain
 from byrote.service.http.request import RequestContext
-from byrote.service.routes.runs import plain
 from byrote.store import queries
 from byrote.store.queries.log import Position, RunFact
 from byrote.wire import messages
@@ -18,16 +18,16 @@ from byrote.wire.problems import BadRequest
 from byrote.wire.terms import Id, Identified
 
 PAGE = 50
-"""Statements read in one go; each may tell of a thousand runs."""
+"""Statements read in one batch; each may have events of a thousand runs."""
 QUIET_S = 1.0
-"""How long to sleep when nothing happens: what an open transaction kept back is told then."""
+"""The longest sleep: events that an open transaction held back are read after it."""
 COMMENT_EVERY = 15
 """Quiet seconds after which a comment shows that the line is alive."""
 
 PROGRESS = "Progress"
-"""The kind of what a run tells of its progress: not in the log, and no move of the run."""
+"""The kind of progress reports: they are not in the log and do not move the run."""
 PLACE_MAX = 2**31 - 1
-"""Behind every run of one statement: all of it has been told."""
+"""Behind every run of one statement: all of it was sent."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -41,7 +41,7 @@ async def events(call: RequestContext) -> messages.EventsReply:
 
 
 def event_of(fact: RunFact) -> messages.EventView:
-    """A fact as others are told of it."""
+    """An event as clients receive it."""
     return messages.EventView(
         id=f"{fact.xid}:{fact.seq}:{fact.place}",
         at=fact.at,
@@ -66,14 +66,14 @@ async def stream(call: RequestContext) -> Response:
     plain(call.query.queue)
     begin = await _begin(call)
     return StreamingResponse(
-        _told(call, *begin),
+        _follow(call, *begin),
         media_type="text/event-stream",
         headers={"cache-control": "no-store", "x-accel-buffering": "no"},
     )
 
 
 async def _begin(call: RequestContext) -> tuple[Position, tuple[str, int, int]]:
-    """Where to begin, and the event that was told last."""
+    """The position to begin at, and the event that was sent last."""
     last = call.headers.get("last-event-id")
     if not last:
         [low] = await call.service.desk.all(queries.stable_xid())
@@ -81,14 +81,14 @@ async def _begin(call: RequestContext) -> tuple[Position, tuple[str, int, int]]:
     try:
         text, _, place = last.rpartition(":")
         position = follow.read(text)
-        told = (position.xid, position.seq, int(place))
+        sent = (position.xid, position.seq, int(place))
     except ValueError:
         raise BadRequest("Last-Event-ID: send the id of an event of this stream.") from None
-    # The statement that told it may have more to tell: it is read again from its beginning.
-    return msgspec.structs.replace(position, seq=max(position.seq - 1, 0)), told
+    # That statement may have further events: it is read again from its beginning.
+    return msgspec.structs.replace(position, seq=max(position.seq - 1, 0)), sent
 
 
-async def _told(
+async def _follow(
     call: RequestContext, position: Position, last: tuple[str, int, int]
 ) -> AsyncIterator[bytes]:
     service = call.service
@@ -121,7 +121,7 @@ class _Followed:
         self._look_at = 0.0
 
     async def text(self, position: Position) -> bytes:
-        """What it has told since the last look. Whoever resumes here goes on with the events."""
+        """Its progress since the last look. A client that resumes here gets the events after it."""
         desk, clock = self._call.service.desk, self._call.service.means.clock
         asked: StreamFilters = self._call.query
         if asked.run is None or clock() < self._look_at:

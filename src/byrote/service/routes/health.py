@@ -1,46 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""Whether the database answers: asked once for all that want to know, and never waited for long."""
+"""Routes about the service itself: who the caller is, and whether the service is ready."""
 
-import asyncio
+from typing import Literal
 
-from byrote.core.ports.executor import Clock
-from byrote.store import queries
-from byrote.store.runners.aio import AsyncStore
+from byrote.service.http.request import RequestContext
+from byrote.wire import messages
 from byrote.wire.problems import Unavailable
 
-FRESH_S = 0.5
-"""How long an answer counts."""
+
+async def whoami(call: RequestContext) -> messages.Whoami:
+    """What the token may do."""
+    token = call.grant.token
+    return messages.Whoami(
+        name=token.name,
+        role=token.role,
+        queues=token.queues,
+        tasks=token.tasks,
+        expires_at=token.expires_at,
+    )
 
 
-class Readiness:
-    """Asks the database for a sign of life."""
-
-    def __init__(self, store: AsyncStore, clock: Clock, seconds: float) -> None:
-        self._store = store
-        self._clock = clock
-        self._seconds = seconds
-        self._asking: asyncio.Task[None] | None = None
-        self._good_until = 0.0
-
-    async def check(self) -> None:
-        """Unavailable unless the database has answered just now."""
-        if self._clock() < self._good_until:
-            return
-        if self._asking is None:
-            self._asking = asyncio.ensure_future(self._ask())
-            self._asking.add_done_callback(self._asked)
-        asking = self._asking
-        # Not a timeout around the statement: to cancel one at a database that hangs takes time.
-        await asyncio.wait({asking}, timeout=self._seconds)
-        if not asking.done():
-            raise Unavailable("The database does not answer.", retry_after_s=2)
-        asking.result()
-
-    async def _ask(self) -> None:
-        await self._store.all(queries.last_event())
-        self._good_until = self._clock() + FRESH_S
-
-    def _asked(self, done: asyncio.Task[None]) -> None:
-        self._asking = None
-        if not done.cancelled():
-            done.exception()  # Or it is reported where nobody is left to hear of it.
+async def readyz(call: RequestContext) -> messages.Health:
+    """Whether requests that need the database would be done."""
+    if call.service.stopping:
+        raise Unavailable("The service is stopping.", retry_after_s=2)
+    await call.service.readiness.check()
+    status: Literal["ok"] = "ok"
+    return messages.Health(status=status)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Routes of workers: claim, renew, finish, release, and the ledgers of runs under way."""
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any
@@ -9,14 +8,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET
 
-from byrote.core.artifact import POSTGRES, check_artifact
 from byrote.core.json.codec import digest_of
 from byrote.core.outcome import safe_text
-from byrote.core.ports.replies import LOCKED, ArtifactReply
+from byrote.core.ports.replies import LOCKED
 from byrote.core.run import Leased
 from byrote.service.http.decoding import check_once, lease_of
 from byrote.service.http.request import RequestContext
-from byrote.service.settlement import Pair, reply_of, settle
+from byrote.service.settlement import Pair, held_by, reply_of, settle
 from byrote.service.verdicts import Row, row_of
 from byrote.service.waiting.claims import ClaimKey
 from byrote.store import queries
@@ -121,14 +119,6 @@ async def claimed(call: RequestContext) -> wire.Leases:
 # -- Renew, finish, release ------------------------------------------------------------------------
 
 
-async def held_by[T: (wire.Held, wire.Finish, wire.Step, wire.Keep)](
-    call: RequestContext, sent: Sequence[T]
-) -> dict[int, T]:
-    """Those that speak of runs which are any business of the token, by their place."""
-    mine = set(await call.mine(list({item.run for item in sent})))
-    return {place: item for place, item in enumerate(sent) if item.run in mine}
-
-
 async def renew(call: RequestContext) -> wire.RenewReply:
     """Extend leases; the reply names what is lost, what is locked, and what is to be cancelled."""
     asked: wire.Renew = call.body
@@ -148,7 +138,7 @@ async def renew(call: RequestContext) -> wire.RenewReply:
 
 
 async def finish(call: RequestContext) -> wire.FinishReply:
-    """Settle attempts. Only the holder of a lease that has not run out is heard."""
+    """Finish attempts. Only the holder of an unexpired lease can finish its attempt."""
     one = isinstance(call.body, wire.Finish)
     sent: Sequence[wire.Finish] = [call.body] if one else call.body
     check_once((item.run for item in sent), "$", "The run")
@@ -161,8 +151,8 @@ async def finish(call: RequestContext) -> wire.FinishReply:
             for place, item in mine.items()
         ]
     )
-    heard = await settle(call, rows, "finish") if rows else {}
-    return reply_of([item.run for item in sent], heard)
+    accepted = await settle(call, rows, "finish") if rows else {}
+    return reply_of([item.run for item in sent], accepted)
 
 
 async def _check_provenance(call: RequestContext, sent: Sequence[wire.Finish]) -> None:
@@ -199,43 +189,8 @@ async def release(call: RequestContext) -> wire.FinishReply:
     rows: list[Row] = [
         {"id": held.run, "token": held.token, "verdict": "L"} for held in mine.values()
     ]
-    heard = await settle(call, rows, "release") if rows else {}
-    return reply_of([held.run for held in sent], heard)
-
-
-# -- Artifacts -------------------------------------------------------------------------------------
-
-
-async def keep(call: RequestContext) -> wire.Kept:
-    """Keep a small file with a run under way; only its holder is heard."""
-    asked: wire.Keep = call.body
-    check_artifact(asked.name, asked.media_type)
-    if not await held_by(call, [asked]):
-        return wire.Kept(verdict="lost")
-    pair: Any = Pair(asked.run, asked.token)
-    query = queries.artifact(
-        pair,
-        name=asked.name,
-        digest=hashlib.sha256(asked.data).digest(),
-        size=len(asked.data),
-        media_type=asked.media_type,
-        place=POSTGRES,
-        data=asked.data,
-    )
-    return await stored(call, query, pair.id)
-
-
-async def stored(call: RequestContext, query: Query[ArtifactReply], run_id: str) -> wire.Kept:
-    """Write an artifact's row; what is under its name then, unless the lease is lost."""
-
-    def changed(found: list[ArtifactReply]) -> list[str]:
-        return [run_id for keeping in found if keeping.verdict == "stored"]
-
-    [keeping] = await call.change(query, "artifact", changed)
-    verdict: Any = keeping.verdict
-    if verdict not in {"stored", "same", "taken"}:
-        return wire.Kept(verdict=verdict)
-    return wire.Kept(verdict=verdict, media_type=keeping.media_type, at=keeping.at)
+    accepted = await settle(call, rows, "release") if rows else {}
+    return reply_of([held.run for held in sent], accepted)
 
 
 # -- What executes --------------------------------------------------------------------------------
@@ -256,12 +211,12 @@ async def provenance(call: RequestContext) -> wire.ProvenanceReply:
     if (await call.aside(lambda: digest_of(doc))).hex() != call.body.digest:
         raise Invalid("digest: it is not the SHA-256 of the document's canonical form.")
     query = queries.register_provenance(digest=call.body.digest, doc=doc.decode())
-    # The row says beside the number whether it is new.
-    told: Query[tuple[int, bool]] = Query(query.name, query.args, lambda row: (row[0], row[1]))
+    # The row has, beside the number, whether it is new.
+    with_new: Query[tuple[int, bool]] = Query(query.name, query.args, lambda row: (row[0], row[1]))
     digest = call.body.digest
 
     def changed(found: list[tuple[int, bool]]) -> list[str]:
         return [digest for _, made in found if made]
 
-    [(number, _)] = await call.change(told, "provenance", changed, subject=digest)
+    [(number, _)] = await call.change(with_new, "provenance", changed, subject=digest)
     return wire.ProvenanceReply(id=number)

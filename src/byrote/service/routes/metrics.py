@@ -26,7 +26,7 @@ async def metrics(call: RequestContext) -> Response:
     text = "".join(
         [
             *_depths(depths),
-            _gauge("byrote_workers", "Workers that say they live.", [({}, len(workers))]),
+            _gauge("byrote_workers", "Workers with a recent heartbeat.", [({}, len(workers))]),
             _gauge(
                 "byrote_service_requests", "Requests under way here.", [({}, service.requests.used)]
             ),
@@ -67,6 +67,6 @@ def _gauge(name: str, about: str, samples: Iterable[Sample]) -> str:
     lines = [f"# HELP {name} {about}\n# TYPE {name} gauge\n"]
     for labels, value in samples:
         # Names of queues have nothing that would need escaping.
-        told = ",".join(f'{key}="{text}"' for key, text in labels.items())
-        lines.append(f"{name}{{{told}}} {value:.15g}\n" if told else f"{name} {value:.15g}\n")
+        pairs = ",".join(f'{key}="{text}"' for key, text in labels.items())
+        lines.append(f"{name}{{{pairs}}} {value:.15g}\n" if pairs else f"{name} {value:.15g}\n")
     return "".join(lines)

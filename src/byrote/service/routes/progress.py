@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Routes of progress: workers tell how far they are, others see it.
+"""Routes of progress: workers report it, clients read it.
 
-A report is no change that anybody would ask about later, so it leaves no entry in the audit, as a
-renewal does not; it says nothing of the run's status, so it is no event either.
+A report is not audited, as a renewal is not: it is not a change that an operator would look up
+later. It does not change the run's status, so it is not an event either.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,14 @@ from byrote.core.errors import BadOption
 from byrote.core.progress import report_of
 from byrote.core.run import Run
 from byrote.service.http.decoding import check_once
-from byrote.service.http.request import RequestContext
-from byrote.service.routes.runs import found_run
+from byrote.service.http.request import RequestContext, found_run
 from byrote.store import locks, queries
 from byrote.wire import progress as wire
 from byrote.wire.problems import FieldError, Invalid
 
 
 async def show_progress(call: RequestContext) -> wire.RunProgress:
-    """How far a run has come, as its task told last."""
+    """The progress of a run, as its task reported it last."""
     return run_progress_of(await found_run(call))
 
 
@@ -38,7 +37,7 @@ def run_progress_of(run: Run) -> wire.RunProgress:
 
 
 async def report(call: RequestContext) -> wire.ReportReply:
-    """Tell how far attempts have come; only the holders of their leases are heard."""
+    """Store the progress of attempts; only reports of lease holders are accepted."""
     sent: Sequence[wire.LeaseReport] = call.body.reports
     rows = await call.aside(
         lambda: [_row(item, item.token, f"$.reports[{place}]") for place, item in enumerate(sent)]
@@ -47,7 +46,7 @@ async def report(call: RequestContext) -> wire.ReportReply:
 
 
 async def report_one(call: RequestContext) -> wire.ReportReply:
-    """Tell how far one attempt has come, under the token of its claim."""
+    """Store the progress of one attempt, under the token of its claim."""
     row = await call.aside(lambda: _row(call.body, call.path["token"], "$"))
     return await _write(call, [row])
 
@@ -55,22 +54,22 @@ async def report_one(call: RequestContext) -> wire.ReportReply:
 def _row(item: wire.Report, token: str, path: str) -> dict[str, Any]:
     try:
         data = {} if item.data is msgspec.UNSET else msgspec.json.decode(item.data)
-        said = report_of(item.done, item.total, item.message, data)
+        stated = report_of(item.done, item.total, item.message, data)
     except (BadOption, RecursionError) as error:
         why = str(error) if isinstance(error, BadOption) else "data is nested too deep."
         raise Invalid(f"{path}: {why}", errors=(FieldError(path, why),)) from None
-    return {**msgspec.structs.asdict(said), "id": item.run, "token": token}
+    return {**msgspec.structs.asdict(stated), "id": item.run, "token": token}
 
 
 async def _write(call: RequestContext, rows: Sequence[dict[str, Any]]) -> wire.ReportReply:
     check_once((row["id"] for row in rows), "$.reports", "The run")
     mine = set(await call.mine([row["id"] for row in rows]))
     own = [row for row in rows if row["id"] in mine]
-    heard = set(await call.service.work.all(queries.progress(own))) if own else set()
-    missing = [row for row in own if row["id"] not in heard]
+    accepted = set(await call.service.work.all(queries.progress(own))) if own else set()
+    missing = [row for row in own if row["id"] not in accepted]
     locked = set(await call.service.work.all(locks.holding(missing))) if missing else set()
     return wire.ReportReply(
-        accepted=[row["id"] for row in rows if row["id"] in heard],
-        lost=[row["id"] for row in rows if row["id"] not in heard | locked],
+        accepted=[row["id"] for row in rows if row["id"] in accepted],
+        lost=[row["id"] for row in rows if row["id"] not in accepted | locked],
         locked=[row["id"] for row in rows if row["id"] in locked] or msgspec.UNSET,
     )

@@ -2,7 +2,7 @@
 """Routes of runs: enqueue, look, cancel, retry, replay, signal."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -10,7 +10,6 @@ import psycopg
 from msgspec import UNSET, Raw
 from starlette.responses import Response
 
-from byrote.core.duration import duration
 from byrote.core.errors import BadOption, BadPayload, PayloadTooLarge
 from byrote.core.json.codec import check_text, digest_of
 from byrote.core.log.asof import as_it_was
@@ -18,16 +17,16 @@ from byrote.core.log.fold import fold_all
 from byrote.core.run import Run
 from byrote.core.spec import Delivery, Spec
 from byrote.core.state import Status
-from byrote.service.http.decoding import delivery_of, prefixed
+from byrote.service.http.decoding import delivery_of, plain, prefixed, wait_of
 from byrote.service.http.idempotency import copied, enqueue_each, once
-from byrote.service.http.request import RequestContext, not_here
+from byrote.service.http.request import RequestContext, found_run, not_here
+from byrote.service.views import brief_of, revived, view_of
 from byrote.store import queries
 from byrote.store.locks import Moves
 from byrote.store.queries.enqueue import is_keyed
-from byrote.store.queries.runs import Brief
 from byrote.store.query import Query
 from byrote.store.rows import Settlement
-from byrote.wire import messages, progress
+from byrote.wire import messages
 from byrote.wire.problems import Conflict, Invalid
 from byrote.wire.terms import PAGE, PAGE_MAX, Id
 
@@ -143,34 +142,17 @@ async def show(call: RequestContext) -> messages.RunView:
 
 
 async def _then(call: RequestContext, run: Run, text: str) -> Run:
-    """The run as the log tells it was at a moment; not found before it was there."""
+    """The run as it was at a moment, from the log; not found before it was enqueued."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         at = None
     if at is None or at.tzinfo is None or not 1970 <= at.year <= 9000:
         raise Invalid("at: write a moment with its time zone, as in 2030-01-31T09:00Z.")
-    told = await call.service.desk.all(queries.history(run.id, at=at))
-    if not told:
+    entries = await call.service.desk.all(queries.history(run.id, at=at))
+    if not entries:
         raise not_here(run.id)
-    return as_it_was(run, fold_all(told), at)
-
-
-def wait_of(text: str) -> float:
-    """Seconds to wait."""
-    try:
-        return duration(text).total_seconds()
-    except ValueError as error:
-        raise Invalid(f"wait: {error}") from None
-
-
-async def found_run(call: RequestContext) -> Run:
-    """The run a request speaks of; not found when it is none of the token's business."""
-    run_id = call.path["id"]
-    run = await call.service.desk.first(queries.run(run_id))
-    if run is None or not call.grant.allows(run.queue, run.task):
-        raise not_here(run_id)
-    return run
+    return as_it_was(run, fold_all(entries), at)
 
 
 class Filters(msgspec.Struct, frozen=True):
@@ -207,13 +189,6 @@ async def list_runs(call: RequestContext) -> messages.RunPage:
     )
 
 
-def plain(text: str | None) -> str | None:
-    """A filter that the database can take."""
-    if text is not None and "\x00" in text:
-        raise Invalid("A name has no NUL in it.")
-    return text
-
-
 def _label(text: str | None) -> dict[str, str] | None:
     if text is None:
         return None
@@ -229,54 +204,14 @@ def _before(cursor: str | None) -> str | None:
     try:
         return str(msgspec.convert(cursor, Id))
     except msgspec.ValidationError:
-        raise Invalid("cursor: give what an earlier page said under `next`.") from None
-
-
-def brief_of(run: Brief | Run) -> messages.RunBrief:
-    """A run as a list shows it."""
-    return messages.RunBrief(**_common(run))
-
-
-def view_of(run: Run) -> messages.RunView:
-    """A run with everything."""
-    return messages.RunView(
-        **_common(run),
-        spec=Raw(run.spec_json.encode()),
-        result=None if run.result_json is None else Raw(run.result_json.encode()),
-        retry=None if run.retry_json is None else Raw(run.retry_json.encode()),
-        provenance=run.provenance,
-        usage=run.usage,
-        memo_of=run.memo_of,
-        unique_key=run.unique_key,
-        progress=progress.view_of(run.progress),
-    )
-
-
-_SHARED = tuple(
-    name
-    for name in messages.RunBrief.__struct_fields__
-    if name not in {"timeout_s", "errors", "labels"}
-)
-
-
-def _common(run: Brief | Run) -> dict[str, Any]:
-    fields: dict[str, Any] = {name: getattr(run, name) for name in _SHARED}
-    if isinstance(run, Run):
-        timeout = run.timeout
-        fields["errors"] = run.faults
-    else:
-        timeout = None if run.timeout_ms is None else timedelta(milliseconds=run.timeout_ms)
-        fields["errors"] = run.errors
-    fields["timeout_s"] = None if timeout is None else timeout.total_seconds()
-    fields["labels"] = run.labels
-    return fields
+        raise Invalid("cursor: send the `next` of an earlier page.") from None
 
 
 # -- Move ------------------------------------------------------------------------------------------
 
 
 async def cancel(call: RequestContext) -> messages.Moved:
-    """Cancel a run: at once if nobody executes it, else by asking its worker."""
+    """Cancel a run: at once if no worker executes it, else by asking its worker."""
     run_id = call.path["id"]
     moved = (await _cancel(call, [run_id])).only
     if moved is None:
@@ -308,12 +243,6 @@ async def retry(call: RequestContext) -> messages.Moved:
 async def retry_many(call: RequestContext) -> messages.MovedRuns:
     """Bring dead runs back and let waiting ones go now; others are missing from the answer."""
     return revived(await call.move(queries.retry, call.body.runs, "retry", list))
-
-
-def revived(moves: Moves[str]) -> messages.MovedRuns:
-    """The answer about runs that were brought back or let go."""
-    runs = [messages.Moved(id=run_id, status=Status.READY) for run_id in moves.done]
-    return messages.MovedRuns(runs=runs, locked=moves.locked or UNSET)
 
 
 async def replay(call: RequestContext) -> messages.Accepted:

@@ -1,20 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""From counts by bucket to rates and percentiles; and what lies there now."""
+"""Statistics: rates and percentiles from counts by bucket, and the current depths."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from byrote.core.duration import duration
+from byrote.service.views import queue_view
+from byrote.store import queries
 from byrote.store.queries.queues import DEPTH_MAX, Depth, Tally
 from byrote.store.queries.steps import UnderWay
 from byrote.store.rows import QueueRow
-from byrote.wire.messages import Percentiles, QueueView, StatsReply, TaskStats
+from byrote.wire.messages import Percentiles, StatsReply, TaskStats
+from byrote.wire.problems import Invalid
 from byrote.wire.progress import under_way_of
 
+if TYPE_CHECKING:
+    # `byrote top` computes statistics without the packages of the service.
+    from byrote.service.http.request import RequestContext
+
+WINDOW_MIN, WINDOW_MAX = timedelta(minutes=1), timedelta(days=2)
 ERRORS_MAX = 20
-"""Classes of errors told of one task, the most frequent first."""
+"""Classes of errors listed for one task, the most frequent first."""
 
 
 type Key = tuple[str, str, int]
@@ -42,23 +52,18 @@ def stats_of(
     )
 
 
-def queue_view(row: QueueRow, unserved: Sequence[str] = ()) -> QueueView:
-    """A queue, for those who asked."""
-    return QueueView(**msgspec.structs.asdict(row), unserved=list(unserved))
-
-
 def task_stats(
     tallies: Sequence[Tally], depths: Sequence[Depth] | None, window_s: float
 ) -> list[TaskStats]:
-    """What lies in each queue of each task, and what it did; no depths: they were never counted."""
-    lies = {(depth.queue, depth.task, depth.version): depth for depth in depths or ()}
+    """Depth and activity of each task by queue; `depths` is None if they were never counted."""
+    by_task = {(depth.queue, depth.task, depth.version): depth for depth in depths or ()}
     did: dict[Key, list[Tally]] = defaultdict(list)
     for tally in tallies:
         did[tally.queue, tally.task, tally.version].append(tally)
-    found = [_one(key, did[key], window_s) for key in sorted({*lies, *did})]
+    found = [_one(key, did[key], window_s) for key in sorted({*by_task, *did})]
     if depths is None:
         return found
-    return [_with_depth(task, lies.get((task.queue, task.task, task.version))) for task in found]
+    return [_with_depth(task, by_task.get((task.queue, task.task, task.version))) for task in found]
 
 
 def _with_depth(task: TaskStats, depth: Depth | None) -> TaskStats:
@@ -117,3 +122,31 @@ def seconds_of(bucket: int) -> float:
     """The seconds that stand for a bucket: never more than a tenth off."""
     micros: float = 2.0 ** ((bucket + 0.5) / 4)
     return round(micros / 1e6, 6)
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Over how long."""
+
+    window: Annotated[
+        str, msgspec.Meta(max_length=40, description="One minute to two days, as in `5m`.")
+    ] = "5m"
+
+
+async def stats(call: "RequestContext") -> StatsReply:
+    """Queues as they are now, and what tasks did within a window; counted as it happens."""
+    try:
+        window = duration(call.query.window)
+    except ValueError as error:
+        raise Invalid(f"window: {error}") from None
+    if not WINDOW_MIN <= window <= WINDOW_MAX:
+        raise Invalid("window: choose one between 1m and 2d.")
+    desk = call.service.desk
+    queues, tasks = call.grant.queues, call.grant.tasks
+    return stats_of(
+        window,
+        duties=await desk.all(queries.counters()),
+        queues=await desk.all(queries.depths(queues=queues, tasks=tasks)),
+        depths=await desk.all(queries.task_depths(queues=queues, tasks=tasks)),
+        tallies=await desk.all(queries.stats(window=window, queues=queues, tasks=tasks)),
+        telling=await desk.all(queries.progressing(queues=queues, tasks=tasks)),
+    )

@@ -12,14 +12,14 @@ from byrote.core.outcome import safe_text
 from byrote.core.ports.replies import StepReply
 from byrote.service.http.decoding import check_once, prefixed
 from byrote.service.http.request import RequestContext
-from byrote.service.routes.leases import held_by
+from byrote.service.settlement import held_by
 from byrote.store import locks, queries
 from byrote.wire import leases as wire
 from byrote.wire.problems import Invalid
 
 
 async def steps(call: RequestContext) -> wire.StepsReply:
-    """Write lines into the ledgers of runs under way; only their holders are heard."""
+    """Write lines into the ledgers of running runs; only lease holders can write."""
     sent: Sequence[wire.Step] = call.body.steps
     check_once(((item.run, item.sequence) for item in sent), "$.steps", "The step")
     mine = await held_by(call, sent)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Files of any size for runs under way: taken as they come, kept where large artifacts lie.
+"""Files of any size for runs under way: read as a stream, stored with the large artifacts.
 
 The lease is looked at before anything is read. Then the body is written to a temporary file, so
 that a slow sender holds neither a connection of the database nor memory. What is small goes to
@@ -15,11 +15,12 @@ from typing import IO, Any, NamedTuple
 from byrote.artifacts.artifact import CHUNK
 from byrote.artifacts.content_store import ContentStore, place_for
 from byrote.core.artifact import INLINE_MAX, POSTGRES, check_artifact
+from byrote.core.ports.replies import ArtifactReply
 from byrote.service.http.request import RequestContext
-from byrote.service.routes.leases import stored
-from byrote.service.settlement import Pair
+from byrote.service.settlement import Pair, held_by
 from byrote.store import queries
-from byrote.wire.leases import ArtifactTerms, Kept
+from byrote.store.query import Query
+from byrote.wire.leases import ArtifactTerms, Keep, Kept
 from byrote.wire.problems import Invalid, TooLarge, TooSlow, Unauthorized, Unavailable
 from byrote.wire.terms import Digest, Id, Identified, Word
 
@@ -54,7 +55,7 @@ def _limit(call: RequestContext) -> int:
 
 
 async def upload(call: RequestContext) -> Kept:
-    """Keep a file with a run under way; only its holder is heard. The body is the file itself."""
+    """Store a file with a running run; only the lease holder can. The body is the file."""
     asked: Upload = call.query
     check_artifact(asked.name, asked.media_type)
     with call.service.uploads.take(call.grant.token.id), call.place.left():
@@ -71,7 +72,7 @@ async def upload(call: RequestContext) -> Kept:
 async def _holds(call: RequestContext) -> bool:
     """Whether the run is under way with this token, and any business of the sender.
 
-    Asked before anything is read. Whether the lease still holds then, the row's statement says.
+    Checked before the body is read. The row's statement checks the lease again.
     """
     query = queries.leased_runs([(call.query.run, call.path["token"])])
     found = await call.service.work.first(query)
@@ -103,7 +104,7 @@ async def _spool(call: RequestContext, file: IO[bytes]) -> tuple[bytes, int]:
 
 
 async def _parts(call: RequestContext) -> AsyncIterator[bytes]:
-    assert call.stream is not None  # noqa: S101 -- the route says that it streams.
+    assert call.stream is not None  # noqa: S101 -- the route streams.
     parts, options, clock = call.stream(), call.service.options, call.service.means.clock
     began, size = clock(), 0
     while True:
@@ -176,3 +177,35 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
     file.seek(0)
     while piece := file.read(CHUNK):
         yield piece
+
+
+async def keep(call: RequestContext) -> Kept:
+    """Store a small file with a running run; only the lease holder can."""
+    asked: Keep = call.body
+    check_artifact(asked.name, asked.media_type)
+    if not await held_by(call, [asked]):
+        return Kept(verdict="lost")
+    pair: Any = Pair(asked.run, asked.token)
+    query = queries.artifact(
+        pair,
+        name=asked.name,
+        digest=hashlib.sha256(asked.data).digest(),
+        size=len(asked.data),
+        media_type=asked.media_type,
+        place=POSTGRES,
+        data=asked.data,
+    )
+    return await stored(call, query, pair.id)
+
+
+async def stored(call: RequestContext, query: Query[ArtifactReply], run_id: str) -> Kept:
+    """Write an artifact's row; what is under its name then, unless the lease is lost."""
+
+    def changed(found: list[ArtifactReply]) -> list[str]:
+        return [run_id for keeping in found if keeping.verdict == "stored"]
+
+    [keeping] = await call.change(query, "artifact", changed)
+    verdict: Any = keeping.verdict
+    if verdict not in {"stored", "same", "taken"}:
+        return Kept(verdict=verdict)
+    return Kept(verdict=verdict, media_type=keeping.media_type, at=keeping.at)

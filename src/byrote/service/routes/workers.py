@@ -6,19 +6,21 @@ made of it by rotation count as the same. To any other token a name that is take
 that is not there, but for the refusal to register it.
 """
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from byrote.core.outcome import safe_text
+from byrote.service.http.decoding import wait_of
 from byrote.service.http.request import RequestContext
 from byrote.store import queries
 from byrote.wire import leases as wire
+from byrote.wire import messages
 from byrote.wire.problems import Conflict, Invalid
 
 SERVICE: Final = "service-"
 """How the names of services begin."""
-VERBS: Final = ("/called", "/heartbeat")
+VERBS: Final = ("/cancellations", "/heartbeat")
 """What follows a worker's name in an address, so that no name may end in it."""
 
 
@@ -43,7 +45,7 @@ async def register(call: RequestContext) -> wire.Known:
 
 
 async def heartbeat(call: RequestContext) -> wire.Known:
-    """Say that a worker lives."""
+    """Store the heartbeat of a worker."""
     worker, beat = call.path["worker"], msgspec.structs.asdict(call.body)
     if not await _may(call):
         return wire.Known(known=False)
@@ -79,8 +81,38 @@ async def _may(call: RequestContext) -> bool:
 
 
 async def is_foreign(call: RequestContext) -> bool:
-    """Whether the worker a request speaks of was registered by somebody else."""
+    """Whether the worker named by a request was registered by another token."""
     found = await call.service.work.first(queries.worker_owner(call.path["worker"]))
     if found is None or found.holder == call.grant.token.holder:
         return False
     return call.grant.token.role != "admin" or not call.grant.sees(found.queues, found.tasks)
+
+
+class CancellationQuery(msgspec.Struct, frozen=True):
+    """How long to wait for a cancellation."""
+
+    wait: Annotated[str, msgspec.Meta(max_length=40, description="As in `20s`.")] = "0s"
+
+
+async def wait_for_cancellation(call: RequestContext) -> wire.CancellationHint:
+    """Wait until a run of this worker is cancelled; the next renewal names the run."""
+    calling, holder = call.service.calling, call.grant.token.holder
+    seconds = min(wait_of(call.query.wait), call.service.options.wait_max_s)
+    foreign = await is_foreign(call)
+    with call.waits():
+        worker = None if foreign else call.path["worker"]
+        cancelled = await calling.wait(worker, holder, seconds, call.gone)
+    await call.confirm()
+    return wire.CancellationHint(called=cancelled)
+
+
+async def workers(call: RequestContext) -> messages.WorkersReply:
+    """Workers that serve queues the token may see."""
+    found = [
+        row
+        for row in await call.service.desk.all(queries.workers())
+        if call.grant.sees(row.queues, row.tasks)
+    ]
+    return messages.WorkersReply(
+        workers=[messages.WorkerView(**msgspec.structs.asdict(row)) for row in found]
+    )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The waiting room of workers that want to hear at once when a run of theirs is not wanted.
+"""Requests of workers that wait to learn at once that one of their runs was cancelled.
 
-What is heard is a hint, as every notification: which runs are meant is told by the next renewal.
-A worker need not be registered to claim, so its name alone does not say whose it is: a call is kept
-for each holder that comes to wait under the name, and one holder cannot take it from another.
+The reply is a hint, as every notification: the next renewal names the runs. A worker need not be
+registered to claim, so its name does not identify its holder: a cancellation is stored for each
+holder that waits under the name, and one holder cannot take it from another.
 Where the service cannot listen, workers learn of cancellations with their renewals.
 """
 
@@ -19,12 +19,12 @@ DEAF = ""
 
 
 class CancellationWaiters:
-    """Who waits to be called, by the name of the worker."""
+    """Waiting requests, by the name of the worker."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, dict[asyncio.Future[None], str]] = {}
         self._missed: OrderedDict[str, set[str]] = OrderedDict()
-        """Workers that were called, and which holders have heard of it."""
+        """Workers with a cancelled run, and the holders that were notified of it."""
         self._closed = False
         self.waiting = 0
         """How many wait."""
@@ -32,13 +32,13 @@ class CancellationWaiters:
     async def wait(
         self, worker: str | None, holder: str, seconds: float, gone: asyncio.Future[None]
     ) -> bool:
-        """Wait until the worker is called, for so long, or until it hangs up; whether it was.
+        """Wait up to `seconds` for a cancellation, or until the client hangs up; whether one came.
 
-        Without a worker nothing is heard.
+        Without a worker no cancellation arrives.
         """
-        heard = self._missed.get(worker) if worker is not None else None
-        if heard is not None and holder not in heard:
-            heard.add(holder)
+        notified = self._missed.get(worker) if worker is not None else None
+        if notified is not None and holder not in notified:
+            notified.add(holder)
             return True
         if self._closed or seconds <= 0:
             return False
@@ -57,7 +57,7 @@ class CancellationWaiters:
         return called.done() and not self._closed
 
     def call(self, worker: str) -> None:
-        """Some run of this worker is not wanted any more."""
+        """A run of this worker was cancelled."""
         waiting = self._waiting.get(worker, {})
         self._missed[worker] = set(waiting.values())
         self._missed.move_to_end(worker)
@@ -68,7 +68,7 @@ class CancellationWaiters:
                 called.set_result(None)
 
     def close(self) -> None:
-        """Send everybody away."""
+        """End all waits."""
         self._closed = True
         for worker in list(self._waiting):
             self.call(worker)

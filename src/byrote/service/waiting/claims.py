@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Wakes claims that wait for runs. They hold no connection meanwhile.
 
-One connection of the process listens for `byrote_ready` (and `byrote_cancel`, `calling.py`); one
-look a second at the queues somebody waits for makes up for what was not heard. Producers notify
-only while a worker says it is idle, so the process says so, as a worker of its own name that serves
-whatever is waited for.
+One connection of the process listens for `byrote_ready` (and `byrote_cancel`, `cancellations.py`);
+one poll a second of the queues that claims wait for makes up for lost notifications. Producers
+notify only while a worker is registered as idle, so the process registers itself, as a worker
+that serves the queues and tasks waited for.
 
-Claims for the same queues and tasks stand in one line. A ring wakes the first of each line; whoever
-finds something wakes the next. So one run does not wake a thousand, and a thousand runs do.
+Claims for the same queues and tasks form one line. A notification wakes the first of each line; a
+claim that finds runs wakes the next. So one run does not wake a thousand claims, and a thousand
+runs do.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ type ClaimKey = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class ClaimWaiters:
-    """The waiting room of claims."""
+    """Claims that wait for runs."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class ClaimWaiters:
         self._on_cancel = on_cancel
         self._lines: dict[ClaimKey, OrderedDict[asyncio.Future[None], None]] = {}
         self._announced: frozenset[str] = frozenset()
-        self._told: frozenset[str] = frozenset()
+        self._announced_tasks: frozenset[str] = frozenset()
         """The tasks that were announced with the queues: some claim waits for them."""
         self._announcing = asyncio.Lock()
         self._closed = False
@@ -73,9 +74,9 @@ class ClaimWaiters:
         look: Callable[[], Awaitable[bool]],
         gone: asyncio.Future[None],
     ) -> bool:
-        """Wait in a line until rung, or for so long; `look` is asked once more before that.
+        """Wait in a line until woken, up to `seconds`; `look` runs once more before that.
 
-        Whoever has gone meanwhile looks no more: what it found would be nobody's.
+        After a disconnect `look` is not called: no client would hold what it leased.
         """
         place = self._lines.setdefault(line, OrderedDict())
         rung: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -83,7 +84,7 @@ class ClaimWaiters:
         try:
             if not self._knows(line):
                 await self._announce()
-                # An enqueue that looked before we said that we wait has woken nobody.
+                # An enqueue that looked before the registration has notified no worker.
                 if await look():
                     return True
             if self._closed:
@@ -111,7 +112,7 @@ class ClaimWaiters:
                 return
 
     def close(self) -> None:
-        """Send everybody away."""
+        """End all waits."""
         self._closed = True
         for place in list(self._lines.values()):
             for rung in place:
@@ -121,17 +122,17 @@ class ClaimWaiters:
     # -- The process as a worker that waits ------------------------------------------------------
 
     def _knows(self, line: ClaimKey) -> bool:
-        return self._announced.issuperset(line[0]) and self._told.issuperset(line[1])
+        return self._announced.issuperset(line[0]) and self._announced_tasks.issuperset(line[1])
 
     async def _announce(self) -> None:
         async with self._announcing:
             wanted, tasks = self._queues(), self._tasks()
-            if wanted <= self._announced and tasks <= self._told:
+            if wanted <= self._announced and tasks <= self._announced_tasks:
                 return
             described: Any = self._means.describe(sorted(wanted), sorted(tasks))
             await self._store.all(queries.register(described))
             await self._beat(idle=True)
-            self._announced, self._told = wanted, tasks
+            self._announced, self._announced_tasks = wanted, tasks
 
     async def _beat(self, *, idle: bool) -> bool:
         beat = queries.heartbeat(
@@ -140,7 +141,7 @@ class ClaimWaiters:
         return bool(await self._store.all(beat))
 
     async def keep_announced(self) -> None:
-        """Say from time to time that we wait, or no longer do; for as long as the process lives."""
+        """Send heartbeats that state whether claims wait, while the process lives."""
         while True:
             await asyncio.sleep(HEARTBEAT_S)
             with contextlib.suppress(ByroteError, psycopg.Error):
@@ -148,11 +149,11 @@ class ClaimWaiters:
                     continue
                 waits = bool(self._lines)
                 known = await self._beat(idle=waits)
-                same = (self._queues(), self._tasks()) == (self._announced, self._told)
+                same = (self._queues(), self._tasks()) == (self._announced, self._announced_tasks)
                 if waits and known and same:
                     continue
                 # What is waited for no longer must not pass for served.
-                self._announced = self._told = frozenset()
+                self._announced = self._announced_tasks = frozenset()
                 if waits:
                     await self._announce()
 
@@ -161,7 +162,7 @@ class ClaimWaiters:
         with contextlib.suppress(ByroteError, psycopg.Error, Interrupted):
             await self._store.ask(queries.deregister(worker=self._means.name))
 
-    # -- Hearing ---------------------------------------------------------------------------------
+    # -- Listening -------------------------------------------------------------------------------
 
     async def poll(self) -> None:
         """Look at what is waited for, about once a second, for as long as the process lives."""
@@ -175,7 +176,7 @@ class ClaimWaiters:
                         self.ring(queue)
 
     async def listen(self) -> None:
-        """Hear of new runs, and of runs nobody wants, for as long as the process lives."""
+        """Listen for new runs and for cancelled runs, while the process lives."""
         tries = 1
         while True:
             try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Tells those who wait for a run to end, and those who follow the log, that something happened.
+"""Wakes requests that wait for a run to end, and streams that follow the log.
 
 One look for all of them: a number that rises with every event is read some thirty times a second
-while anybody waits, and the runs that are waited for are looked up when it moves.
+while any request waits, and the runs that are waited for are looked up when it moves.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ IDS_MAX = 5_000
 
 
 class RunWaiters:
-    """The waiting room of those who look on."""
+    """Requests and streams that wait for events."""
 
     def __init__(self, store: AsyncStore, clock: Clock) -> None:
         self._store = store
@@ -39,7 +39,7 @@ class RunWaiters:
         return sum(map(len, self._runs.values()))
 
     async def until_ended(self, run_id: str, seconds: float, gone: asyncio.Future[None]) -> None:
-        """Wait until a run has ended, or for so long, or until whoever asked has gone."""
+        """Wait until a run has ended, up to `seconds`, or until the client has gone."""
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiters = self._runs.setdefault(run_id, set())
         waiters.add(ended)
@@ -65,13 +65,13 @@ class RunWaiters:
             await asyncio.wait(futures, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
 
     def close(self) -> None:
-        """Send everybody away."""
+        """End all waits."""
         self._closed = True
         for future in [*self._news, *(f for waiters in self._runs.values() for f in waiters)]:
             _wake(future)
 
     async def run(self) -> None:
-        """Look while somebody waits, for as long as the process lives."""
+        """Poll while any request waits, as long as the process lives."""
         seen, moved_at, looked_at = -1, 0.0, 0.0
         while True:
             if not self._runs and not self._news:

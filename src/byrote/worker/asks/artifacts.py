@@ -65,7 +65,7 @@ def refusal(verdict: str, name: str) -> ByroteError:
 
 
 def prune(duties: MaintenancePort, cursor: str | None, *, going_on: Callable[[], bool]) -> str:
-    """Forget artifacts of pruned runs, then contents nothing refers to; gives the next cursor."""
+    """Forget artifacts of pruned runs, then contents nothing refers to; returns the next cursor."""
     run, _, digest = (cursor or f"{START_RUN} ").partition(" ")
     run = _walk(duties.prune_artifacts, run, going_on) or START_RUN
     digest = _walk(duties.prune_blobs, digest, going_on) or ""
@@ -84,7 +84,7 @@ def _walk(
 
 
 class ArtifactCleaner:
-    """Sweeps this worker's place for artifacts, shard by shard, on a thread of its own.
+    """Sweeps this worker's place for artifacts, shard by shard, on its own thread.
 
     No duty of the cluster: the directories of two machines may be two directories.
     """
@@ -107,13 +107,13 @@ class ArtifactCleaner:
                 self.sweep()
             except (OSError, ByroteError) as error:
                 # A place that is not to be had now is tried again; nothing depends on it.
-                said = " ".join(str(error).split())[:300]
-                self._means.emit([events.Troubled(self._means.worker, "artifacts", said)])
+                reason = " ".join(str(error).split())[:300]
+                self._means.emit([events.Troubled(self._means.worker, "artifacts", reason)])
             # A connection that is used once a minute is better not kept.
             self._shelf.close()
 
     def sweep(self) -> int:
-        """Remove what no row refers to from the next shard; gives how much."""
+        """Remove what no row refers to from the next shard; returns how much."""
         place: ContentStore = place_for(self._where, self._shelf.home())
         self._shard = (self._shard + 1) % SHARDS
         return place.sweep(self._shard, self._shelf.referred, grace=GRACE, page=SWEEP_PAGE)

@@ -28,7 +28,7 @@ class AskServer:
         self._answers = answers
 
     def run(self) -> None:
-        """Answer until the queue says that it was all."""
+        """Serve requests until the sentinel None."""
         while (ask := self._asks.get()) is not None:
             ask.answer(*self._answer(ask))
 

@@ -3,8 +3,8 @@
 
 Hands have no database; their asks come through a queue and are answered from one thread with one
 line, in batches: one at idle, hundreds under load. A step whose lease does not hold is refused by
-the store itself, and its attempt is told so. One whose row another transaction has locked is put
-aside and asked again until the row is free; no other waits for it.
+the store itself, and its attempt receives the error. One whose row another transaction has locked
+is put aside and asked again until the row is free; no other waits for it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ LOADS_MAX = 16
 
 
 class LedgerServer:
-    """The worker's ledger keeper, on a thread and a line of its own."""
+    """The worker's ledger keeper, on its own thread and connection."""
 
     def __init__(self, ledgers: StepPort, asks: Asks, others: Asks) -> None:
         self._ledgers = ledgers
@@ -46,7 +46,7 @@ class LedgerServer:
         }
 
     def run(self) -> None:
-        """Answer until the queue says that it was all."""
+        """Serve requests until the sentinel None."""
         while not self._closing:
             batch = self._batch() + self._from_aside()
             loads = [ask for ask in batch if ask.verb == "load"]
@@ -112,8 +112,8 @@ class LedgerServer:
             for ask in asks:
                 self._serve([ask])
         else:
-            said = str(error) if isinstance(error, StoreRefused) else repr(error)
-            asks[0].answer(False, said)
+            reason = str(error) if isinstance(error, StoreRefused) else repr(error)
+            asks[0].answer(False, reason)
 
     def _load(self, asks: Sequence[Ask]) -> list[list[Any]]:
         ledgers: dict[str, list[RecordedStep]] = {ask.run.id: [] for ask in asks}
@@ -134,7 +134,7 @@ class LedgerServer:
         """Write the latest word of each run; None where the lease did not hold."""
         rows: dict[str, dict[str, Any]] = {}
         for ask in asks:
-            said = msgspec.structs.asdict(msgspec.convert(ask.payload, ProgressReport))
-            rows[ask.run.id] = {**said, "id": ask.run.id, "token": ask.run.token}
-        heard = set(self._ledgers.progress(list(rows.values())))
-        return [ask.run.id in heard or None for ask in asks]
+            report = msgspec.structs.asdict(msgspec.convert(ask.payload, ProgressReport))
+            rows[ask.run.id] = {**report, "id": ask.run.id, "token": ask.run.token}
+        accepted = set(self._ledgers.progress(list(rows.values())))
+        return [ask.run.id in accepted or None for ask in asks]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Claims runs as long as there is room for them, and waits well when there is nothing to claim.
 
-Polling is the contract, NOTIFY a hint. A worker whose claim comes back short says so in the
-registry (`idle`), and from then on whoever enqueues wakes it. An enqueue that looked before we said
-so, and commits after we looked, wakes nobody: hence the further looks, a few milliseconds later,
-before settling down to the slow rhythm of polling.
+Polling is the contract, NOTIFY a hint. A worker whose claim comes back short registers as
+`idle`, and from then on enqueues wake it. An enqueue that looked before the worker registered so,
+and commits after the worker looked, wakes no worker: hence the further looks, a few milliseconds
+later, before settling down to the slow rhythm of polling.
 
 A claim whose answer is lost is asked for again by its token, by the line itself: those runs are
-ours, and nobody else would look at them until their lease ran out.
+ours, and no other worker would look at them until their lease expired.
 """
 
 import os
@@ -30,7 +30,7 @@ from byrote.worker.leases import HeldLeases
 from byrote.worker.recorder import Recorder
 
 LOOKS_S = (0.005, 0.05)
-"""When to look again after saying that we are idle, before polling slowly."""
+"""When to look again after registering as idle, before polling slowly."""
 UNWRITTEN_MAX = 5_000
 """Ended attempts that may wait to be written before no more runs are claimed."""
 ASIDE_S, ASIDE_FACTOR = 0.05, 20
@@ -50,7 +50,7 @@ class ClaimOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claimer:
-    """The worker's claiming loop, on a thread and a line of its own."""
+    """The worker's claiming loop, on its own thread and connection."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class Claimer:
         if self._means.clock() < found[0].deadline:
             self._executor.submit(found)
         else:
-            # We were frozen: the answer is older than the lease. Somebody else may have them now.
+            # We were frozen: the answer is older than the lease. Another worker may have them now.
             self._recorder.report([(run, Released()) for run in found])
         worker = self._means.worker
         self._means.emit(
@@ -242,5 +242,5 @@ class Claimer:
         return not self.left.due and not self.look_around()
 
     def _wait(self, seconds: float, *, for_room: bool = False) -> None:
-        """Sleep until nudged, for so long, or until the line hears of work."""
+        """Sleep up to `seconds`, until woken or until the connection is notified of work."""
         self._leases.rest(self._wake, seconds if self._asleep else 0, for_room=for_room)

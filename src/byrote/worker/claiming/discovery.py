@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Finds runs that this worker could execute though nobody told it so when it started.
+"""Finds runs of tasks that this worker can execute but did not know when it started.
 
 An app that names its tasks by where they are defined can execute any that can be imported; which
 ones there are is seen in the queue. What is not recognised stays where it is: another worker, with
@@ -30,7 +30,7 @@ class DiscoveryPort(Protocol):
 
 
 class DiscoveryHooks(NamedTuple):
-    """Who can tell whether a run is for this worker, and who must know when it is."""
+    """Hooks that decide whether a run is for this worker, and that learn when it is."""
 
     open: Callable[[PartContext], DiscoveryPort]
     recognise: Callable[[UnknownTaskRef], bool]

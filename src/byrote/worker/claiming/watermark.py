@@ -3,13 +3,13 @@
 
 Dead entries pile up at the front of the index and every claim walks over them: 7 ms became 31 ms in
 half a minute. So when claims from the very front turn out slow, the next ones start where the last
-one found something, and the mark moves on with them: behind it lies what they have claimed. That
+one found something, and the mark moves on with them: behind it are the runs they have claimed. That
 could pass by a run of higher priority that came later, or one that was taken back from a dead
 worker, so it lasts only a while: twenty times what the slow claim took, but two seconds at most,
 and at least once it is sure. A claim from the mark that comes back short is followed by one from
 the front, and so is the notification that a sweep has put runs back.
 
-What is slow, claims from the mark tell: on a machine where they take as long, it was not the walk.
+Claims from the mark show what is slow: on a machine where they take as long, it was not the walk.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ USUAL_MIN = 0.5
 LEARN = 0.1
 LASTS = 20
 LASTS_S = 2.0
-"""The longest that a mark lasts: a claim that the network held up for long says nothing about the
+"""The longest that a mark lasts: a claim that the network held up for long does not measure the
 index. Once it is sure, also the shortest: slow claims must not be one in a hundred."""
 TWICE = 2
 """In a row: a single slow claim is a busy disk, not an old snapshot."""
@@ -82,7 +82,7 @@ class Watermark:
                 sure = self._enough == 1
                 self._until = ended + (LASTS_S if sure else min(LASTS * took, LASTS_S))
                 self._marks = _firsts(found)
-                # While it lasts, the next claim from the front is enough to tell so.
+                # While it lasts, the next claim from the front is enough to show it.
                 self._slow, self._enough = 0, 1
 
 

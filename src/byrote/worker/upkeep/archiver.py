@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Moves what has ended long ago out of the hot table, as fast as more of it comes.
 
-Ids are in the order of time, so what has stayed long enough lies in one stretch, behind a front
+Ids are in the order of time, so what has stayed long enough is one stretch, behind a front
 that moves on as time does. The front is followed as far as it yields much, whatever else the worker
 has to do: what has ended must not pile up. Besides, and a little at a time, the whole table is
 walked: that finds the front at first, and later what it has passed by, such as runs of queues that
@@ -23,7 +23,7 @@ REST_S = 60.0
 """How long after the end of the table it is walked again; what is young stays so for a while."""
 
 type Archive = Callable[[str, int], Archived]
-"""Moves what is old among so many runs that lie after a cursor."""
+"""Moves what is old among so many runs after a cursor."""
 
 
 class Archiver:
@@ -36,7 +36,7 @@ class Archiver:
         self._rested_at = clock()
 
     def turn(self, cursor: str, *, patience_s: float) -> str:
-        """Follow the front, and walk on from the cursor for so long; gives where to walk on."""
+        """Follow the front, and walk on from the cursor for `seconds`; returns where to walk on."""
         followed = self._follow(self._clock() + FRONT_S)
         if self._clock() < self._rested_at:
             return cursor

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Tells those who watch a run what its attempt prints, while it runs; nothing when nobody does.
+"""Sends the output of a running attempt to its watchers; does nothing without watchers.
 
-Who watches says so in a row that soon expires, and wakes the worker. What the attempt has printed
+A watcher writes a row that soon expires, and wakes the worker. What the attempt has printed
 is then written there whenever there is more, up to four times a second: the end of it, and how much
 it was. What is stored with the run when the attempt has ended does not depend on any of this.
 """
@@ -15,7 +15,7 @@ from byrote.core.run import Leased
 from byrote.worker.leases import HeldLeases
 
 LOOK_S = 5.0
-"""How often to look unasked whether somebody watches: a hint may get lost."""
+"""How often to look unasked for watchers: a hint may get lost."""
 SHOWN_MAX = 64 * 1024
 """Bytes of each stream that are shown at once."""
 _NOTHING = Printing(b"", b"", 0, 0)
@@ -36,12 +36,12 @@ class OutputWatcher:
         self._told: dict[str, tuple[int, int, int]] = {}
 
     def serve(self) -> None:
-        """Tell what there is to tell; called every quarter of a second or so."""
+        """Send new output; called every quarter of a second or so."""
         now = self._clock()
         if self._duties.watch_asked() or now >= self._look_at:
             self._look_at = now + (LOOK_S / 2 if self._ids else LOOK_S)
             self._ids = self._duties.watched()
-            # Told anew from time to time, if only that there is nothing new.
+            # Sent again from time to time, even without new output.
             self._told = {}
         for run in self._held.find(self._ids):
             self._tell(run)

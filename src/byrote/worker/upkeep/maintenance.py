@@ -38,7 +38,7 @@ CHAINED = {"chain": timedelta(seconds=1)}
 """What a worker does besides, if the log is to be chained."""
 TICK_S = 0.25
 REFUSED_S = 3.0
-"""The pause while the store refuses even to say which duties are due."""
+"""The pause while the store refuses even to list the duties that are due."""
 PROMOTE_MAX = 1_000
 SWEEP_MAX = 1_000
 FORGET_STEP = 5_000
@@ -50,7 +50,7 @@ ARCHIVE_IDLE_S = 0.5
 
 
 class Maintenance:
-    """Does the duties, on a thread and a line of its own."""
+    """Does the duties, on its own thread and connection."""
 
     def __init__(
         self,

@@ -37,19 +37,19 @@ class Scheduler:
 
     def turn(self) -> None:
         """Let everything tick that is due."""
-        told: list[TickResult] | None = None
+        ticked: list[TickResult] | None = None
         # Not for ever: schedules whose rows are locked stay due.
-        while told is None or told:
+        while ticked is None or ticked:
             due = self._duties.due_schedules(limit=TURN_MAX)
             turns = [turn for turn in map(self._turn_of, due) if turn is not None]
-            told = list(self._duties.tick(turns)) if turns else []
-            if told:
+            ticked = list(self._duties.tick(turns)) if turns else []
+            if ticked:
                 self._means.emit(
                     [
                         events.Ticked(one.name, one.at.isoformat(), one.id)
                         if one.made
                         else events.TickSkipped(one.name, one.at.isoformat())
-                        for one in told
+                        for one in ticked
                     ]
                 )
             if len(due) < TURN_MAX:
@@ -59,7 +59,7 @@ class Scheduler:
         try:
             return turn_of(planned)
         except BadOption as error:
-            # Somebody wrote it past us, or this machine lacks its time zone: a person must look.
+            # Written without checks, or this machine lacks its time zone: a person must look.
             name = planned.schedule.name
             self._duties.set_aside(name, str(error))
             self._means.emit([events.Troubled(self._means.worker, f"schedule {name}", str(error))])

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""Converts rows of the store into messages of the wire."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from byrote.core.run import Run
+from byrote.core.state import Status
+from byrote.store.locks import Moves
+from byrote.store.queries.runs import Brief
+from byrote.store.rows import QueueRow
+from byrote.wire import messages, progress
+
+
+def brief_of(run: Brief | Run) -> messages.RunBrief:
+    """A run as a list shows it."""
+    return messages.RunBrief(**_common(run))
+
+
+def view_of(run: Run) -> messages.RunView:
+    """A run with everything."""
+    return messages.RunView(
+        **_common(run),
+        spec=Raw(run.spec_json.encode()),
+        result=None if run.result_json is None else Raw(run.result_json.encode()),
+        retry=None if run.retry_json is None else Raw(run.retry_json.encode()),
+        provenance=run.provenance,
+        usage=run.usage,
+        memo_of=run.memo_of,
+        unique_key=run.unique_key,
+        progress=progress.view_of(run.progress),
+    )
+
+
+_SHARED = tuple(
+    name
+    for name in messages.RunBrief.__struct_fields__
+    if name not in {"timeout_s", "errors", "labels"}
+)
+
+
+def _common(run: Brief | Run) -> dict[str, Any]:
+    fields: dict[str, Any] = {name: getattr(run, name) for name in _SHARED}
+    if isinstance(run, Run):
+        timeout = run.timeout
+        fields["errors"] = run.faults
+    else:
+        timeout = None if run.timeout_ms is None else timedelta(milliseconds=run.timeout_ms)
+        fields["errors"] = run.errors
+    fields["timeout_s"] = None if timeout is None else timeout.total_seconds()
+    fields["labels"] = run.labels
+    return fields
+
+
+def revived(moves: Moves[str]) -> messages.MovedRuns:
+    """The reply about runs that were requeued or made ready."""
+    runs = [messages.Moved(id=run_id, status=Status.READY) for run_id in moves.done]
+    return messages.MovedRuns(runs=runs, locked=moves.locked or UNSET)
+
+
+def queue_view(row: QueueRow, unserved: Sequence[str] = ()) -> messages.QueueView:
+    """A queue, for those who asked."""
+    return messages.QueueView(**msgspec.structs.asdict(row), unserved=list(unserved))
