@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Applies `migrations/` in order, once, from any number of processes, without stopping traffic.
 
-Each file runs in a transaction of its own with a short lock_timeout: a migration that would queue
-behind a long transaction (and make everybody else queue behind itself) gives up and tries again
-instead.
+Each file runs in its own transaction with a short lock_timeout: a migration that would queue behind
+a long transaction (and make other traffic queue behind itself) fails and is tried again instead.
 """
 
 import hashlib
@@ -43,7 +42,7 @@ class Migration(msgspec.Struct, frozen=True):
 
     @property
     def checksum(self) -> str:
-        """What the file must hash to for ever: released migrations are never edited."""
+        """The hash of the file, which never changes: released migrations are not edited."""
         return hashlib.sha256(self.text).hexdigest()
 
 
@@ -59,7 +58,7 @@ def migrations() -> tuple[Migration, ...]:
 
 
 def pending(connection: psycopg.Connection[Any]) -> list[Migration]:
-    """What the database still lacks; SchemaMismatch when it is ahead, or built from other files."""
+    """Return the migrations to apply; raises SchemaMismatch if the database has others."""
     _check_encoding(connection)
     try:
         applied = {row.version: row for row in fetch(connection, queries.schema())}
@@ -79,7 +78,7 @@ def pending(connection: psycopg.Connection[Any]) -> list[Migration]:
 
 
 def _check_encoding(connection: psycopg.Connection[Any]) -> None:
-    # Any other would refuse some text, or, without an encoding at all, take what is none.
+    # Any other would refuse some text, or, without an encoding at all, accept invalid text.
     encoding = connection.info.parameter_status("server_encoding")
     if encoding not in {"UTF8", None}:
         raise SchemaMismatch(
@@ -102,7 +101,7 @@ def migrate(
     chance: Callable[[], float],
     tell: Callable[[str], None] = lambda _line: None,
 ) -> Sequence[Migration]:
-    """Bring the schema up to date; gives what was applied, nothing when there was nothing to do."""
+    """Bring the schema up to date; returns the migrations that were applied, perhaps none."""
     tries = 1
     while True:
         try:
@@ -123,7 +122,7 @@ def migrate(
 
 
 def apply(connection: psycopg.Connection[Any], step: Migration) -> bool:
-    """Apply one migration in the transaction that is open, unless it has been; whether it was."""
+    """Apply a migration in the open transaction; returns False if it was applied before."""
     # Held to the end of the transaction: a second process waits here, then finds nothing to do.
     connection.execute("select pg_advisory_xact_lock(hashtext('byrote.migrate'))")
     connection.execute(_LEDGER)
@@ -138,7 +137,7 @@ def apply(connection: psycopg.Connection[Any], step: Migration) -> bool:
 
 
 def removal() -> bytes:
-    """The statements that remove everything the migrations have made."""
+    """The statements that remove everything the migrations created."""
     return files("byrote.store").joinpath("removal", "all.sql").read_bytes()
 
 
