@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Many specs in one transaction, encoded here while the server inserts the batch before."""
+"""Enqueues many specs in one transaction; encodes a batch while the server inserts the last one."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,17 +30,17 @@ BATCH = 1_000
 
 type Numbered = tuple[str, Spec]
 type Codes = Mapping[tuple[str, int], str]
-"""The code of tasks with a memo, by name and version."""
+"""Code hashes of tasks with a memo, by name and version."""
 
 
 def batches(specs: Iterable[Numbered], codes: Codes | None = None) -> Iterator[Query[Any]]:
-    """The statements that accept these specs, one batch at a time."""
+    """Yield the statements that accept these specs, one for each batch."""
     for batch in batched(specs, BATCH):
         yield statement_for(batch, codes or {})
 
 
 def statement_for(batch: Sequence[Numbered], codes: Codes) -> Query[Any]:
-    """The statement that accepts these specs: the plainest that does for all of them."""
+    """Return the simplest statement that can accept all of these specs."""
     if codes and any((spec.task, spec.version) in codes for _, spec in batch):
         return enqueue_memo(batch, codes)
     if any(is_keyed(spec) for _, spec in batch):
@@ -51,9 +51,9 @@ def statement_for(batch: Sequence[Numbered], codes: Codes) -> Query[Any]:
 def enqueue_all(
     connection: psycopg.Connection[Any], statements: Iterable[Query[Any]]
 ) -> dict[str, str]:
-    """Accept all of it or nothing. On a connection in a transaction, joins it with a savepoint.
+    """Accept all specs or none. On a connection in a transaction, joins it with a savepoint.
 
-    Gives, for each id under which no run was made, the run that holds its unique key.
+    Returns, for each id under which no run was made, the run that holds its unique key.
     """
     instead: dict[str, str] = {}
     with connection.transaction(), ThreadPoolExecutor(1, "byrote-enqueue") as sender:
@@ -61,7 +61,7 @@ def enqueue_all(
         for statement in statements:
             if under_way is not None:
                 instead |= under_way.result().instead
-            # The connection is this call's alone; the thread only lets us encode while it waits.
+            # No other call uses the connection; the thread lets this one encode while it waits.
             ask = partial(fetch, connection)
             under_way = sender.submit(run_script, accept(statement), ask)
         if under_way is not None:
@@ -72,9 +72,9 @@ def enqueue_all(
 async def aenqueue_all(
     connection: psycopg.AsyncConnection[Any], statements: Sequence[Query[Any]]
 ) -> dict[str, str]:
-    """Accept all of it or nothing. On a connection in a transaction, joins it with a savepoint.
+    """Accept all specs or none. On a connection in a transaction, joins it with a savepoint.
 
-    Gives, for each id under which no run was made, the run that holds its unique key.
+    Returns, for each id under which no run was made, the run that holds its unique key.
     """
     instead: dict[str, str] = {}
     async with connection.transaction():
@@ -85,7 +85,7 @@ async def aenqueue_all(
 
 
 class ResentAll(ByFirst):
-    """Statements of one transaction whose answer was lost: sent again if nothing came of them."""
+    """Statements of one transaction whose answer was lost; sent again if they had no effect."""
 
     def __init__(self, statements: Sequence[Query[Any]]) -> None:
         plain = plain_of(statements)
@@ -93,7 +93,7 @@ class ResentAll(ByFirst):
         self._statements = statements
 
     def __call__(self, _again: bool) -> QueryScript[dict[str, str]]:
-        """The transaction, as a script; gives what `enqueue_all` does."""
+        """The transaction as a script; returns the same as `enqueue_all`."""
         accepted = yield from self.is_known()
         instead: dict[str, str] = {}
         for statement in to_send_again(self._statements, accepted=accepted):
@@ -103,11 +103,11 @@ class ResentAll(ByFirst):
 
 
 def plain_of(statements: Iterable[Query[Any]]) -> Query[Any] | None:
-    """The first statement by whose ids it can be told whether the whole was accepted."""
+    """Return the first statement whose ids show whether the whole transaction was accepted."""
     return next((each for each in statements if each.resend is not Resend.AGAIN), None)
 
 
 def to_send_again(statements: Iterable[Query[Any]], *, accepted: bool) -> list[Query[Any]]:
-    """What is left to send after a lost answer; all of it was accepted, or perhaps none."""
+    """Return the statements to send again after a lost answer."""
     resent = [again(each) if each.resend is Resend.AGAIN else each for each in statements]
     return [each for each in resent if each.resend is Resend.AGAIN or not accepted]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How every connection is made: it notices a dead peer, and a worker's plans cannot go astray."""
+"""Settings of every connection: detection of dead peers, and safe plans for workers."""
 
 import contextlib
 from typing import Any
@@ -10,7 +10,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from byrote.core.errors import BadOption
 from byrote.core.text.redaction import EXAMPLE
 
-# A peer that vanished without a word is noticed in about ten seconds, well inside a lease.
+# A peer that vanishes silently is noticed in about ten seconds, well inside a lease.
 NOTICES_DEATH = {
     "connect_timeout": 5,
     "keepalives": 1,
@@ -20,8 +20,7 @@ NOTICES_DEATH = {
     "tcp_user_timeout": 10_000,
 }
 
-# With statistics taken while the table was small or empty, these plans turned out 8 to 260 times
-# slower.
+# With statistics taken while the table was small or empty, these plans were 8 to 260 times slower.
 PLAN_GUARDS = (
     "enable_seqscan=off",
     "enable_hashjoin=off",
@@ -37,71 +36,71 @@ ENCODED = "in a password, write @ as %40, / as %2F, : as %3A, % as %25 and a spa
 
 
 def _fields(url: str) -> dict[str, Any]:
-    """What a URL says; BadOption, which never quotes it, for what is not one.
+    """Parse a database URL; raises BadOption, which never quotes the URL.
 
-    libpq's own words are left out: they quote the part that it could not read, which is often the
+    libpq's own message is left out: it quotes the part that it could not read, which is often the
     password.
     """
     scheme = url.partition("://")[0] if "://" in url else None
     if scheme is not None and scheme not in {"postgresql", "postgres"}:
         raise BadOption(f"The database URL must begin with postgresql://. {_of_scheme(scheme)}")
-    given: dict[str, Any] | None = None
+    fields: dict[str, Any] | None = None
     with contextlib.suppress(psycopg.ProgrammingError):
-        given = conninfo_to_dict(url)
-    if given is None:
-        # Not inside the handler: what libpq said would go along as the context of this error.
+        fields = conninfo_to_dict(url)
+    if fields is None:
+        # Not inside the handler: libpq's message would be the context of this error.
         raise BadOption(f"The database URL cannot be read. {FORM}; {ENCODED}.")
-    ports = [port for port in str(given.get("port") or "").split(",") if port]
+    ports = [port for port in str(fields.get("port") or "").split(",") if port]
     if not all(port.isdigit() and 0 < int(port) < 65_536 for port in ports):
         raise BadOption(
             f"The database URL has a port that is not a number from 1 to 65535. {FORM}; {ENCODED}."
         )
-    if "@" in str(given.get("host") or ""):
+    if "@" in str(fields.get("host") or ""):
         raise BadOption(f"The database URL has more than one @. {FORM}; {ENCODED}.")
-    return given
+    return fields
 
 
 def _of_scheme(scheme: str) -> str:
     name, plus, driver = scheme.partition("+")
     if plus and name in {"postgresql", "postgres"} and driver.isalnum():
-        return f"Leave out +{driver}: Byrote has a driver of its own."
+        return f"Leave out +{driver}: Byrote has its own driver."
     return "Byrote runs on PostgreSQL only."
 
 
 class DatabaseAddress:
-    """Where the database is and how to knock: a checked URL and the settings of a connection."""
+    """The address of a database: a checked URL and the settings of a connection."""
 
     def __init__(self, url: str, *, name: str = "byrote", pooled: bool = False) -> None:
-        given = _fields(url)
+        fields = _fields(url)
         self.pooled = pooled
         self._name = name
-        self._given = {**NOTICES_DEATH, **given}
+        self._fields = {**NOTICES_DEATH, **fields}
 
     @property
     def place(self) -> str:
         """Host and database, without user and password, for messages."""
-        host = self._given.get("host") or "local socket"
-        return f"{host}:{self._given.get('port') or 5432}/{self._given.get('dbname') or ''}"
+        host = self._fields.get("host") or "local socket"
+        return f"{host}:{self._fields.get('port') or 5432}/{self._fields.get('dbname') or ''}"
 
     def conninfo(self, purpose: str, *settings: str) -> str:
-        """A libpq connection string for one purpose, with settings for its session."""
-        options = str(self._given.get("options") or "")
+        """Return a libpq connection string for one purpose, with settings for its session."""
+        options = str(self._fields.get("options") or "")
         if not self.pooled:
             # A transaction pooler has no session to set anything in.
-            # UTC, whatever the server says: elsewhere the last day of the year 9999 cannot be read.
-            wanted = ("timezone=UTC", *settings)
-            options = " ".join([options, *(f"-c {setting}" for setting in wanted)]).strip()
-        name = str(self._given.get("application_name") or f"{self._name} {purpose}")
-        # Whatever the server or PGCLIENTENCODING says: what is sent here is written in UTF-8.
+            # UTC overrides the server's setting: elsewhere the last day of 9999 cannot be read.
+            session = ("timezone=UTC", *settings)
+            options = " ".join([options, *(f"-c {setting}" for setting in session)]).strip()
+        name = str(self._fields.get("application_name") or f"{self._name} {purpose}")
+        # Overrides the server and PGCLIENTENCODING: statements are sent in UTF-8.
         known = {"application_name": name, "client_encoding": "UTF8"}
-        fields: dict[str, Any] = {**self._given, **known}
+        fields: dict[str, Any] = {**self._fields, **known}
         if options:
             fields["options"] = options
         return make_conninfo(**fields)
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """What psycopg is told about every connection."""
+        """Keyword arguments of `psycopg.connect` for every connection."""
         prepare = None if self.pooled else 1
         return {"autocommit": True, "prepare_threshold": prepare}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Housekeeping and the beat, on a connection of their own."""
+"""Housekeeping and the beat, on their own connection."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from byrote.store import locks, queries
 from byrote.store.runners.link import OnConnection, WorkerConnection
 
 AROUND = 100
-"""Pages that are archived around locked rows after one was met: it may be met again."""
+"""Pages to archive around locked rows after one was met: it may be met again."""
 
 
 class MaintenanceStore(OnConnection):
@@ -28,20 +28,20 @@ class MaintenanceStore(OnConnection):
         self._watch = watch
         self._keep_events = keep_events
         self._around = 0
-        """How many more pages are archived around locked rows."""
+        """How many more pages to archive around locked rows."""
 
     def watch_asked(self) -> bool:
-        """Whether somebody has asked to watch a run of this worker since this was last asked."""
-        asked = self._watch.is_set()
+        """Whether a client has begun to watch a run of this worker since the last call."""
+        requested = self._watch.is_set()
         self._watch.clear()
-        return asked
+        return requested
 
     def watched(self) -> list[str]:
-        """Which runs somebody watches now."""
+        """The runs that a client watches now."""
         return self._link.run(queries.watched())
 
     def tell(self, run: Leased, printed: Printing) -> None:
-        """Tell those who watch a run what its attempt has printed so far."""
+        """Store the output of an attempt so far for the clients that watch its run."""
         self._link.run(queries.live_output(run, printed))
 
     def due(self, *, worker: str, every: Mapping[str, timedelta]) -> list[Duty]:
@@ -53,7 +53,7 @@ class MaintenanceStore(OnConnection):
         return self._link.run(queries.promote(limit=limit))[0]
 
     def sweep(self, *, limit: int) -> list[ReclaimedRun]:
-        """Take back runs whose lease ran out."""
+        """Take back runs whose lease has expired."""
         return self._link.run(queries.sweep(limit=limit))
 
     def note_unserved(self) -> list[UnservedTask]:
@@ -65,7 +65,7 @@ class MaintenanceStore(OnConnection):
         return self._link.run(queries.fail_unserved(limit=limit))
 
     def archive(self, *, after: str, limit: int) -> Archived:
-        """Move finished runs that lie after a cursor to the archive, around locked ones."""
+        """Move finished runs after a cursor to the archive, around locked ones."""
         if not self._around:
             try:
                 return self._link.run(queries.archive(after=after, limit=limit))[0]
@@ -75,32 +75,32 @@ class MaintenanceStore(OnConnection):
         return self._link.run(locks.archive_around(after=after, limit=limit))[0]
 
     def partition(self) -> None:
-        """Make the coming days' partitions."""
+        """Create the partitions of the coming days."""
         self._link.once(queries.partition())
 
     def prune(self) -> None:
-        """Forget what has been kept long enough."""
+        """Delete what is past its retention."""
         self._link.once(queries.prune(keep_events=self._keep_events))
 
     def chain(self, *, limit: int) -> int:
-        """Add a link to the chain of the log; gives how many events it holds."""
+        """Add a link to the chain of the log; returns how many events it has."""
         return sum(self._link.run(queries.chain(limit=limit)))
 
     def forget(self, *, limit: int) -> int:
-        """Delete some of what is not wanted any more; gives the most of one kind."""
+        """Delete one batch of orphaned rows; returns the largest count per table."""
         counts = self._link.run(queries.delete_orphans(limit=limit))[0]
         return max(*counts, *self._link.run(queries.prune_memos(limit=limit)))
 
     def prune_artifacts(self, after: str) -> Walked:
-        """Forget a page of artifacts whose runs were pruned."""
+        """Delete a page of artifacts whose runs were pruned."""
         return self._link.once(queries.prune_artifacts(after=after))[0]
 
     def prune_blobs(self, after: str) -> Walked:
-        """Forget a page of small contents that nothing refers to."""
+        """Delete a page of small contents that no artifact refers to."""
         return self._link.once(queries.prune_blobs(after=after))[0]
 
     def announce(self, wanted: Sequence[Schedule]) -> list[str]:
-        """Keep the schedules that an app defines; gives the names of those that it changed."""
+        """Store the schedules that an app defines; returns the names of those that changed."""
         if not wanted:
             return []
         [now] = self._link.run(queries.now())
@@ -112,13 +112,13 @@ class MaintenanceStore(OnConnection):
 
     def tick(self, turns: Sequence[ScheduleMove]) -> list[TickResult]:
         """Move schedules on, and accept the runs of their ticks."""
-        # A second try after a lost answer finds them moved on.
+        # A second try after a lost answer finds them moved already.
         return self._link.run(queries.tick(turns))
 
     def set_aside(self, name: str, fault: str) -> None:
-        """Pause a schedule that cannot go on as it is."""
+        """Pause a schedule that cannot continue."""
         self._link.run(queries.pause_schedule(name, fault=fault))
 
     def bookmark(self, duty: str, cursor: str) -> None:
-        """Remember how far a duty came."""
+        """Store how far a duty has come."""
         self._link.run(queries.save_cursor(duty=duty, cursor=cursor))

@@ -19,27 +19,27 @@ _WRITING = re.compile(rb"\b(insert into|update|delete from|pg_notify|truncate)\b
 
 
 class Resend(Enum):
-    """How to find out what became of a query whose answer was lost, before it is sent again."""
+    """How to find the outcome of a query whose answer was lost, before it is sent again."""
 
     FREELY = "freely"
-    """No need: it reads, or its effect and its answer are the same however often it is sent."""
+    """Not needed: it reads, or its effect and answer are the same however often it is sent."""
     BY_ID = "by_id"
-    """It adds runs under ids that its sender chose: the first of them, `first`, shows whether."""
+    """It adds runs under ids its sender chose: the first of them, `first`, exists or not."""
     AGAIN = "again"
-    """Its parameter `again` makes it report what an earlier copy of it did."""
+    """Its parameter `again` makes it report the effect of an earlier copy."""
     ONCE = "once"
-    """It is sent in a transaction together with a mark, which shows whether that was committed."""
+    """It is sent in one transaction with a mark, which shows whether that was committed."""
 
 
 class Query[Row](msgspec.Struct, frozen=True):
-    """One statement to be run by whichever runner is at hand."""
+    """One statement, to be run by any runner."""
 
     name: str
     args: Mapping[str, Any]
     read: Callable[[tuple[Any, ...]], Row]
     resend: Resend = Resend.FREELY
     yields: bool = False
-    """Whether it gives up with RowLocked where a row stays locked, instead of waiting for it."""
+    """Whether it raises RowLocked for a row that stays locked, instead of waiting for it."""
 
     def __post_init__(self) -> None:
         if withholding() is not None and _writes(self.name):
@@ -50,7 +50,7 @@ class Query[Row](msgspec.Struct, frozen=True):
 
     @property
     def sql(self) -> bytes:
-        """The statement's text, as it lies in `sql/`."""
+        """The statement's text, as in `sql/`."""
         return statement(self.name)
 
 
@@ -62,13 +62,13 @@ def _writes(name: str) -> bool:
 
 @cache
 def statement(name: str) -> bytes:
-    """The text of `sql/<noun>/<name>.sql`, read once."""
+    """Return the text of `sql/<noun>/<name>.sql`, read once."""
     return _files()[name].read_bytes()
 
 
 @cache
 def _files() -> Mapping[str, Traversable]:
-    """Every file of `sql/` by its name, whichever folder it is in."""
+    """Every file of `sql/` by its name, in all folders."""
     folders = (each for each in files("byrote.store").joinpath("sql").iterdir() if each.is_dir())
     return {
         file.name.removesuffix(".sql"): file
@@ -79,13 +79,13 @@ def _files() -> Mapping[str, Traversable]:
 
 
 def explanation(name: str) -> bytes:
-    """The statement of that name, to be planned and not executed."""
+    """Return the statement of that name, to be planned and not executed."""
     return b"explain (costs off) " + statement(name)
 
 
 @cache
 def numbered(name: str) -> tuple[bytes, list[str]]:
-    """The statement with its parameters as $1, $2, … and their names in that order."""
+    """Return the statement with its parameters as $1, $2, … and their names in that order."""
     names: list[str] = []
 
     def place(match: re.Match[bytes]) -> bytes:

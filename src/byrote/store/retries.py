@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which database errors pass by themselves, and how to wait for it. None costs an attempt."""
+"""Which database errors are temporary, and how long to wait. None costs an attempt."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -13,11 +13,11 @@ class Remedy(Enum):
     """What to do about a database error."""
 
     RETRY = "retry"
-    """Ask again on the same connection."""
+    """Retry on the same connection."""
     RECONNECT = "reconnect"
-    """Ask again on a new connection; whether the last statement took effect is unknown."""
+    """Retry on a new connection; whether the last statement took effect is unknown."""
     RAISE = "raise"
-    """A person has to look."""
+    """Needs a person's attention."""
 
 
 RETRIED = frozenset(
@@ -26,14 +26,14 @@ RETRIED = frozenset(
         "40P01",  # deadlock
         LOCK_NOT_AVAILABLE,
         "57014",  # statement timeout
-        "53100",  # disk full: heals when somebody makes room
+        "53100",  # disk full: passes when an operator frees space
         "53200",  # out of memory
         "53400",  # configuration limit exceeded
     }
 )
 RECONNECTED = frozenset(
     {
-        "25006",  # read-only: a failover in progress, or an operator's hand
+        "25006",  # read-only: a failover in progress, or set by an operator
         "57P01",  # admin shutdown
         "57P02",  # crash shutdown
         "57P03",  # cannot connect now: starting up, in recovery
@@ -46,20 +46,20 @@ RECONNECTED = frozenset(
 
 
 DENIED = "42501"
-"""The role lacks a right. A worker that has worked asks again: somebody may grant it."""
+"""The role lacks a right. A worker that has worked retries: an operator may grant it."""
 UNWILLING = frozenset({DENIED, "25006"})
-"""What is wrong with the set-up when a worker that starts meets it."""
+"""Errors that mean a wrong set-up when a starting worker meets them."""
 
 
 def remedy(error: psycopg.Error) -> Remedy:
-    """Classify a database error by its SQLSTATE, or by its class where the server could not say."""
+    """Classify a database error by its SQLSTATE, or by its class if it has none."""
     code = error.sqlstate
     if code in RETRIED:
         return Remedy.RETRY
     if code in RECONNECTED or (code or "").startswith("08"):
         return Remedy.RECONNECT
     if code is None and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        # No SQLSTATE: the connection itself broke, or was closed under us.
+        # No SQLSTATE: the connection broke, or was closed during the statement.
         return Remedy.RECONNECT
     return Remedy.RAISE
 
@@ -74,7 +74,7 @@ READ_ONLY = (
 
 
 def advice(code: str | None) -> str:
-    """What a person can do about a refusal by its SQLSTATE; empty where we do not know."""
+    """Return what a person can do about a refusal, by its SQLSTATE; empty if unknown."""
     match code:
         case "42501":
             return LACKS_RIGHTS
@@ -85,7 +85,7 @@ def advice(code: str | None) -> str:
 
 
 def is_open(error: BaseException | None) -> bool:
-    """Whether it is unknown after this error if the statement took effect: the connection broke."""
+    """Whether the error leaves open if the statement took effect: the connection broke."""
     code = getattr(error, "sqlstate", None)
     return code is None or code.startswith(("08", "57P"))
 
@@ -95,6 +95,6 @@ BACKOFF_MAX = 3.0
 
 
 def pause_before(attempt: int, chance: Callable[[], float]) -> float:
-    """Seconds to wait before try number `attempt` (2, 3, …): full jitter spreads a herd out."""
+    """Seconds to wait before try number `attempt` (2, 3, …), with full jitter."""
     ceiling: float = min(BACKOFF_FIRST * 2 ** min(attempt - 2, 20), BACKOFF_MAX)
     return ceiling * chance()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Which database role each statement takes, and what a login may do.
+"""Which database role each statement needs, and what a login may do.
 
-`LEAST` names, for every file of `sql/`, the least of the roles that may run it; a role may also run
-what the roles before it may. `READ` lists what `byrote_read` may run, which stands beside them.
-The rights themselves are granted by `roles.sql`; PostgreSQL checks them when a statement is
-explained, so a login finds out what it lacks without executing anything.
+`LEAST` names, for every file of `sql/`, the lowest role that may run it; a role may also run what
+the roles before it may. `READ` lists what `byrote_read`, a separate role, may run. `roles.sql`
+grants the rights; PostgreSQL checks them when a statement is explained, so a login learns what it
+lacks without executing anything.
 """
 
 from collections.abc import Iterator, Mapping
@@ -68,14 +68,14 @@ LEAST: Final[Mapping[str, str]] = {
 }
 
 TO_WORK: Final = _names("claim renew finish succeed register register_provenance step")
-"""What a worker must be able to run before it claims anything."""
+"""Statements that a worker must be able to run before it claims anything."""
 
 TO_SERVE: Final = (*TO_WORK, *_names("enqueue_one signal audit token store_reply count_stats"))
-"""What a service must be able to run before it listens."""
+"""Statements that a service must be able to run before it listens."""
 
 
 class Permission(msgspec.Struct, frozen=True):
-    """Something a login may want to do, and the role made for it."""
+    """An activity of a login, and the role made for it."""
 
     name: str
     role: str
@@ -93,26 +93,26 @@ DEEDS: Final = (
 
 
 class Rights(msgspec.Struct, frozen=True):
-    """What decides about the rights of a login."""
+    """The facts that decide the rights of a login."""
 
     login: str
     roles: list[str]
-    """Those of ours that it has."""
+    """The Byrote roles it has."""
     open_schema: bool
-    """Whether every user may create objects beside our tables."""
+    """Whether every user may create objects in the schema of our tables."""
     clock_is_set: bool
     """Whether sessions can set `byrote_now()`, as tests do."""
 
 
 def rights() -> Query[Rights]:
-    """Who the login is and which of our roles it has."""
+    """The name of the login and the Byrote roles it has."""
     return Query("rights", {}, lambda row: Rights(*row))
 
 
 def refusals(
     connection: psycopg.Connection[Any], names: tuple[str, ...]
 ) -> Iterator[tuple[str, str]]:
-    """The statements among `names` that this login may not run, each with PostgreSQL's reason."""
+    """Yield the statements that this login may not run, each with PostgreSQL's reason."""
     for name in names:
         nothing = dict.fromkeys(numbered(name)[1])
         try:
@@ -122,7 +122,7 @@ def refusals(
 
 
 def demand(connection: psycopg.Connection[Any], role: str, names: tuple[str, ...]) -> None:
-    """Raise RightMissing unless this login may run these statements, for which `role` is made."""
+    """Raise RightMissing unless this login may run these statements, which `role` allows."""
     for name, reason in refusals(connection, names):
         login = connection.info.user
         raise RightMissing(

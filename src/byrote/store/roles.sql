@@ -1,6 +1,6 @@
 -- Database roles with least privilege. Run it as the owner of the tables, after every `byrote migrate`:
 --   byrote roles --sql | psql "$DATABASE_URL"
--- The roles cannot log in; give them to users that can:
+-- The roles cannot log in; grant them to users that can:
 --   create user shop password '…' in role byrote_enqueue;
 do $$
 declare
@@ -19,7 +19,7 @@ begin
     'grant usage on schema %I to byrote_enqueue, byrote_worker, byrote_read, byrote_service, byrote_owner', current_schema()
   );
   execute format('grant create on schema %I to byrote_owner', current_schema());
-  -- PostgreSQL 14 lets every user create functions in the schema public, which others would then call unawares.
+  -- PostgreSQL 14 lets every user create functions in the schema public, which others would then call unknowingly.
   execute format('revoke create on schema %I from public', current_schema());
 end
 $$;
@@ -30,9 +30,9 @@ revoke all on function byrote_make_partitions(integer) from public;
 revoke all on function byrote_drop_partitions(text, text, timestamptz) from public;
 revoke all on function byrote_prune_audit(interval) from public;
 
--- byrote_enqueue: may add runs and see neither arguments nor results of any, so not of tasks with a memo. It sees unique
--- keys, to find out which run holds one. It may set only the columns that an enqueue sets, of which byrote_run_is_sound
--- allows READY and WAITING runs alone: no results, no leases. It may write events of any kind; `byrote verify` finds
+-- byrote_enqueue: may add runs and see no arguments or results, so it cannot add runs of tasks with a memo. It sees unique
+-- keys, to find the run that holds one. It may set only the columns that an enqueue sets; for these byrote_run_is_sound
+-- allows only READY and WAITING runs: no results, no leases. It may write events of any kind; `byrote verify` finds
 -- those that do not agree with their runs.
 revoke insert on byrote_task_runs, byrote_events from byrote_enqueue;
 grant
@@ -49,7 +49,7 @@ grant select (worker_id, idle, queues, seen_at) on byrote_workers to byrote_enqu
 grant select (result_id) on byrote_runs to byrote_enqueue;
 
 -- byrote_worker: claims, finishes, and does the housekeeping. It adds links to the chain, and can neither change nor
--- remove one: to lock the last link takes the right to update one of its columns, of which no hash is made.
+-- remove one: locking the last link needs the right to update one of its columns, which is not part of the hash.
 revoke update, delete on byrote_chain from byrote_worker;
 revoke update on byrote_once, byrote_artifacts from byrote_worker;
 grant select, insert, update, delete
@@ -65,7 +65,8 @@ grant select on byrote_runs, byrote_event_log, byrote_artifact_home, byrote_rete
 grant usage, select on sequence byrote_events_seq, byrote_signals_seq, byrote_provenance_provenance_id_seq to byrote_worker;
 grant execute on function byrote_make_partitions(integer), byrote_drop_partitions(text, text, timestamptz) to byrote_worker;
 
--- byrote_service: what a worker may, and what people and producers ask of it; adds to the audit and cannot take from it.
+-- byrote_service: the rights of a worker, and those for requests of people and producers; adds to the audit and cannot
+-- delete from it.
 grant byrote_worker to byrote_service;
 grant insert on byrote_audit to byrote_service;
 grant update on byrote_queues to byrote_service;
@@ -74,7 +75,7 @@ grant select, insert, delete on byrote_keys to byrote_service;
 grant select, insert, update, delete on byrote_stats, byrote_depths to byrote_service;
 grant execute on function byrote_prune_audit(interval) to byrote_service;
 
--- byrote_read: everything but arguments, results, the texts of errors and of progress, what attempts printed, and tokens.
+-- byrote_read: everything except arguments, results, the texts of errors and progress, the output of attempts, and tokens.
 grant select (
   result_id, workflow_id, replay_of, rank, run_after, enqueued_at, started_at, last_attempted_at, finished_at, leased_until,
   cancel_requested_at, timeout_ms, task_version, attempts, charged, losses, max_attempts, moves, priority, status,
@@ -95,9 +96,9 @@ grant select (
 ) on byrote_periodic_tasks to byrote_read;
 grant select (result_id, attempt, percent, done, total, at, began_at, began_percent) on byrote_progress to byrote_read;
 
--- byrote_owner: migrates. Hand the tables to it, or make it the role of whoever runs `byrote migrate`.
+-- byrote_owner: migrates. Make it the owner of the tables, or grant it to the login that runs `byrote migrate`.
 grant byrote_service to byrote_owner;
 grant select, insert, update, delete on byrote_tokens, byrote_audit to byrote_owner;
 grant delete on byrote_archive, byrote_outputs to byrote_owner;
--- To lock a row takes the right to update one of its columns.
+-- Locking a row needs the right to update one of its columns.
 grant update (finished_at) on byrote_archive to byrote_owner;

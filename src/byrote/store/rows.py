@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Rows become records here, and nowhere else."""
+"""Converts rows into records; no other module does."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from byrote.core.state import Status
 def leased_from(
     token: str, deadline: float, claimed_at: float
 ) -> Callable[[tuple[Any, ...]], Leased]:
-    """Read a claimed row as a lease that this token proves until this deadline."""
+    """Return a reader of claimed rows: leases that this token proves until this deadline."""
 
     def read(row: tuple[Any, ...]) -> Leased:
         return Leased(*row, token, deadline, claimed_at)  # type: ignore[call-arg]
@@ -36,7 +36,7 @@ _RUN_COLUMNS = (
 
 
 def run_from(row: tuple[Any, ...]) -> Run:
-    """Read a row of run.sql, which also tells how far it has come, or of runs.sql."""
+    """Read a row of run.sql, which includes progress, or of runs.sql."""
     fields = dict(zip(_RUN_COLUMNS, row, strict=False))
     timeout, status = fields["timeout"], Status(fields["status"])
     faults = _json(fields["faults"], [])
@@ -64,7 +64,7 @@ def _json(text: str | None, absent: Any) -> Any:
     return absent if text is None else msgspec.json.decode(text)
 
 
-def told_from(row: tuple[Any, ...]) -> LogEntry:
+def entry_from(row: tuple[Any, ...]) -> LogEntry:
     """Read a row of history.sql, or of verify_events.sql without its run."""
     seq, at, kind, schema, attempt, move, worker, token, until, data, digest = row
     return LogEntry(
@@ -83,24 +83,24 @@ def told_from(row: tuple[Any, ...]) -> LogEntry:
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):
-    """A swept or cancelled run, and where it stands now."""
+    """A cancelled run and its status now."""
 
     id: str
     status: str
 
 
 def settlement_from(row: tuple[Any, ...]) -> Settlement | Locked:
-    """A run that a statement has moved and where it stands, or one whose row is locked."""
+    """Read a run that a statement has moved and its status, or one whose row is locked."""
     return Locked(row[0]) if row[1] == "LOCKED" else Settlement(row[0], row[1])
 
 
 def id_from(row: tuple[Any, ...]) -> str | Locked:
-    """The id of a run that a statement has moved, or one whose row is locked."""
+    """Read the id of a run that a statement has moved, or one whose row is locked."""
     return Locked(row[0]) if row[1] == "LOCKED" else str(row[0])
 
 
 class RunOutcome(msgspec.Struct, frozen=True):
-    """What a waiting caller needs to know of a run."""
+    """The status, result and errors of a run, for a waiting caller."""
 
     status: Status
     result_json: str | None
@@ -117,11 +117,11 @@ class Renewal(NamedTuple):
 
     id: str
     cancel: bool
-    """Somebody wants the run to stop."""
+    """Whether the run's cancellation was requested."""
 
 
 class Pruned(msgspec.Struct, frozen=True):
-    """What one round of forgetting did."""
+    """What one call of `prune` deleted."""
 
     archives: int
     events: int
@@ -132,7 +132,7 @@ class Pruned(msgspec.Struct, frozen=True):
 
 
 class Printed(msgspec.Struct, frozen=True):
-    """What one attempt printed: the end of each stream, and how many bytes came before it."""
+    """The output of an attempt: the end of each stream, and how many bytes came before it."""
 
     attempt: int
     at: datetime
@@ -143,7 +143,7 @@ class Printed(msgspec.Struct, frozen=True):
 
 
 class LiveOutput(msgspec.Struct, frozen=True):
-    """What an attempt under way was last seen to print: the end of it, and how much it was."""
+    """The latest output of an attempt under way: the end of each stream, and its whole size."""
 
     attempt: int
     stdout: bytes
@@ -153,7 +153,7 @@ class LiveOutput(msgspec.Struct, frozen=True):
 
 
 def seen_from(row: tuple[Any, ...]) -> LiveOutput | None:
-    """Read a row of watch.sql; None while nobody has told anything."""
+    """Read a row of watch.sql; None until the worker has stored output."""
     return LiveOutput(*row[:5]) if row[0] else None
 
 
@@ -171,7 +171,7 @@ def environment_from(row: tuple[Any, ...]) -> Environment:
 
 
 class ReplayRow(msgspec.Struct, frozen=True):
-    """A run that repeats another."""
+    """A run that replays another."""
 
     id: str
     status: str
@@ -179,7 +179,7 @@ class ReplayRow(msgspec.Struct, frozen=True):
 
 
 class QueueRow(msgspec.Struct, frozen=True):
-    """A queue and what waits in it."""
+    """A queue and its unfinished and dead runs."""
 
     queue: str
     paused_at: datetime | None
@@ -189,7 +189,7 @@ class QueueRow(msgspec.Struct, frozen=True):
     dead: int
     oldest_ready_s: float | None
     depth: int | None = None
-    """Accepted and not begun, ready or not, as counted so far; None where nobody counts."""
+    """Accepted and not begun, ready or not, as counted so far; None if not counted."""
 
 
 class WorkerRow(msgspec.Struct, frozen=True):
@@ -214,12 +214,12 @@ class WorkerRow(msgspec.Struct, frozen=True):
 
     @property
     def state(self) -> str:
-        """One word for how it is."""
+        """The worker's state: gone, stopping, idle or busy."""
         if not self.alive:
             return "gone"
         if self.stopping:
             return "stopping"
-        # It asks to be woken while its last task still runs: there is room for more.
+        # A worker is idle while its last task still runs: it has a free slot.
         return "idle" if self.idle and not self.running else "busy"
 
 

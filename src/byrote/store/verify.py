@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Reads a whole database in one snapshot and judges every run in it, in bounded memory.
 
-Four cursors read the rows, the log, what is stored of runs besides their rows, and what the log
-tells of that, all by run id; they are walked side by side, so that one run is in memory at a time.
-The server sorts the log on its disk. Nothing is written or locked: workers go on meanwhile.
+Four cursors read the rows, the log, the rows of runs in other tables, and what the log has of
+those, all by run id; they are walked side by side, so that one run is in memory at a time. The
+server sorts the log on its disk. Nothing is written or locked: workers continue meanwhile.
 """
 
 import re
@@ -29,14 +29,14 @@ from byrote.store.runners.sync import fetch
 
 PAGE = 2_000
 SHOWN_MAX = 1_000
-"""Findings that are kept; all of them are counted."""
+"""Findings in the report; all of them are counted."""
 DAILY = ("byrote_archive", "byrote_events", "byrote_outputs")
 
 type OnProgress = Callable[[int, int], None]
 
 
 class VerifyReport(msgspec.Struct, frozen=True):
-    """What a verification looked at and what it found."""
+    """How much a verification read and what it found."""
 
     runs: int
     events: int
@@ -48,11 +48,11 @@ class VerifyReport(msgspec.Struct, frozen=True):
     unchained: int = 0
     """Events after the last link."""
     uncovered: int = 0
-    """Runs of whose spec or result the log has no hash: it is older than those, or was dropped."""
+    """Runs without a hash of their spec or result in the log: they are older, or it was dropped."""
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was found."""
+        """Whether the verification found nothing."""
         return not any(self.counts.values())
 
 
@@ -86,7 +86,7 @@ def verify(
     tell: OnProgress = lambda _done, _whole: None,
     kept: Head | None = None,
 ) -> VerifyReport:
-    """Prove or refute every check on one snapshot; `tell` receives how many runs are done.
+    """Prove or refute every check on one snapshot; `tell` receives the number of runs done.
 
     `kept` is a head of the chain from an earlier verification, which must still be in it.
     """
@@ -101,16 +101,16 @@ def verify_on(
     tell: OnProgress = lambda _done, _whole: None,
     kept: Head | None = None,
 ) -> VerifyReport:
-    """The same as this transaction sees the database."""
+    """Verify the database as this transaction sees it."""
     notes = _Notes()
     try:
         migrate.check(connection)
     except SchemaMismatch as error:
         notes.add([Finding("catalog", str(error))])
         return notes.report
-    [asked] = fetch(connection, queries.verify_scene())
-    notes.add(_catalog(fetch(connection, queries.verify_catalog()), asked.scene))
-    notes.add(_chain(connection, asked.scene))
+    [start] = fetch(connection, queries.verify_scene())
+    notes.add(_catalog(fetch(connection, queries.verify_catalog()), start.scene))
+    notes.add(_chain(connection, start.scene))
     [chained] = fetch(connection, queries.verify_head(kept))
     notes.head, notes.unchained = chained.head, chained.unchained
     notes.add(judge_chain(chained, kept))
@@ -119,42 +119,45 @@ def verify_on(
         Finding("moves", f"event {seq} ({kind}) is malformed")
         for seq, kind in _stream(connection, queries.verify_malformed())
     )
-    _judge_all(connection, asked, notes, tell)
+    _judge_all(connection, start, notes, tell)
     return notes.report
 
 
 def _judge_all(
-    connection: psycopg.Connection[Any], asked: queries.VerifyStart, notes: _Notes, tell: OnProgress
+    connection: psycopg.Connection[Any], start: queries.VerifyStart, notes: _Notes, tell: OnProgress
 ) -> None:
-    kept = _stream(connection, queries.verify_runs())
-    told = _stream(connection, queries.verify_events())
+    rows = _stream(connection, queries.verify_runs())
+    entries = _stream(connection, queries.verify_events())
     beside = _side_by_side(
-        groupby(kept, key=lambda row: row.id),
-        groupby(told, key=lambda pair: pair[0]),
+        groupby(rows, key=lambda row: row.id),
+        groupby(entries, key=lambda pair: pair[0]),
         groupby(_stream(connection, queries.verify_written()), key=lambda write: write.run),
         groupby(_stream(connection, queries.verify_recorded()), key=lambda record: record.run),
     )
     for run_id, groups in beside:
-        examiner = LogAudit(run_id, asked.scene, Records(groups[2], groups[3]))
+        examiner = LogAudit(run_id, start.scene, Records(groups[2], groups[3]))
         notes.add(_judge(examiner, notes, groups[0], groups[1]))
         notes.uncovered += not examiner.covered
         notes.runs += 1
-        tell(notes.runs, asked.runs)
+        tell(notes.runs, start.runs)
 
 
 def _judge(
-    examiner: LogAudit, notes: _Notes, kept: Iterable[RunRow], told: Iterable[tuple[str, LogEntry]]
+    examiner: LogAudit,
+    notes: _Notes,
+    stored: Iterable[RunRow],
+    entries: Iterable[tuple[str, LogEntry]],
 ) -> list[Finding]:
-    rows = list(kept)
+    rows = list(stored)
     queue = rows[0].queue if rows else None
-    for _, event in told:
+    for _, event in entries:
         notes.events += 1
         examiner.hear(event, queue=queue)
     return examiner.close(*rows)
 
 
 def _side_by_side(*streams: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, list[Any]]]:
-    """Each id once, in order, with what every stream has of it."""
+    """Yield each id once, in order, with the items of every stream."""
     heads = [next(stream, None) for stream in streams]
     while any(head is not None for head in heads):
         least = min(head[0] for head in heads if head is not None)
@@ -174,9 +177,9 @@ def _stream[Row](connection: psycopg.Connection[Any], query: Query[Row]) -> Iter
 
 
 _DISAGREES = {
-    "signal": "the step that heard it holds something else",
-    "memo": "the run it came from holds something else",
-    "artifact": "its content is gone or is another",
+    "signal": "the step that received it has another payload",
+    "memo": "the run it came from has another result",
+    "artifact": "its content is missing or different",
 }
 
 
@@ -192,8 +195,8 @@ def _stored(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
 def _catalog(objects: Iterable[queries.CatalogObject], scene: DatabaseFacts) -> Iterator[Finding]:
     for item in objects:
         if not item.good:
-            said = f"{item.kind} {item.name} is invalid: drop it and create it again"
-            yield Finding("catalog", said)
+            text = f"{item.kind} {item.name} is invalid: drop it and create it again"
+            yield Finding("catalog", text)
     for kind, expected in (("index", expected_indexes()), ("constraint", expected_constraints())):
         there = {item.name for item in objects if item.kind == kind}
         for name in sorted(expected - there):
@@ -201,13 +204,13 @@ def _catalog(objects: Iterable[queries.CatalogObject], scene: DatabaseFacts) -> 
     tomorrow = scene.now + timedelta(days=1)
     partitions = {item.name.rpartition(" ")[2] for item in objects if item.kind == "partition"}
     for parent in DAILY if scene.alive else ():
-        wanted = f"{parent}_{tomorrow:%Y%m%d}"
-        if wanted not in partitions:
-            yield Finding("catalog", f"partition {wanted} is missing, though a worker lives")
+        tomorrows = f"{parent}_{tomorrow:%Y%m%d}"
+        if tomorrows not in partitions:
+            yield Finding("catalog", f"partition {tomorrows} is missing, though a worker is alive")
 
 
 def expected_indexes() -> set[str]:
-    """The indexes that the migrations create and do not drop again, primary keys among them."""
+    """Return the indexes that the migrations create and do not drop, primary keys included."""
     names: set[str] = set()
     pattern = r"create (?:unique )?index (\w+)|drop index (\w+)"
     for made, dropped in re.findall(pattern, _migrated(), re.IGNORECASE):
@@ -216,7 +219,7 @@ def expected_indexes() -> set[str]:
 
 
 def expected_constraints() -> set[str]:
-    """The checks that the migrations make by name, each with its table."""
+    """Return the named check constraints of the migrations, each with its table."""
     by_table: dict[str, list[str]] = {}
     for table, body in _tables():
         copied = [name for other in re.findall(r"like (\w+) ", body) for name in by_table[other]]
@@ -239,8 +242,8 @@ def _migrated() -> str:
 def _chain(connection: psycopg.Connection[Any], scene: DatabaseFacts) -> Iterator[Finding]:
     for link in _stream(connection, queries.verify_chain(horizon=scene.horizon)):
         if link.found != link.events:
-            said = f"link {link.number} was made of {link.events} events and there are {link.found}"
-            yield Finding("chain", said)
+            text = f"link {link.number} has {link.found} events instead of {link.events}"
+            yield Finding("chain", text)
         elif not link.same:
-            said = f"the events of link {link.number} are not what they were when it was made"
-            yield Finding("chain", said)
+            text = f"the events of link {link.number} have changed since it was added"
+            yield Finding("chain", text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The store of a worker that has the database at hand: one connection for each of its parts."""
+"""The store of a worker with a connection to the database: one for each of its parts."""
 
 import os
 import select
@@ -35,7 +35,7 @@ from byrote.store.writable import check_writable
 class PostgresStore:
     """A worker's store on PostgreSQL.
 
-    Claims that are not durable do not wait for the disk: a server crash may hand a run out twice.
+    Claims that are not durable do not wait for the disk: a server crash may lease a run twice.
     """
 
     def __init__(
@@ -46,144 +46,144 @@ class PostgresStore:
         durable_claims: bool = True,
         keep_events: timedelta = timedelta(days=30),
     ) -> None:
-        self._door = door
+        self._address = door
         self._keep_events = keep_events
         self._listen = listen and not door.pooled
         self._claims = () if durable_claims else ("synchronous_commit=off",)
         self._watch = threading.Event()
-        """Somebody has asked to watch a run of ours."""
+        """Set when a client has begun to watch a run of this worker."""
 
     def check(self) -> None:
-        """Raise unless the database answers, has our schema, and lets this login work."""
+        """Raise unless the database answers, has our schema, and allows this login to work."""
         try:
-            with self._door.open("worker") as connection:
+            with self._address.open("worker") as connection:
                 migrate.check(connection)
-                check_writable(connection, self._door)
+                check_writable(connection, self._address)
                 rights.demand(connection, "byrote_worker", rights.TO_WORK)
         except psycopg.errors.InsufficientPrivilege as error:
-            raise refused(error, self._door) from error
+            raise refused(error, self._address) from error
         except psycopg.OperationalError as error:
-            raise unreachable(self._door, error) from error
+            raise unreachable(self._address, error) from error
 
     def leases(
-        self, line: PartContext, *, on_cancel: Callable[[], None], on_return: Callable[[], None]
+        self, part: PartContext, *, on_cancel: Callable[[], None], on_return: Callable[[], None]
     ) -> "LeaseStore":
-        """A claimer's line."""
-        link = self._link(line, *self._claims)
-        heeds = {"byrote_cancel": on_cancel, "byrote_watch": self._watch.set}
-        return LeaseStore(link, listen=self._listen, heeds=heeds, on_return=on_return)
+        """Return the store of the claimer."""
+        link = self._link(part, *self._claims)
+        handlers = {"byrote_cancel": on_cancel, "byrote_watch": self._watch.set}
+        return LeaseStore(link, listen=self._listen, handlers=handlers, on_return=on_return)
 
-    def verdicts(self, line: PartContext) -> "FinishStore":
-        """A recorder's line."""
-        return FinishStore(self._link(line))
+    def verdicts(self, part: PartContext) -> "FinishStore":
+        """Return the store of the recorder."""
+        return FinishStore(self._link(part))
 
-    def roll(self, line: PartContext) -> "RegistryStore":
-        """A keeper's line."""
-        return RegistryStore(self._link(line))
+    def roll(self, part: PartContext) -> "RegistryStore":
+        """Return the store of the lease keeper."""
+        return RegistryStore(self._link(part))
 
-    def ledgers(self, line: PartContext) -> "StepStore":
-        """A scribe's line."""
-        return StepStore(self._link(line))
+    def ledgers(self, part: PartContext) -> "StepStore":
+        """Return the store of the ledger server."""
+        return StepStore(self._link(part))
 
-    def shelf(self, line: PartContext) -> "ArtifactRows":
-        """A line for artifacts."""
-        return ArtifactRows(self._link(line))
+    def shelf(self, part: PartContext) -> "ArtifactRows":
+        """Return the store of artifacts."""
+        return ArtifactRows(self._link(part))
 
-    def duties(self, line: PartContext) -> MaintenanceStore:
-        """A sweeper's line."""
-        # A crash of the server may undo the last duties, as a whole: they are simply done again.
-        # One that the role has no right to, or that meets a lock, must not hold up the others and
-        # the runs that wait for them, so it is not insisted on.
-        link = self._link(line, "synchronous_commit=off", "lock_timeout=1s", insists=False)
+    def duties(self, part: PartContext) -> MaintenanceStore:
+        """Return the store of maintenance."""
+        # A crash of the server may undo the last duties, as a whole: they are simply repeated.
+        # A duty that the role lacks the right for, or that meets a lock, must not delay the others
+        # and the runs that wait for them, so the connection does not insist.
+        link = self._link(part, "synchronous_commit=off", "lock_timeout=1s", insists=False)
         return MaintenanceStore(link, self._watch, keep_events=self._keep_events)
 
-    def strangers(self, line: PartContext) -> "DiscoveryStore":
-        """A finder's line."""
-        return DiscoveryStore(self._link(line))
+    def strangers(self, part: PartContext) -> "DiscoveryStore":
+        """Return the store of discovery."""
+        return DiscoveryStore(self._link(part))
 
-    def _link(self, line: PartContext, *settings: str, insists: bool = True) -> WorkerConnection:
+    def _link(self, part: PartContext, *settings: str, insists: bool = True) -> WorkerConnection:
         return WorkerConnection(
-            self._door,
-            line.purpose,
+            self._address,
+            part.purpose,
             *PLAN_GUARDS,
             *settings,
-            chance=line.chance,
-            stopped=line.stopped,
-            notice=line.notice,
-            impatient=line.impatient,
+            chance=part.chance,
+            stopped=part.stopped,
+            notice=part.notice,
+            impatient=part.impatient,
             insists=insists,
         )
 
 
 class LeaseStore(OnConnection):
-    """Claims, and hears what the database notifies."""
+    """Claims runs, and receives the database's notifications."""
 
     def __init__(
         self,
         link: WorkerConnection,
         *,
         listen: bool,
-        heeds: Mapping[str, Callable[[], None]],
+        handlers: Mapping[str, Callable[[], None]],
         on_return: Callable[[], None],
     ) -> None:
         super().__init__(link)
-        self._heeds = heeds
+        self._handlers = handlers
         self._on_return = on_return
         self._worker = ""
         self._fresh = False
-        """Work was notified while a claim was under way, which may have missed it."""
+        """Whether work was notified during a claim, which may have missed it."""
         self.listening = False
         if listen:
             link.on_open = self._subscribe
 
-    def claim(self, wanted: ClaimRequest) -> list[Leased] | None:
-        """Lease what is wanted; None when the answer was lost and nothing had come of it."""
-        self._worker = wanted.worker
+    def claim(self, request: ClaimRequest) -> list[Leased] | None:
+        """Lease the requested runs; None if the answer was lost and the claim had no effect."""
+        self._worker = request.worker
         self._fresh = False
         try:
-            return self._link.ask(queries.claim(**wanted._asdict()))
+            return self._link.ask(queries.claim(**request._asdict()))
         except Interrupted:
             lost = queries.claimed(
-                worker=wanted.worker,
-                token=wanted.token,
-                deadline=wanted.deadline,
-                claimed_at=wanted.claimed_at,
+                worker=request.worker,
+                token=request.token,
+                deadline=request.deadline,
+                claimed_at=request.claimed_at,
             )
-            # If nothing came of it, whatever was notified meanwhile was lost with the line.
+            # If it had no effect, notifications meanwhile were lost with the connection.
             return self._link.certain(lost) or None
 
     def idle(self, *, worker: str, idle: bool) -> None:
-        """Ask to be woken, or stop asking."""
+        """Set whether the worker wants to be notified of work."""
         self._link.run(queries.idle(worker=worker, idle=idle))
 
     def unfinished(self, *, queues: Sequence[str], tasks: Sequence[str]) -> Remainder:
-        """What is left in these queues."""
+        """Count the runs left in these queues."""
         return self._link.run(queries.unfinished(queues=queues, tasks=tasks))[0]
 
-    def rest(self, wake: int, seconds: float, *, for_room: bool = False) -> None:  # noqa: ARG002 -- a notification costs nothing to hear.
-        """Wait until woken, notified, or for so long."""
+    def rest(self, wake: int, seconds: float, *, for_room: bool = False) -> None:  # noqa: ARG002 -- receiving a notification costs nothing.
+        """Wait until woken or notified, for up to `seconds`."""
         connection = self._link.connection
-        poll, line = select.poll(), connection.fileno()
+        poll, socket = select.poll(), connection.fileno()
         poll.register(wake, select.POLLIN)
-        poll.register(line, select.POLLIN)
+        poll.register(socket, select.POLLIN)
         ready = dict(poll.poll(0 if self._fresh else seconds * 1000))
         if wake in ready:
             os.eventfd_read(wake)
-        if line in ready:
-            self._hear(connection)
+        if socket in ready:
+            self._receive(connection)
         self._fresh = False
 
     def _subscribe(self, connection: psycopg.Connection[Any]) -> None:
         self.listening = False
-        # Notifications that arrive while a claim is under way come through the handler.
-        connection.add_notify_handler(lambda notify: self._heard(notify.channel, notify.payload))
+        # Notifications that arrive during a claim come through the handler.
+        connection.add_notify_handler(lambda notify: self._dispatch(notify.channel, notify.payload))
         connection.execute("listen byrote_ready")
         connection.execute("listen byrote_cancel")
         connection.execute("listen byrote_watch")
         connection.execute("listen byrote_returned")
         self.listening = True
 
-    def _hear(self, connection: psycopg.Connection[Any]) -> None:
+    def _receive(self, connection: psycopg.Connection[Any]) -> None:
         try:
             connection.pgconn.consume_input()
         except psycopg.OperationalError:
@@ -191,22 +191,22 @@ class LeaseStore(OnConnection):
             self._link.drop()
             return
         while notify := connection.pgconn.notifies():
-            self._heard(notify.relname.decode(), notify.extra.decode())
+            self._dispatch(notify.relname.decode(), notify.extra.decode())
 
-    def _heard(self, channel: str, payload: str) -> None:
+    def _dispatch(self, channel: str, payload: str) -> None:
         if channel == "byrote_ready":
             self._fresh = True
         elif channel == "byrote_returned":
             self._on_return()
-        elif channel in self._heeds and payload == self._worker:
-            self._heeds[channel]()
+        elif channel in self._handlers and payload == self._worker:
+            self._handlers[channel]()
 
 
 class DiscoveryStore(OnConnection):
-    """Looks at the front of the queues."""
+    """Reads the front of the queues."""
 
     def strangers(self, *, queues: Sequence[str], tasks: Sequence[str]) -> list[UnknownTaskRef]:
-        """What waits there and is not among these."""
+        """Return tasks at the front of the queues that are not among these."""
         return self._link.run(queries.unknown_tasks(queues=queues, tasks=tasks))
 
 
@@ -217,13 +217,13 @@ class FinishStore(OnConnection):
         super().__init__(link)
         self._detour = Detour()
         self._unsure: set[str] = set()
-        """Runs that are locked, perhaps by a copy of their finish whose answer was lost."""
+        """Locked runs, perhaps locked by a copy of their finish whose answer was lost."""
 
     def finish(self, judged: Sequence[Judged]) -> dict[str, str]:
-        """The ids that were accepted and as what, or LOCKED; what is missing was lost."""
+        """Return the accepted ids and their verdicts, or LOCKED; a missing run lost its lease."""
         self._number_environments(judged)
-        bare, wordy = _apart(judged)
-        return self._settle(bare, _succeed) | self._settle(wordy, _finish)
+        plain, detailed = _apart(judged)
+        return self._settle(plain, _succeed) | self._settle(detailed, _finish)
 
     def _settle(
         self,
@@ -237,7 +237,7 @@ class FinishStore(OnConnection):
                 entries = {entry[0].id: entry for entry in left}
                 accepted |= drive(self._detour.around(entries, statement), self._link.ask)
             except Interrupted:
-                # Only what was not settled is sent again.
+                # Only attempts that were not settled are sent again.
                 accepted |= self._settled(left)
                 sent_before = True
             else:
@@ -248,7 +248,7 @@ class FinishStore(OnConnection):
         missing = [entry for entry in judged if entry[0].id in unsure - accepted.keys()]
         self._unsure -= ids
         self._unsure |= {run_id for run_id in unsure if accepted.get(run_id) == LOCKED}
-        # The copy whose answer was lost may have settled what a later one then did not find.
+        # The copy whose answer was lost may have settled runs that a later one then did not find.
         return accepted | (self._settled(missing) if missing else {})
 
     def _settled(self, judged: Sequence[Judged]) -> dict[str, str]:
@@ -260,7 +260,7 @@ class FinishStore(OnConnection):
         }
 
     def _number_environments(self, judged: Sequence[Judged]) -> None:
-        """Have numbers for the environments that are spoken of for the first time."""
+        """Register environments that have no number yet."""
         for run, _, _ in judged:
             found = run.provenance
             if found is not None and found.id is None:
@@ -269,14 +269,14 @@ class FinishStore(OnConnection):
 
 
 def _apart(judged: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
-    """Those that say nothing but their result, all executed by the same, and the others."""
+    """Separate those with only a result and the same environment from the others."""
     common = judged[0][0].provenance
-    bare: list[Judged] = []
-    wordy: list[Judged] = []
+    plain: list[Judged] = []
+    detailed: list[Judged] = []
     for entry in judged:
         alike = entry[0].provenance is common and is_bare(*entry)
-        (bare if alike else wordy).append(entry)
-    return bare, wordy
+        (plain if alike else detailed).append(entry)
+    return plain, detailed
 
 
 def _succeed(judged: Sequence[Judged]) -> Query[tuple[str, str]]:
@@ -292,7 +292,7 @@ def _succeed(judged: Sequence[Judged]) -> Query[tuple[str, str]]:
 
 
 def _finish(judged: Sequence[Judged]) -> Query[tuple[str, str]]:
-    """The statement that settles these; what executed most of them is said once for all."""
+    """Return the statement that settles these; the first one's environment is sent once."""
     rows = [row_of(*entry) for entry in judged]
     common = judged[0][0].provenance
     for (run, _, _), row in zip(judged, rows, strict=True):
@@ -303,38 +303,38 @@ def _finish(judged: Sequence[Judged]) -> Query[tuple[str, str]]:
 
 
 class RegistryStore(OnConnection):
-    """Keeps leases, and a worker's line in the list."""
+    """Renews leases, and keeps a worker's row in the registry."""
 
     def __init__(self, link: WorkerConnection) -> None:
         super().__init__(link)
         self._detour = Detour()
 
     def register(self, description: Mapping[str, Any]) -> None:
-        """Announce a worker."""
+        """Register a worker."""
         self._link.run(queries.register(description))
 
     def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
-        """Say that a worker lives; False when it is not on the list."""
+        """Record that a worker is alive; returns False if it is not registered."""
         return bool(self._link.run(queries.heartbeat(worker=worker, **load)))
 
     def deregister(self, worker: str) -> None:
-        """Take a worker off the list."""
+        """Delete a worker from the registry."""
         self._link.run(queries.deregister(worker=worker))
 
     def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> Mapping[str, bool | str]:
-        """Extend leases: ids still held and whether their cancellation is wanted, or LOCKED."""
-        asking = self._detour.around(
+        """Extend leases; returns the ids still held and whether to cancel them, or LOCKED."""
+        script = self._detour.around(
             {lease.id: lease for lease in leases},
             lambda some: queries.renew(some, lease_for=lease_for),
         )
-        return drive(asking, self._link.run)
+        return drive(script, self._link.run)
 
 
 class StepStore(OnConnection):
-    """Reads and writes ledgers and progress. All statements may run twice without harm."""
+    """Reads and writes ledgers and progress. All statements may safely run twice."""
 
     def load(self, leases: Sequence[Leased]) -> list[RecordedStep]:
-        """The ledgers of these runs, each in order."""
+        """Return the ledgers of these runs, each in order."""
         rows = self._link.run(queries.steps([lease.id for lease in leases]))
         return [
             RecordedStep(
@@ -352,31 +352,31 @@ class StepStore(OnConnection):
         ]
 
     def note(self, steps: Sequence[Mapping[str, Any]]) -> list[StepReply]:
-        """Write steps under their leases; what is missing from the answer was lost or is locked."""
+        """Write steps under their leases; one missing from the answer was lost or is locked."""
         return self._link.run(queries.step(steps))
 
     def progress(self, reports: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Write how far attempts have come; what is missing was lost or is locked."""
+        """Store the progress of attempts; a missing run was lost or is locked."""
         return self._link.run(queries.progress(reports))
 
     def holding(self, leases: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Which of these leases, by id and token, hold now."""
+        """Return which of these leases, by id and token, are held now."""
         return self._link.run(locks.holding(leases))
 
 
 class ArtifactRows(OnConnection):
-    """Keeps the rows of artifacts."""
+    """Reads and writes the rows of artifacts."""
 
     def home(self) -> str:
-        """The name of this database's part of a place that others may share."""
+        """Return the prefix of this database's objects in storage that others may share."""
         return self._link.run(queries.artifact_prefix())[0]
 
     def keep(self, lease: Leased, artifact: Mapping[str, Any]) -> ArtifactReply:
         """Store an artifact under a lease."""
-        # A second try after a lost answer finds the first one's row, and says the same.
+        # A second try after a lost answer finds the first one's row, and returns the same.
         [keeping] = self._link.run(queries.artifact(lease, **artifact))
         return keeping
 
     def referred(self, hashes: Sequence[str]) -> list[str]:
-        """Which of these hashes some artifact refers to."""
+        """Return which of these hashes an artifact refers to."""
         return self._link.run(queries.referenced(hashes))

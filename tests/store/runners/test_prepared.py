@@ -111,4 +111,4 @@ def test_a_connection_that_has_gone_is_not_remembered(url: str, db: Db) -> None:
             assert poster.fetch(other, queries.runs()) == []
         del other
 
-    assert len(poster._desks) <= 1
+    assert len(poster._connections) <= 1

@@ -23,16 +23,16 @@ PLANTED = {
     "a signal": ("update byrote_signals set payload_json = '[9]'", "signal go does not match"),
     "a signal and its hash": (
         "update byrote_signals set payload_json = '1', payload_hash = sha256('1')",
-        "the step that heard it holds something else",
+        "the step that received it has another payload",
     ),
     "a remembered result": ("update byrote_memo set return_json = '43'", "memo t does not match"),
     "a remembered result and its hash": (
         "update byrote_memo set return_json = '43', result_hash = sha256('43')",
-        "the run it came from holds something else",
+        "the run it came from has another result",
     ),
     "a remembered result of another spec": (
         "update byrote_memo set spec_hash = sha256('1')",
-        "the run it came from holds something else",
+        "the run it came from has another result",
     ),
     "an environment": (
         """update byrote_provenance set doc = '{"python": "2.7"}'""",
@@ -40,11 +40,11 @@ PLANTED = {
     ),
     "an artifact's content": (
         EDIT_BLOB,
-        "artifact report: its content is gone or is another",
+        "artifact report: its content is missing or different",
     ),
     "an artifact without content": (
         "delete from byrote_artifact_blobs",
-        "artifact report: its content is gone or is another",
+        "artifact report: its content is missing or different",
     ),
 }
 

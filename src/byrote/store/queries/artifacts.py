@@ -20,7 +20,7 @@ def artifact(
     place: str,
     data: bytes | None,
 ) -> Query[replies.ArtifactReply]:
-    """Store an artifact under a lease; small contents come along as `data`."""
+    """Store an artifact under a lease; small contents are sent as `data`."""
     args: dict[str, Any] = {"id": lease.id, "token": lease.token, "name": name, "hash": digest}
     args |= {"size": size, "media_type": media_type, "place": place, "data": data}
     return Query(
@@ -34,7 +34,7 @@ def artifacts(run_id: str) -> Query[ArtifactEntry]:
 
 
 def artifact_prefix() -> Query[str]:
-    """The name of this database's part of a place that others may share."""
+    """The prefix of this database's objects in storage that other databases may share."""
     return Query("artifact_prefix", {}, lambda row: str(row[0]))
 
 
@@ -44,18 +44,18 @@ def blob(digest: str) -> Query[bytes]:
 
 
 def referenced(hashes: Sequence[str]) -> Query[str]:
-    """Which of these hashes some artifact refers to."""
+    """Which of these hashes an artifact refers to."""
     args = {"hashes": [bytes.fromhex(digest) for digest in hashes]}
     return Query("referenced", args, lambda row: str(row[0]))
 
 
 def prune_artifacts(*, after: str, limit: int = 500) -> Query[replies.Walked]:
-    """Forget a page of artifacts whose runs were pruned."""
+    """Delete a page of artifacts whose runs were pruned."""
     return Query(
         "prune_artifacts", {"after": after, "limit": limit}, lambda row: replies.Walked(*row)
     )
 
 
 def prune_blobs(*, after: str, limit: int = 500) -> Query[replies.Walked]:
-    """Forget a page of small contents that nothing refers to."""
+    """Delete a page of small contents that no artifact refers to."""
     return Query("prune_blobs", {"after": after, "limit": limit}, lambda row: replies.Walked(*row))

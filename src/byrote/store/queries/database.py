@@ -15,12 +15,12 @@ def writable() -> Query[bool]:
 
 
 def schema() -> Query[rows.Applied]:
-    """Which migrations the database has."""
+    """The migrations that the database has."""
     return Query("schema", {}, lambda row: rows.Applied(*row))
 
 
 def set_timeout(limit: timedelta) -> Query[str]:
-    """Let no statement of the transaction take longer than this."""
+    """Limit the time of each statement of the transaction."""
     millis = max(limit // timedelta(milliseconds=1), 1)
     return Query("set_timeout", {"limit": str(millis)}, lambda row: str(row[0]))
 
@@ -31,12 +31,12 @@ def databases() -> Query[str]:
 
 
 def schemas() -> Query[str]:
-    """The schemas of this database that hold a Byrote of some version."""
+    """The schemas of this database that contain Byrote's tables, of any version."""
     return Query("schemas", {}, lambda row: str(row[0]))
 
 
 def now() -> Query[datetime]:
-    """What the database's clock says."""
+    """The time by the database's clock."""
     return Query("now", {}, lambda row: row[0])
 
 

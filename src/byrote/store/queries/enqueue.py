@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Queries that accept runs, and what follows when a unique key is taken.
+"""Queries that accept runs, and the script for unique keys that are taken.
 
 Insert and look-up of a key are one statement on one snapshot. A run that took the key after the
 snapshot stops the insert and is not among the rows; then the same statement is sent again. It
-recognises what it has inserted before by its id, so the same is done when an answer was lost. A
-statement that had to wait may name a holder that has ended meanwhile, so holders are read again.
+recognises earlier inserts by their ids, so a lost answer is handled the same way. A statement that
+had to wait may name a holder that has ended meanwhile, so holders are read again.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -29,7 +29,7 @@ def enqueue(specs: Sequence[tuple[str, Spec]]) -> Query[int]:
 
 
 def described(specs: Sequence[tuple[str, Spec]]) -> list[dict[str, Any]]:
-    """What statements that accept specs are told of each of them."""
+    """Return the parameters of each spec for the statements that accept them."""
     deliveries: dict[int, dict[str, Any]] = {}
     sent = []
     for run_id, spec in specs:
@@ -42,13 +42,13 @@ def described(specs: Sequence[tuple[str, Spec]]) -> list[dict[str, Any]]:
 
 
 def batch(sent: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The parameters of such a statement."""
+    """Return the parameters of a statement that accepts these."""
     # When the answer is lost, `first` shows whether the batch was accepted (is_accepted.sql).
     return {"runs": _encode(sent).decode(), "first": sent[0]["id"] if sent else None}
 
 
 def enqueue_one(run_id: str, spec: Spec) -> Query[datetime]:
-    """Accept one spec under an id its sender chose, as cheaply as one can be; gives the moment."""
+    """Accept one spec under an id its sender chose, at the least cost; returns the moment."""
     args = {**_DEFAULTS, **_identity(run_id, spec), **_delivery(spec.delivery)}
     if args["labels"] is not None:
         args["labels"] = _encode(args["labels"]).decode()
@@ -63,7 +63,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 def is_accepted(run_id: str) -> Query[bool]:
-    """Whether a run has been accepted, wherever it lies."""
+    """Whether a run has been accepted, in whichever table it is."""
     return Query("is_accepted", {"id": run_id}, lambda row: bool(row[0]))
 
 
@@ -103,11 +103,11 @@ TRIES_MAX: Final = 50
 
 
 type QueryScript[Done] = Generator[Query[Any], list[Any], Done]
-"""Yields queries, is sent the rows of their answers, and gives what came of it."""
+"""Yields queries, receives the rows of their answers, and returns the result."""
 
 
 class EnqueuedRow(msgspec.Struct, frozen=True, gc=False):
-    """A run that a statement has made, or one that has held a key."""
+    """A run that a statement has made, or one that held a key."""
 
     what: str
     """`made`, `landed` (made when the statement was sent before), or `held` (by another)."""
@@ -119,14 +119,14 @@ class EnqueuedRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class EnqueueResult(msgspec.Struct, frozen=True):
-    """What became of runs that were to be enqueued."""
+    """The result of enqueuing runs."""
 
     at: datetime | None = None
-    """When they were accepted, where the statement says so."""
+    """When they were accepted, if the statement returns it."""
     instead: Mapping[str, str] = {}
     """For each id under which no run was made, the run that holds its key."""
     landed: bool = False
-    """Some of it had been accepted when it was sent before, and that answer was lost."""
+    """Whether some had been accepted by an earlier copy whose answer was lost."""
 
 
 ALL_CREATED: Final = EnqueueResult()
@@ -134,20 +134,20 @@ ALL_CREATED: Final = EnqueueResult()
 
 
 def enqueue_unique(specs: Sequence[tuple[str, Spec]]) -> Query[EnqueuedRow]:
-    """Accept specs under ids their sender chose, but none whose unique key is taken."""
+    """Accept specs under ids their sender chose, except those whose unique key is taken."""
     args = _resendable(described(specs))
-    return Query("enqueue_unique", args, _given_from, Resend.AGAIN)
+    return Query("enqueue_unique", args, _enqueued_from, Resend.AGAIN)
 
 
 def enqueue_memo(
     specs: Sequence[tuple[str, Spec]], codes: Mapping[tuple[str, int], str]
 ) -> Query[EnqueuedRow]:
-    """Accept specs like `enqueue_unique`; those of tasks with a code may be answered by memory."""
+    """Accept specs like `enqueue_unique`; those of tasks in `codes` may be answered by a memo."""
     sent = described(specs)
     for row, (_, spec) in zip(sent, specs, strict=True):
         code = codes.get((spec.task, spec.version))
         row["code"] = None if code is None else memo_key(code, spec.text)
-    return Query("enqueue_memo", _resendable(sent), _given_from, Resend.AGAIN)
+    return Query("enqueue_memo", _resendable(sent), _enqueued_from, Resend.AGAIN)
 
 
 def _resendable(sent: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -155,22 +155,22 @@ def _resendable(sent: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {**batch(sent), "again": False, "asked": asked}
 
 
-def _given_from(row: tuple[Any, ...]) -> EnqueuedRow:
+def _enqueued_from(row: tuple[Any, ...]) -> EnqueuedRow:
     return EnqueuedRow(*row[:5])
 
 
 def is_keyed(spec: Spec) -> bool:
-    """Whether the run is to be the only unfinished one with its key."""
+    """Whether the spec has a unique key."""
     return spec.delivery.unique_key is not None
 
 
 def again(query: Query[Any]) -> Query[Any]:
-    """The same statement, for when some of it may have been accepted already."""
+    """Return the same statement, for when an earlier copy may have been accepted."""
     return msgspec.structs.replace(query, args={**query.args, "again": True})
 
 
 def accept(query: Query[Any]) -> QueryScript[EnqueueResult]:
-    """Enqueue, until every run was made or has another that holds its key."""
+    """Send the statement until every run was made or another run holds its key."""
     rows = yield query
     if query.resend is not Resend.AGAIN:
         return ALL_CREATED
@@ -185,7 +185,7 @@ def accept(query: Query[Any]) -> QueryScript[EnqueueResult]:
 
 
 def _holding(instead: Mapping[str, str], rows: Sequence[EnqueuedRow]) -> QueryScript[bool]:
-    """Whether all that held a key when the statement began still do: it may have waited since."""
+    """Whether all holders at the statement's start still hold their key: it may have waited."""
     made = {row.id for row in rows if row.what != "held"}
     holders = sorted(set(instead.values()) - made)
     if not holders:
@@ -198,9 +198,9 @@ def _holding(instead: Mapping[str, str], rows: Sequence[EnqueuedRow]) -> QuerySc
 def _instead(
     asked: Sequence[tuple[str, str, str | None]], rows: Sequence[EnqueuedRow]
 ) -> dict[str, str] | None:
-    """Who holds the keys of those that were not made; None while that is not known of all."""
+    """Map ids that were not made to the holders of their keys; None if a holder is unknown."""
     made = {row.id for row in rows if row.what != "held"}
-    # Whoever held a key when the statement began may have ended before one was made with it.
+    # A holder at the statement's start may have ended before another run was made with the key.
     holders = {(row.task, row.key): row.id for row in rows if row.what == "held"}
     holders |= {(row.task, row.key): row.id for row in rows if row.what != "held"}
     instead = {}
@@ -215,7 +215,7 @@ def _instead(
 
 
 def run_script[Done](script: QueryScript[Done], ask: Callable[[Query[Any]], list[Any]]) -> Done:
-    """Run a script with whatever asks its queries."""
+    """Run a script, sending its queries through `ask`."""
     try:
         query = next(script)
         while True:

@@ -17,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 RANK_MIN = -(2**62)
-"""The floor below every rank: claim from the very front of the queue."""
+"""The floor below every rank: claim from the front of the queue."""
 
 
 def promote(*, limit: int = 1_000) -> Query[replies.Promotion]:
@@ -51,14 +51,14 @@ def claim(
 
 
 def claimed(*, worker: str, token: str, deadline: float, claimed_at: float) -> Query[Leased]:
-    """What a claim whose answer was lost had leased."""
+    """The runs leased by a claim whose answer was lost."""
     return Query(
         "claimed", {"worker": worker, "token": token}, rows.leased_from(token, deadline, claimed_at)
     )
 
 
 def renew(leases: Sequence[Leased], *, lease_for: timedelta) -> Query[rows.Renewal]:
-    """Extend leases that are still held; what is missing from the answer is lost."""
+    """Extend leases that are still held; a lease missing from the answer is lost."""
     args = {"leases": _leases(leases), "lease_for": lease_for}
     return Query("renew", args, lambda row: rows.Renewal(*row), yields=True)
 
@@ -66,9 +66,9 @@ def renew(leases: Sequence[Leased], *, lease_for: timedelta) -> Query[rows.Renew
 def finish(
     verdicts: Sequence[Mapping[str, Any]], *, provenance: int | None = None
 ) -> Query[tuple[str, str]]:
-    """Settle attempts; gives ids accepted and as what, what is missing lost its lease.
+    """Settle attempts; returns accepted ids and their verdicts. A missing id lost its lease.
 
-    `provenance` is what executed those that do not say otherwise in their `more`.
+    `provenance` is the environment of those that have no other in their `more`.
     """
     args = {"verdicts": _encode(verdicts).decode(), "provenance": provenance}
     return Query("finish", args, lambda row: (row[0], row[1]), yields=True)
@@ -79,16 +79,16 @@ def succeed(
     *,
     provenance: int | None = None,
 ) -> Query[tuple[str, str]]:
-    """Settle attempts that succeeded and say no more, as `finish` would, for less.
+    """Settle attempts that succeeded with nothing but a result, as `finish` would, at less cost.
 
-    Each is its id, token, attempt, result, the result's hash, and what it used if that is known.
+    Each is id, token, attempt, result, the result's hash, and its resource usage if known.
     """
     args = {"successes": _encode(successes).decode(), "provenance": provenance}
     return Query("succeed", args, lambda row: (row[0], "S"), yields=True)
 
 
 def finished_leases(leases: Sequence[Leased]) -> Query[tuple[str, str | None]]:
-    """Which of these leases were settled already, and as what, if that is known."""
+    """Which of these leases were settled already, and by which verdict, if known."""
     return Query("finished_leases", {"leases": _leases(leases)}, lambda row: (row[0], row[1]))
 
 
@@ -98,29 +98,29 @@ def _leases(leases: Sequence[Leased]) -> str:
 
 
 def sweep(*, limit: int = 1_000) -> Query[replies.ReclaimedRun]:
-    """Take back runs whose lease ran out."""
+    """Take back runs whose lease has expired."""
     args = {"limit": limit, "losses_max": LOSSES_MAX}
     return Query("sweep", args, lambda row: replies.ReclaimedRun(*row[:4]))
 
 
 def unfinished(*, queues: Sequence[str], tasks: Sequence[str]) -> Query[replies.Remainder]:
-    """What is left in these queues for a worker that knows these tasks."""
-    asked = {"queues": list(queues), "tasks": list(tasks)}
-    return Query("unfinished", asked, lambda row: replies.Remainder(*row))
+    """Count the runs left in these queues for a worker that knows these tasks."""
+    args = {"queues": list(queues), "tasks": list(tasks)}
+    return Query("unfinished", args, lambda row: replies.Remainder(*row))
 
 
 def unknown_tasks(*, queues: Sequence[str], tasks: Sequence[str]) -> Query[replies.UnknownTaskRef]:
-    """What waits at the front of the queues and is not among these."""
+    """Tasks at the front of the queues that are not among these."""
     args = {"queues": list(queues), "tasks": list(tasks)}
     return Query("unknown_tasks", args, lambda row: replies.UnknownTaskRef(*row))
 
 
 def leased_runs(leases: Sequence[tuple[str, str]]) -> Query[Leased]:
-    """What a judge needs to know of runs under way, by id and token."""
+    """The facts that a verdict on runs under way depends on, by id and token."""
     sent = _encode([{"id": run, "token": token} for run, token in leases]).decode()
     return Query("leased_runs", {"leases": sent}, rows.leased_from("", 0.0, 0.0))
 
 
 def ready_queues(queues: Sequence[str]) -> Query[str]:
-    """Which of these queues have something to claim."""
+    """Which of these queues have runs to claim."""
     return Query("ready_queues", {"queues": list(queues)}, lambda row: str(row[0]))

@@ -25,39 +25,39 @@ class RunFact(msgspec.Struct, frozen=True):
     worker: str | None
     data: str | None
     queue: str | None
-    """None once the run was forgotten."""
+    """None if the run was deleted."""
     task: str | None
 
 
 class Position(msgspec.Struct, frozen=True):
-    """A place in the log of events: what lies up to it was read."""
+    """A position in the event log: events up to it were read."""
 
     xid: str
     seq: int
 
 
 def last_event() -> Query[int]:
-    """A number that rises with everything that happens."""
+    """A number that rises with every event."""
     return Query("last_event", {}, lambda row: int(row[0]))
 
 
 def stable_xid() -> Query[int]:
-    """The oldest transaction that may still add to the log of events."""
+    """The oldest transaction that may still add to the event log."""
     return Query("stable_xid", {}, lambda row: int(row[0]))
 
 
 def stream(position: Position, *, limit: int = 100) -> Query[RunFact]:
-    """Events after a position; `limit` counts statements, each of which may tell of many runs."""
+    """Events after a position; `limit` counts statements, each of which may have many runs."""
     return Query("stream", position_args(position) | {"limit": limit}, lambda row: RunFact(*row))
 
 
 def facts(run_id: str, *, limit: int = 1_000) -> Query[RunFact]:
-    """What happened to one run, oldest first."""
+    """The events of one run, oldest first."""
     return Query("facts", {"id": run_id, "limit": limit}, lambda row: RunFact(*row))
 
 
 def position_args(position: Position) -> dict[str, Any]:
-    """The parameters that name a position."""
+    """Return the parameters of a position."""
     return {"xid": position.xid, "seq": position.seq}
 
 
@@ -65,7 +65,7 @@ HISTORY_MAX = 500
 
 
 class TimelineEvent(msgspec.Struct, frozen=True):
-    """One thing that happened to a run."""
+    """One event of a run's timeline."""
 
     at: datetime
     kind: str
@@ -75,7 +75,7 @@ class TimelineEvent(msgspec.Struct, frozen=True):
     data: dict[str, Any]
 
 
-def _moment_from(row: tuple[Any, ...]) -> TimelineEvent:
+def _timeline_from(row: tuple[Any, ...]) -> TimelineEvent:
     at, kind, attempt, worker, leased_until, text = row
     data = {} if text is None else msgspec.json.decode(text)
     return TimelineEvent(at, kind, attempt, worker, leased_until, data)
@@ -84,23 +84,23 @@ def _moment_from(row: tuple[Any, ...]) -> TimelineEvent:
 def timeline(
     run_id: str, *, first: datetime, last: datetime | None, limit: int = HISTORY_MAX
 ) -> Query[TimelineEvent]:
-    """What happened to a run between two moments; `last` absent is now."""
+    """The events of a run between two moments; without `last`, up to now."""
     args = {"id": run_id, "first": first, "last": last, "limit": limit}
-    return Query("timeline", args, _moment_from)
+    return Query("timeline", args, _timeline_from)
 
 
 def history(run_id: str, *, at: datetime | None = None) -> Query[LogEntry]:
     """Every move of one run that the log still has, in order, up to a moment."""
-    return Query("history", {"id": run_id, "at": at}, rows.told_from)
+    return Query("history", {"id": run_id, "at": at}, rows.entry_from)
 
 
 def chain(*, limit: int = 1_000) -> Query[int]:
-    """Add one link to the chain; gives how many events it holds, nothing when there were none."""
+    """Add one link to the chain; returns how many events it has, no row if there were none."""
     return Query("chain", {"limit": limit}, lambda row: int(row[0]))
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """How many runs of a queue had this status at a moment, by who held them, and since when."""
+    """How many runs of a queue and worker had a status at a moment, and since when."""
 
     queue: str
     status: str
@@ -110,12 +110,12 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 def runs_at(at: datetime) -> Query[Counted]:
-    """What lay in each queue at a moment, and who ran it."""
+    """Count the runs in each queue at a moment, by status and worker."""
     return Query("runs_at", {"at": at}, lambda row: Counted(*row))
 
 
 class WorkerThen(msgspec.Struct, frozen=True):
-    """What the log tells of a worker in the hour up to a moment."""
+    """A worker's events in the hour up to a moment."""
 
     worker: str
     first_at: datetime
@@ -126,12 +126,12 @@ class WorkerThen(msgspec.Struct, frozen=True):
 
 
 def workers_at(at: datetime) -> Query[WorkerThen]:
-    """Workers that were heard of in the hour up to a moment."""
+    """Workers with an event in the hour up to a moment."""
     return Query("workers_at", {"at": at}, lambda row: WorkerThen(*row))
 
 
 class LoggedEvent(msgspec.Struct, frozen=True):
-    """One event as it is streamed: a fact about a set of runs."""
+    """One event as it is streamed, of a set of runs."""
 
     xid: str
     seq: int
@@ -146,7 +146,7 @@ class LoggedEvent(msgspec.Struct, frozen=True):
 
     @property
     def cursor(self) -> str:
-        """What to give to `events` for what comes after this."""
+        """The cursor that makes `events` return what comes after this."""
         return f"{self.xid}.{self.seq}"
 
 
@@ -157,17 +157,17 @@ BEGINNING = "0.-1"
 def events(
     cursor: str, *, kind: str | None = None, run_id: str | None = None, limit: int = 500
 ) -> Query[LoggedEvent]:
-    """What happened after a cursor; asked again and again it tells every event exactly once."""
+    """Events after a cursor; called from cursor to cursor it returns every event exactly once."""
     xid, _, seq = cursor.partition(".")
     args = {"xid": xid, "seq": int(seq), "kind": kind, "run": run_id, "limit": limit}
-    return Query("events", args, _happened_from)
+    return Query("events", args, _logged_from)
 
 
-def _happened_from(row: tuple[Any, ...]) -> LoggedEvent:
+def _logged_from(row: tuple[Any, ...]) -> LoggedEvent:
     data = None if row[-1] is None else msgspec.Raw(row[-1].encode())
     return LoggedEvent(**dict(zip(LoggedEvent.__struct_fields__, (*row[:-1], data), strict=True)))
 
 
 def cursor(*, back: int) -> Query[str]:
-    """The cursor after which the last `back` events lie; nothing when there are fewer."""
+    """The cursor before the last `back` events; no row if there are fewer."""
     return Query("cursor", {"back": back}, lambda row: f"{row[0]}.{row[1]}")

@@ -14,17 +14,17 @@ from byrote.store.query import Query
 
 
 def pause(queue: str) -> Query[bool]:
-    """Stop claims from a queue; the row says whether it was not paused before."""
+    """Stop claims from a queue; returns False if it was paused before."""
     return Query("pause", {"queue": queue}, lambda row: bool(row[2]))
 
 
 def resume(queue: str) -> Query[bool]:
-    """Allow claims from a queue again; the row says whether it was paused."""
+    """Allow claims from a queue again; returns whether it was paused."""
     return Query("resume", {"queue": queue}, lambda row: bool(row[2]))
 
 
 def queues() -> Query[rows.QueueRow]:
-    """Every queue with what waits in it."""
+    """Every queue with its unfinished and dead runs."""
     return Query("queues", {}, lambda row: rows.QueueRow(*row))
 
 
@@ -33,7 +33,7 @@ DEPTH_MAX = 10_000
 
 
 class Depth(msgspec.Struct, frozen=True):
-    """How many runs of a task lie in a queue, and how long the first of them has been due."""
+    """How many runs of a task are in a queue, and how long the oldest has been due."""
 
     queue: str
     task: str
@@ -49,7 +49,7 @@ def depths(
     tasks: Sequence[str] | None = None,
     most: int = DEPTH_MAX,
 ) -> Query[rows.QueueRow]:
-    """Every queue with what lies in it, counted up to `most`; with tasks, what is theirs of it."""
+    """Every queue with its runs, counted up to `most`; with tasks, only their runs."""
     args: dict[str, Any] = {"queues": None if queues is None else list(queues), "most": most}
     args["tasks"] = None if tasks is None else list(tasks)
     return Query("depths", args, lambda row: rows.QueueRow(*row))
@@ -61,17 +61,17 @@ def task_depths(
     tasks: Sequence[str] | None = None,
     most: int = DEPTH_MAX,
 ) -> Query[Depth]:
-    """What lies in each queue, by task."""
+    """The runs in each queue, by task."""
     return Query("task_depths", within(queues, tasks) | {"most": most}, lambda row: Depth(*row))
 
 
 def set_events(queue: str, *, events: str) -> Query[str]:
-    """Let a queue tell `all` kinds of events, or `few`."""
+    """Log `all` kinds of events of a queue, or `few`."""
     return Query("set_events", {"queue": queue, "events": events}, lambda row: str(row[0]))
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """A count of a window."""
+    """A count in a window of time."""
 
     queue: str
     task: str
@@ -84,13 +84,13 @@ class Tally(msgspec.Struct, frozen=True):
 def count_stats(
     position: Position, *, cursor: str | None, limit: int = 2_000
 ) -> Query[tuple[int, str | None]]:
-    """Count events after a position; gives how many were read, and where it stands now."""
+    """Count events after a position; returns how many were read, and the new position."""
     args = position_args(position) | {"cursor": cursor, "limit": limit}
     return Query("count_stats", args, lambda row: (row[0], row[1]))
 
 
 def recount(position: Position, *, cursor: str, most: int) -> Query[bool]:
-    """Set the depths right, unless there are more than `most` runs; gives whether it was done."""
+    """Correct the depths, unless there are more than `most` runs; returns whether it did."""
     args = position_args(position) | {"cursor": cursor, "most": most}
     return Query("recount", args, lambda row: bool(row[0]))
 
@@ -103,12 +103,12 @@ def stats(
 
 
 def counters() -> Query[tuple[str, str, datetime | None]]:
-    """How far those duties came that count; none that has not begun."""
+    """The cursors of the duties that count; only those that have begun."""
     return Query("counters", {}, lambda row: (row[0], row[1], row[2]))
 
 
 DEPTH = 200
-"""How many runs at the front of each queue are looked at."""
+"""How many runs at the front of each queue are read."""
 
 
 _TASK = ("queue", "task", "version", "since", "waited_s", "known", "unserved_for")
@@ -147,7 +147,7 @@ def unserved_tasks() -> Query[UnservedTask]:
 
 
 def why_waiting(run_id: str) -> Query[Standing]:
-    """Where an unfinished run stands."""
+    """Why an unfinished run waits."""
     return Query(
         "why_waiting",
         {"id": run_id},
@@ -161,7 +161,7 @@ def set_unserved(queue: str, *, after: timedelta | None) -> Query[str]:
 
 
 def within(queues: Sequence[str] | None, tasks: Sequence[str] | None) -> dict[str, Any]:
-    """Parameters that narrow an answer to queues and tasks; None stands for all."""
+    """Return the parameters that limit an answer to queues and tasks; None stands for all."""
     return {
         "queues": None if queues is None else list(queues),
         "tasks": None if tasks is None else list(tasks),

@@ -23,7 +23,7 @@ def latest_by_hash(spec_hash: str, *, ended: bool = False) -> Query[str]:
 
 
 def register_provenance(*, digest: str, doc: str) -> Query[int]:
-    """Give an environment its number; the same environment has the same one."""
+    """Return the number of an environment; the same environment has the same one."""
     args = {"hash": digest, "doc": doc}
     return Query("register_provenance", args, lambda row: int(row[0]))
 
@@ -34,7 +34,7 @@ def provenances(ids: Sequence[int]) -> Query[rows.Environment]:
 
 
 _MILLIS_MAX = 250_000_000_000_000
-"""Beyond this lies the year 9999, and no datetime."""
+"""Later times exceed the year 9999, the last of a datetime."""
 
 
 def shadow(pairs: Sequence[tuple[str, str]], *, queue: str) -> Query[str]:
@@ -45,7 +45,7 @@ def shadow(pairs: Sequence[tuple[str, str]], *, queue: str) -> Query[str]:
 
 
 def replays(run_id: str, *, limit: int = 100) -> Query[rows.ReplayRow]:
-    """What repeats a run, oldest first."""
+    """Runs that replay a run, oldest first."""
     return Query("replays", {"id": run_id, "limit": limit}, lambda row: rows.ReplayRow(*row))
 
 
@@ -58,7 +58,7 @@ def originals(
     version: int | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> Query[str]:
-    """The newest runs of a task that ended by themselves, since a moment or for so long."""
+    """The newest runs of a task that ended by themselves, since a moment or a time ago."""
     args = {
         "version": version,
         "labels": None if not labels else msgspec.json.encode(labels).decode(),
@@ -77,16 +77,16 @@ def once_keys(run_id: str) -> Query[str]:
 
 
 def is_logged(run_id: str) -> Query[bool]:
-    """Whether a run that is gone is still in the event log."""
+    """Whether a run that was deleted is still in the event log."""
     digits = run_id.replace("-", "")
-    # Only such ids (UUIDv7) say when they were made.
+    # Only these ids (UUIDv7) contain the time they were made.
     millis = int(digits[:12], 16) if digits[12] == "7" else 0
     around = datetime.fromtimestamp(min(millis, _MILLIS_MAX) / 1000, UTC)
     return Query("is_logged", {"id": run_id, "around": around}, lambda row: bool(row[0]))
 
 
 def enqueue_verification(run_id: str, spec: Spec, *, original: str) -> Query[str]:
-    """Enqueue a run that verifies another, once; nothing if that one has not ended by itself."""
+    """Enqueue a run that verifies another, once; no row if that one has not ended by itself."""
     args = {
         "id": run_id,
         "original": original,

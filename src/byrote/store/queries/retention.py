@@ -15,13 +15,13 @@ from byrote.store.query import Query
 def delete_orphans(
     *, keep_done: timedelta | None = None, limit: int = 5_000
 ) -> Query[tuple[int, ...]]:
-    """Delete steps, signals, marks and progress of runs that are gone; how many of each."""
+    """Delete one batch of steps, signals, marks and progress of deleted runs; returns counts."""
     args = {"keep_done": keep_done, "limit": limit}
     return Query("delete_orphans", args, lambda row: tuple(map(int, row)))
 
 
 def archive(*, after: str, limit: int = 5_000) -> Query[replies.Archived]:
-    """Move finished runs that lie after a cursor to the archive."""
+    """Move finished runs after a cursor to the archive."""
     return Query("archive", {"after": after, "limit": limit}, lambda row: replies.Archived(*row))
 
 
@@ -33,19 +33,19 @@ def prune(
     keep_worker: timedelta = timedelta(hours=1),
     keep_shadow: timedelta = timedelta(days=1),
 ) -> Query[rows.Pruned]:
-    """Forget what has been kept long enough, as queues say, or as is said here."""
+    """Delete what is past its retention, by the queues' settings or these overrides."""
     args: dict[str, Any] = {"keep_done": keep_done, "keep_dead": keep_dead}
     args |= {"keep_events": keep_events, "keep_worker": keep_worker, "keep_shadow": keep_shadow}
     return Query("prune", args, lambda row: rows.Pruned(*row))
 
 
 def prune_memos(*, limit: int = 5_000) -> Query[int]:
-    """Forget some results that have been kept long enough; gives how many."""
+    """Delete a batch of remembered results past their retention; returns how many."""
     return Query("prune_memos", {"limit": limit}, lambda row: int(row[0]))
 
 
 def partition(*, days: int = 14) -> Query[int]:
-    """Make the coming days' partitions."""
+    """Create the partitions of the coming days."""
     return Query("partition", {"days": days}, lambda row: int(row[0]))
 
 
@@ -56,20 +56,20 @@ def duties(*, worker: str, every: Mapping[str, timedelta]) -> Query[replies.Duty
 
 
 def save_cursor(*, duty: str, cursor: str | None) -> Query[str]:
-    """Remember how far a duty came."""
+    """Store how far a duty has come."""
     return Query("save_cursor", {"duty": duty, "cursor": cursor}, lambda row: str(row[0]))
 
 
 class Prunable(msgspec.Struct, frozen=True):
-    """How much of one thing would be forgotten now."""
+    """How much of one table would be deleted now."""
 
     part: str
     number: int
-    """Days for what goes by the day, else rows."""
+    """Days for tables partitioned by day, else rows."""
     first: date | None
     last: date | None
     held: int
-    """Rows; of days, about how many."""
+    """Rows; for days, an estimate."""
 
 
 def prunable(
@@ -78,9 +78,9 @@ def prunable(
     keep_dead: timedelta | None = None,
     keep_events: timedelta = timedelta(days=30),
 ) -> Query[Prunable]:
-    """What `queries.prune` would forget with the same limits."""
-    told = prune(keep_done=keep_done, keep_dead=keep_dead, keep_events=keep_events)
-    return Query("prunable", told.args, lambda row: Prunable(*row))
+    """Count what `queries.prune` would delete with the same limits."""
+    query = prune(keep_done=keep_done, keep_dead=keep_dead, keep_events=keep_events)
+    return Query("prunable", query.args, lambda row: Prunable(*row))
 
 
 def set_retention(
@@ -89,6 +89,6 @@ def set_retention(
     keep_done: timedelta | None = None,
     keep_dead: timedelta | None = None,
 ) -> Query[str]:
-    """Say how long queues keep what has ended and what is dead; None leaves it as it is."""
+    """Set how long queues keep finished and dead runs; None leaves a setting unchanged."""
     args = {"queues": list(queues), "keep_done": keep_done, "keep_dead": keep_dead}
     return Query("set_retention", args, lambda row: str(row[0]))

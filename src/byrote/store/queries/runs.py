@@ -26,12 +26,12 @@ def cancel(ids: Sequence[str]) -> Query[rows.Settlement | replies.Locked]:
 
 
 def retry(ids: Sequence[str], *, was: Status | None = None) -> Query[str | replies.Locked]:
-    """Bring dead runs back, and let waiting ones go now; `was` FAILED or WAITING: only those."""
+    """Requeue dead runs, and make waiting ones READY; `was` FAILED or WAITING selects one kind."""
     return Query("retry", {"ids": list(ids), "was": was and was.value}, rows.id_from, Resend.ONCE)
 
 
 def run(run_id: str) -> Query[Run]:
-    """One run, wherever it lies."""
+    """One run, in whichever table it is."""
     return Query("run", {"id": run_id}, rows.run_from)
 
 
@@ -46,7 +46,7 @@ def runs(
     limit: int = 50,
     shadow: bool = False,
 ) -> Query[Run]:
-    """The newest runs that match; shadow runs only if they are asked for."""
+    """The newest runs that match; shadow runs only with `shadow`."""
     args = {
         "status": status,
         "queue": queue,
@@ -61,17 +61,17 @@ def runs(
 
 
 def outcome(run_id: str) -> Query[rows.RunOutcome]:
-    """What a waiting caller needs to know of a run."""
+    """The status, result and errors of a run, for a waiting caller."""
     return Query("outcome", {"id": run_id}, rows.ended_from)
 
 
 def outputs(run_id: str, *, attempt: int | None = None) -> Query[rows.Printed]:
-    """What the attempts of a run printed, in order."""
+    """The output of a run's attempts, in order."""
     return Query("outputs", {"id": run_id, "attempt": attempt}, lambda row: rows.Printed(*row))
 
 
 class RunAccess(msgspec.Struct, frozen=True):
-    """To which queue and task a run belongs, and of which spec it is."""
+    """The queue, task and spec hash of a run, which decide who may see it."""
 
     id: str
     queue: str
@@ -113,7 +113,7 @@ class Brief(msgspec.Struct, frozen=True):
 
 
 def brief_from(row: tuple[Any, ...]) -> Brief:
-    """A row of `briefs` or `dead` as a value."""
+    """Read a row of `briefs` or `dead`."""
     fields = list(row)
     fields[1] = Status(fields[1])
     fields[15] = [] if fields[15] is None else msgspec.json.decode(fields[15])
@@ -122,7 +122,7 @@ def brief_from(row: tuple[Any, ...]) -> Brief:
 
 
 def run_access(ids: Sequence[str]) -> Query[RunAccess]:
-    """To which queue, task and spec runs belong."""
+    """The queue, task and spec hash of runs."""
     return Query("run_access", {"ids": list(ids)}, lambda row: RunAccess(*row))
 
 
@@ -146,24 +146,24 @@ def briefs(
 
 
 def ended_runs(ids: Sequence[str]) -> Query[str]:
-    """Which of these runs have come to their end."""
+    """Which of these runs have ended."""
     return Query("ended_runs", {"ids": list(ids)}, lambda row: str(row[0]))
 
 
 LIST_MAX = 1_000
-"""Beyond this, a list for people says "many"."""
+"""Beyond this, a list for people shows "many"."""
 
 
 NAMES_MAX = 500
 
 
 def filter_names(*, limit: int = NAMES_MAX) -> Query[tuple[str, str]]:
-    """Names worth narrowing a list to: pairs of `queue` or `task` and the name."""
+    """Names to filter a list by: pairs of `queue` or `task` and the name."""
     return Query("filter_names", {"limit": limit}, lambda row: (row[0], row[1]))
 
 
 def delete_runs(ids: Sequence[str]) -> Query[str | Locked]:
-    """Delete finished runs and what belongs to them; returns the ids of those it deleted."""
+    """Delete finished runs with all their rows; returns the ids of those it deleted."""
     return Query("delete_runs", {"ids": list(ids)}, id_from, Resend.ONCE)
 
 
@@ -188,16 +188,16 @@ def delete_dead(ids: Sequence[str]) -> Query[str | Locked]:
 
 
 def watch(run_id: str) -> Query[rows.LiveOutput | None]:
-    """Watch a run for ten seconds; gives what its attempt under way was last seen to print."""
+    """Watch a run for ten seconds; returns the latest output of its attempt under way."""
     return Query("watch", {"id": run_id}, rows.seen_from)
 
 
 def watched() -> Query[str]:
-    """Which runs somebody watches now."""
+    """The runs that a client watches now."""
     return Query("watched", {}, lambda row: str(row[0]))
 
 
 def live_output(run: Leased, printed: Printing) -> Query[int]:
-    """Tell those who watch a run what its attempt has printed so far; no row when nobody does."""
+    """Store the output of an attempt so far; no row if no client watches its run."""
     args = {"id": run.id, "attempt": run.attempt, **printed._asdict()}
     return Query("live_output", args, lambda row: int(row[0]))

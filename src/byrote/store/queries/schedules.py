@@ -35,36 +35,36 @@ _STATE = (
 )  # fmt: skip
 
 
-def _planned_from(row: tuple[Any, ...]) -> StoredSchedule:
-    said = dict(zip(_FIELDS, row, strict=False))
-    if said["labels"] is not None:
-        said["labels"] = msgspec.json.decode(said["labels"])
+def _stored_from(row: tuple[Any, ...]) -> StoredSchedule:
+    fields = dict(zip(_FIELDS, row, strict=False))
+    if fields["labels"] is not None:
+        fields["labels"] = msgspec.json.decode(fields["labels"])
     state = dict(zip(_STATE, row[len(_FIELDS) :], strict=True))
-    return StoredSchedule(schedule=Schedule(**said), **state)
+    return StoredSchedule(schedule=Schedule(**fields), **state)
 
 
 def schedules(
     *, name: str | None = None, due: bool = False, limit: int = SCHEDULES_MAX
 ) -> Query[StoredSchedule]:
     """Periodic tasks: all, the one by a name, or those that are due."""
-    return Query("schedules", {"name": name, "due": due, "limit": limit}, _planned_from)
+    return Query("schedules", {"name": name, "due": due, "limit": limit}, _stored_from)
 
 
 def save_schedule(
-    wanted: Schedule, *, next_at: datetime | None, code: str | None = None, replace: bool = False
+    schedule: Schedule, *, next_at: datetime | None, code: str | None = None, replace: bool = False
 ) -> Query[str]:
-    """Keep a periodic task; gives its name, nothing when it stays as it was.
+    """Store a periodic task; returns its name, no row if it is unchanged.
 
-    `code` is what an app's definition of it is known by. A person's (None) takes the place of one
-    that is there only if it is to `replace` it.
+    `code` is the hash of an app's definition. One that a person stores (None) replaces an existing
+    one only with `replace`.
     """
-    args = {**row_of(wanted), "next_at": next_at, "code": code, "replace": replace}
+    args = {**row_of(schedule), "next_at": next_at, "code": code, "replace": replace}
     return Query("save_schedule", args, lambda row: str(row[0]), Resend.ONCE)
 
 
-def announce(wanted: Schedule, now: datetime) -> Query[str]:
-    """Keep a schedule that an app defines, if the app says something else of it than before."""
-    return save_schedule(wanted, next_at=next_tick(wanted, after=now), code=wanted.digest)
+def announce(schedule: Schedule, now: datetime) -> Query[str]:
+    """Store a schedule that an app defines, if its definition differs from before."""
+    return save_schedule(schedule, next_at=next_tick(schedule, after=now), code=schedule.digest)
 
 
 def tick(turns: Sequence[ScheduleMove]) -> Query[TickResult]:
@@ -83,16 +83,16 @@ def tick(turns: Sequence[ScheduleMove]) -> Query[TickResult]:
 
 
 def pause_schedule(name: str, *, fault: str | None = None) -> Query[str]:
-    """Let a periodic task have no more runs for now."""
+    """Stop the ticks of a periodic task."""
     return Query("pause_schedule", {"name": name, "fault": fault}, lambda row: str(row[0]))
 
 
 def resume_schedule(name: str, *, next_at: datetime | None) -> Query[str]:
-    """Let a periodic task have runs again."""
+    """Resume the ticks of a periodic task."""
     args = {"name": name, "next_at": next_at}
     return Query("resume_schedule", args, lambda row: str(row[0]), Resend.ONCE)
 
 
 def delete_schedule(name: str) -> Query[bool]:
-    """Forget a periodic task; gives whether an app had defined it."""
+    """Delete a periodic task; returns whether an app had defined it."""
     return Query("delete_schedule", {"name": name}, lambda row: bool(row[1]), Resend.ONCE)

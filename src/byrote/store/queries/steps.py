@@ -17,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def step(steps: Sequence[Mapping[str, Any]]) -> Query[replies.StepReply]:
-    """Write steps under their leases; what is missing from the answer lost its lease."""
+    """Write steps under their leases; a step missing from the answer lost its lease."""
     return Query("step", {"steps": _encode(steps).decode()}, lambda row: replies.StepReply(*row))
 
 
@@ -27,7 +27,7 @@ def steps(ids: Sequence[str]) -> Query[replies.StepRow]:
 
 
 def signal(run_id: str, signal_id: str, event: str, payload: Packed) -> Query[str]:
-    """Send an unfinished run a signal; gives its status, nothing when there is no such run."""
+    """Send an unfinished run a signal; returns its status, no row if it does not exist."""
     args = {
         "id": run_id,
         "signal": signal_id,
@@ -47,18 +47,18 @@ FIELDS = ("id", "token", "percent", "done", "total", "message", "data")
 
 
 def progress(reports: Sequence[Mapping[str, Any]]) -> Query[str]:
-    """Write how far attempts have come, one report each; what is missing lost its lease."""
+    """Store the progress of attempts, one report each; a missing run lost its lease."""
     sent = [{name: report.get(name) for name in FIELDS} for report in reports]
     return Query("progress", {"reports": _encode(sent).decode()}, lambda row: str(row[0]))
 
 
 def progressed(run_id: str) -> Query[datetime]:
-    """When a run last told how far it has come; no row when it never has."""
+    """When a run last reported progress; no row if it never has."""
     return Query("progressed", {"id": run_id}, lambda row: row[0])
 
 
 class UnderWay(msgspec.Struct, frozen=True):
-    """A run under way that tells how far it is."""
+    """A run under way that reports progress."""
 
     run: str
     task: str
@@ -69,7 +69,7 @@ class UnderWay(msgspec.Struct, frozen=True):
 def progressing(
     *, queues: Sequence[str] | None = None, tasks: Sequence[str] | None = None, limit: int = 50
 ) -> Query[UnderWay]:
-    """Runs under way that tell how far they are, the latest to begin first."""
+    """Runs under way that report progress, the latest to begin first."""
     args = {
         "queues": None if queues is None else list(queues),
         "tasks": None if tasks is None else list(tasks),
@@ -79,5 +79,5 @@ def progressing(
 
 
 def _under_way(row: tuple[Any, ...]) -> UnderWay:
-    run, task, queue, *told = row
-    return UnderWay(run, task, queue, progress_of(Reported(*told), Status.RUNNING, []))
+    run, task, queue, *reported = row
+    return UnderWay(run, task, queue, progress_of(Reported(*reported), Status.RUNNING, []))

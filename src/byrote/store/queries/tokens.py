@@ -19,11 +19,11 @@ KEEP_AUDIT = timedelta(days=400)
 
 
 AUDITED_MAX = 100
-"""Runs an entry of the audit names; the log of events has all of them."""
+"""The most runs that an audit entry names; the event log has all of them."""
 
 
 class Token(msgspec.Struct, frozen=True):
-    """What a token may do; not the token."""
+    """The rights of a token; not its secret."""
 
     id: str
     holder: str
@@ -39,7 +39,7 @@ class Token(msgspec.Struct, frozen=True):
 
 
 class TokenRow(msgspec.Struct, frozen=True):
-    """A token as people see it in a list."""
+    """A token as it is listed."""
 
     id: str
     holder: str
@@ -68,14 +68,14 @@ class Audited(msgspec.Struct, frozen=True):
 
 
 class Keyed(msgspec.Struct, frozen=True):
-    """The answer to a keyed request."""
+    """The reply to a keyed request."""
 
     request_hash: bytes
     reply: str
 
 
 def token(digest: bytes) -> Query[Token]:
-    """The token with this hash, good or not."""
+    """The token with this hash, valid or not."""
     return Query("token", {"hash": digest}, lambda row: Token(*row))
 
 
@@ -95,7 +95,7 @@ def create_token(
     expires: timedelta | None = None,
     rate: int | None = None,
 ) -> Query[str]:
-    """Keep a new token by its hash."""
+    """Store a new token by its hash."""
     args: dict[str, Any] = {"id": id, "hash": digest, "name": name, "role": role}
     args |= {"queues": list(queues), "tasks": list(tasks), "expires": expires, "rate": rate}
     return Query("create_token", args, lambda row: str(row[0]), Resend.ONCE)
@@ -109,24 +109,24 @@ def rotate_token(
     overlap: timedelta,
     expires: timedelta | None,
 ) -> Query[str]:
-    """Put a new token beside an old one, which ends after the overlap; no row: no such token."""
+    """Add a token beside an old one, which expires after `overlap`; no row: no such token."""
     args = {"old": old, "id": id, "hash": digest, "overlap": overlap, "expires": expires}
     return Query("rotate_token", args, lambda row: str(row[0]), Resend.ONCE)
 
 
 def extend_token(token_id: str, *, expires: timedelta) -> Query[str]:
-    """Let a token hold for this long from now on."""
+    """Let a token expire this long from now."""
     args = {"id": token_id, "expires": expires}
     return Query("extend_token", args, lambda row: str(row[0]))
 
 
 def revoke_token(token_id: str) -> Query[str]:
-    """End a token now."""
+    """Revoke a token now."""
     return Query("revoke_token", {"id": token_id}, lambda row: str(row[0]))
 
 
 def use_tokens(ids: Sequence[str]) -> Query[str]:
-    """Note that tokens were used."""
+    """Record that tokens were used."""
     return Query("use_tokens", {"ids": list(ids)}, lambda row: str(row[0]))
 
 
@@ -140,7 +140,7 @@ def audit(
     runs: Sequence[str] = (),
     items: int | None = None,
 ) -> Query[None]:
-    """Note who changed what; to be run together with the change."""
+    """Record who changed what; runs in one transaction with the change."""
     args = {
         "token": token_id,
         "items": len(runs) if items is None else items,
@@ -159,13 +159,13 @@ def audits(*, limit: int = 100) -> Query[Audited]:
 
 
 def store_reply(*, holder: str, key: str, digest: bytes, reply: str) -> Query[None]:
-    """Keep the answer to a keyed request; to be run together with what it does."""
+    """Store the reply to a keyed request; runs in one transaction with its effect."""
     args = {"holder": holder, "key": key, "hash": digest, "reply": reply}
     return Query("store_reply", args, lambda _row: None)
 
 
 def stored_reply(*, holder: str, key: str) -> Query[Keyed]:
-    """What was answered to a keyed request."""
+    """The stored reply to a keyed request."""
     return Query("stored_reply", {"holder": holder, "key": key}, lambda row: Keyed(row[0], row[1]))
 
 
@@ -175,6 +175,6 @@ def prune_service(
     keep_stats: timedelta = KEEP_STATS,
     keep_audit: timedelta = KEEP_AUDIT,
 ) -> Query[tuple[int, int, int]]:
-    """Forget old answers, counts and entries of the audit; gives how many of each."""
+    """Delete old replies, counts and audit entries; returns how many of each."""
     args = {"keep_keys": keep_keys, "keep_stats": keep_stats, "keep_audit": keep_audit}
     return Query("prune_service", args, lambda row: (row[0], row[1], row[2]))

@@ -16,14 +16,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class VerifyStart(msgspec.Struct, frozen=True):
-    """What all of a verification needs to know first."""
+    """The facts that a verification reads first."""
 
     scene: DatabaseFacts
     runs: int
 
 
 def verify_scene() -> Query[VerifyStart]:
-    """What must be known of the whole database to judge one run, and how many runs there are."""
+    """The facts about the whole database that judging a run depends on, and the count of runs."""
     return Query("verify_scene", {}, _scene_from)
 
 
@@ -43,33 +43,33 @@ def _scene_from(row: tuple[Any, ...]) -> VerifyStart:
 
 
 def verify_runs() -> Query[RunRow]:
-    """Every run by id, as far as it is verified."""
+    """The verified columns of every run, by id."""
     fields = RunRow.__struct_fields__
     return Query("verify_runs", {}, lambda row: RunRow(**dict(zip(fields, row, strict=True))))
 
 
 def verify_events() -> Query[tuple[str, LogEntry]]:
     """Every move of every run, run by run and in order."""
-    return Query("verify_events", {}, lambda row: (row[0], rows.told_from(row[1:])))
+    return Query("verify_events", {}, lambda row: (row[0], rows.entry_from(row[1:])))
 
 
 def verify_malformed() -> Query[tuple[int, str]]:
-    """The number and the kind of events that no statement of ours has written."""
+    """The number and the kind of events that no statement of Byrote has written."""
     return Query("verify_malformed", {}, lambda row: (row[0], row[1]))
 
 
 def verify_written() -> Query[AttemptWrite]:
-    """What is stored of runs besides their rows, run by run."""
+    """Rows of runs in other tables, run by run."""
     return Query("verify_written", {}, lambda row: AttemptWrite(*row))
 
 
 def verify_recorded() -> Query[LoggedRecord]:
-    """What the log tells of steps and artifacts, run by run and in order."""
+    """What the log has of steps and artifacts, run by run and in order."""
     return Query("verify_recorded", {}, lambda row: LoggedRecord(*row))
 
 
 class StoredText(msgspec.Struct, frozen=True):
-    """A text that is kept with its hash; `agrees` is whether others have the same of it."""
+    """A text stored with its hash; `agrees` is whether other rows have the same."""
 
     kind: str
     name: str
@@ -80,12 +80,12 @@ class StoredText(msgspec.Struct, frozen=True):
 
 
 def verify_stored() -> Query[StoredText]:
-    """What is stored with its hash besides runs and steps, and artifacts without their content."""
+    """Stored texts with a hash besides runs and steps, and artifacts without their content."""
     return Query("verify_stored", {}, lambda row: StoredText(*row))
 
 
 class CatalogObject(msgspec.Struct, frozen=True):
-    """An index, a constraint or a partition of ours."""
+    """An index, a constraint or a partition of Byrote's tables."""
 
     kind: str
     name: str
@@ -93,12 +93,12 @@ class CatalogObject(msgspec.Struct, frozen=True):
 
 
 def verify_catalog() -> Query[CatalogObject]:
-    """Our indexes and constraints, whether each is valid, and our partitions."""
+    """Byrote's indexes and constraints, whether each is valid, and its partitions."""
     return Query("verify_catalog", {}, lambda row: CatalogObject(*row))
 
 
 class CheckedLink(msgspec.Struct, frozen=True):
-    """A link of the chain beside what the log gives for it now."""
+    """A link of the chain beside what the log has for it now."""
 
     number: int
     events: int
@@ -107,7 +107,7 @@ class CheckedLink(msgspec.Struct, frozen=True):
 
 
 def verify_chain(*, horizon: datetime) -> Query[CheckedLink]:
-    """Every link of the chain whose events are still kept."""
+    """Every link of the chain whose events are still stored."""
     return Query("verify_chain", {"horizon": horizon}, lambda row: CheckedLink(*row))
 
 

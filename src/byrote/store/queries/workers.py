@@ -11,7 +11,7 @@ from byrote.store.query import Query
 
 
 def register(description: Mapping[str, Any]) -> Query[str]:
-    """Announce a worker; no row when its name is another holder's."""
+    """Register a worker; no row if its name belongs to another holder."""
     return Query("register", {"holder": None, **description}, lambda row: str(row[0]))
 
 
@@ -24,30 +24,30 @@ def heartbeat(
     finished: int,
     holder: str | None = None,
 ) -> Query[str]:
-    """Say that a worker lives."""
+    """Record that a worker is alive."""
     args: dict[str, Any] = {"worker": worker, "holder": holder, "idle": idle}
     args |= {"stopping": stopping, "running": running, "finished": finished}
     return Query("heartbeat", args, lambda row: str(row[0]))
 
 
 def idle(*, worker: str, idle: bool) -> Query[str]:
-    """Ask to be woken, or stop asking."""
+    """Set whether a worker wants to be notified of work."""
     return Query("idle", {"worker": worker, "idle": idle}, lambda row: str(row[0]))
 
 
 def deregister(*, worker: str, holder: str | None = None) -> Query[str]:
-    """Take a worker off the list."""
+    """Delete a worker from the registry."""
     args = {"worker": worker, "holder": holder}
     return Query("deregister", args, lambda row: str(row[0]))
 
 
 def workers() -> Query[rows.WorkerRow]:
-    """Every worker that has not been forgotten."""
+    """Every worker that has not been pruned."""
     return Query("workers", {}, lambda row: rows.WorkerRow(*row))
 
 
 class Owned(msgspec.Struct, frozen=True):
-    """Whose a worker is, and what it serves."""
+    """The holder of a worker, and the queues and tasks it serves."""
 
     holder: str | None
     queues: list[str]
@@ -55,5 +55,5 @@ class Owned(msgspec.Struct, frozen=True):
 
 
 def worker_owner(name: str) -> Query[Owned]:
-    """Whose the worker of this name is; no row when nobody has registered it."""
+    """The holder of the worker of this name; no row if it is not registered."""
     return Query("worker_owner", {"worker": name}, lambda row: Owned(*row))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs the same queries over async psycopg."""
+"""Runs the same queries as `sync.py` over async psycopg."""
 
 import asyncio
 import contextlib
@@ -21,10 +21,10 @@ from byrote.store.runners.sync import Interrupted, WaitLimit, row_locked
 
 
 async def afetch[Row](connection: psycopg.AsyncConnection[Any], query: Query[Row]) -> list[Row]:
-    """Run a query on this connection, inside whatever transaction it is in."""
+    """Run a query on this connection, inside its transaction if it is in one."""
     async with connection.cursor(binary=True, row_factory=tuple_row) as cursor:
         await cursor.execute(query.sql, query.args)
-        # Whoever may only insert cannot have rows returned.
+        # Statements for a role that may only insert have no RETURNING clause, hence no rows.
         return [query.read(row) for row in await cursor.fetchall()] if cursor.description else []
 
 
@@ -33,7 +33,7 @@ async def atogether[Row](
 ) -> list[Row]:
     """Run a query after others, all or none, in one round trip.
 
-    The commit is a statement of its own: without it, the error of a commit that fails belongs to no
+    The commit is a separate statement: otherwise the error of a commit that fails belongs to no
     statement of the pipeline, and psycopg does not expect it.
     """
     async with connection.cursor(binary=True) as cursor:
@@ -47,7 +47,7 @@ async def atogether[Row](
 async def aperform[Done](
     script: QueryScript[Done], ask: Callable[[Query[Any]], Awaitable[list[Any]]]
 ) -> Done:
-    """Run a script with whatever asks its queries."""
+    """Run a script, sending its queries through `ask`."""
     try:
         query = next(script)
         while True:
@@ -61,7 +61,7 @@ async def abehind[Row](
     query: Query[Row],
     behind: Callable[[list[Row]], Sequence[Query[Any]]],
 ) -> list[Row]:
-    """Run a query, and behind it what its answer calls for: all or none, with one commit."""
+    """Run a query, then the statements that `behind` returns for its rows: all or none."""
     if connection.prepare_threshold is not None:
         return await apost_behind(connection, query, behind)
     async with (
@@ -77,7 +77,7 @@ async def abehind[Row](
 
 
 class AsyncStore:
-    """Runs queries on a few connections per event loop: connections cannot move between loops."""
+    """Runs queries on up to `size` connections per event loop: they cannot move between loops."""
 
     def __init__(
         self,
@@ -92,11 +92,11 @@ class AsyncStore:
         self._chance = chance
         self._size = size
         self._patience_s = patience_s
-        self._shelves: WeakKeyDictionary[asyncio.AbstractEventLoop, _IdleConnections] = (
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _IdleConnections] = (
             WeakKeyDictionary()
         )
         self._pids: WeakKeyDictionary[psycopg.AsyncConnection[Any], int] = WeakKeyDictionary()
-        """The server's process of each connection; libpq forgets it when a connection breaks."""
+        """The server process of each connection; libpq drops it when a connection breaks."""
 
     async def all[Row](
         self,
@@ -106,9 +106,9 @@ class AsyncStore:
         also: Sequence[Query[Any]] = (),
         behind: Callable[[list[Row]], Sequence[Query[Any]]] | None = None,
     ) -> list[Row]:
-        """Every row of the answer. A connection of the caller's lends its transaction.
+        """Return every row of the answer; on the caller's connection, in its transaction.
 
-        `also` are statements that run before it, `behind` returns those that its rows call for;
+        `also` are statements to run before it, `behind` returns those to run after it for its rows;
         all of them in the same transaction.
         """
         if connection is not None:
@@ -122,18 +122,18 @@ class AsyncStore:
                     return await abehind(borrowed, query, behind)
                 return await _run(borrowed, query, also)
         except psycopg.Error as error:
-            _give_way(query, error)
+            _raise_if_locked(query, error)
             again = Resent(query, also, behind)
             return await self.within(again, lost, after=error, passes=again.passes)
 
     async def accept(
         self, query: Query[Any], *, connection: psycopg.AsyncConnection[Any] | None = None
     ) -> EnqueueResult:
-        """Enqueue by any statement that does; says who holds the unique keys that were taken."""
+        """Run any enqueue statement; returns which runs hold the unique keys that were taken."""
         if query.resend is not Resend.AGAIN:
             await self.all(query, connection=connection)
             return ALL_CREATED
-        return await aperform(accept(query), lambda asked: self.all(asked, connection=connection))
+        return await aperform(accept(query), lambda each: self.all(each, connection=connection))
 
     async def _once(self, once: SentOnce) -> list[Any]:
         rows = await self.within(once)
@@ -150,11 +150,11 @@ class AsyncStore:
         after: psycopg.Error | None = None,
         passes: Callable[[psycopg.Error], bool] = lambda _error: False,
     ) -> Done:
-        """Run a script of queries in one transaction; from its start if the database is in trouble.
+        """Run a script of queries in one transaction; restarts it while the database is in trouble.
 
-        The script is given whether it may have been committed before, and its answer lost. `lost`
-        are sessions that may still do it, `after` is the error of an earlier try. An error that
-        `passes` is no reason to give up.
+        The script receives whether it may have been committed before, and its answer lost. `lost`
+        are sessions that may still commit it, `after` is the error of an earlier try. An error for
+        which `passes` returns true is retried.
         """
         lost = [] if lost is None else lost
         patience = WaitLimit(self.door, self._patience_s, self._chance)
@@ -183,10 +183,10 @@ class AsyncStore:
         also: Sequence[Query[Any]] = (),
         behind: Callable[[list[Row]], Sequence[Query[Any]]] | None = None,
     ) -> list[Row]:
-        """Every row of the answer; Interrupted when it was lost, and may have taken effect.
+        """Return every row of the answer; raises Interrupted if it was lost, effect unknown.
 
         By then the session that could still execute it has ended: what is read next is final.
-        What is to happen `also` happens before it, what its answer calls for `behind` it.
+        `also` and `behind` are as in `all`.
         """
         lost: list[int] = []
         try:
@@ -195,7 +195,7 @@ class AsyncStore:
                     return await abehind(borrowed, query, behind)
                 return await _run(borrowed, query, also)
         except psycopg.Error as error:
-            _give_way(query, error)
+            _raise_if_locked(query, error)
             if remedy(error) is Remedy.RAISE:
                 raise
             await self.within(lambda _again: ended(()), lost, after=error)
@@ -204,7 +204,7 @@ class AsyncStore:
     async def first[Row](
         self, query: Query[Row], *, connection: psycopg.AsyncConnection[Any] | None = None
     ) -> Row | None:
-        """The first row of the answer, or None."""
+        """Return the first row of the answer, or None."""
         rows = await self.all(query, connection=connection)
         return rows[0] if rows else None
 
@@ -212,10 +212,10 @@ class AsyncStore:
     async def borrow(
         self, lost: list[int] | None = None
     ) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
-        """A connection for a while. One that breaks is not put back; `lost` gets its session."""
-        shelf = self._shelves.setdefault(asyncio.get_running_loop(), _IdleConnections(self._size))
-        async with shelf.room:
-            connection = await self._take(shelf)
+        """Borrow a connection. One that breaks is closed, and its session appended to `lost`."""
+        pool = self._pools.setdefault(asyncio.get_running_loop(), _IdleConnections(self._size))
+        async with pool.permits:
+            connection = await self._take(pool)
             try:
                 yield connection
             except BaseException as error:
@@ -223,11 +223,11 @@ class AsyncStore:
                     lost.append(self._pids[connection])
                 await connection.close()
                 raise
-            shelf.idle.append(connection)
+            pool.idle.append(connection)
 
-    async def _take(self, shelf: "_IdleConnections") -> psycopg.AsyncConnection[Any]:
-        while shelf.idle:
-            connection = shelf.idle.pop()
+    async def _take(self, pool: "_IdleConnections") -> psycopg.AsyncConnection[Any]:
+        while pool.idle:
+            connection = pool.idle.pop()
             if not connection.closed:
                 return connection
         connection = await psycopg.AsyncConnection.connect(
@@ -239,13 +239,13 @@ class AsyncStore:
 
     async def close(self) -> None:
         """Close the idle connections of the running loop."""
-        shelf = self._shelves.pop(asyncio.get_running_loop(), None)
-        for connection in shelf.idle if shelf else ():
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        for connection in pool.idle if pool else ():
             await connection.close()
 
 
-def _give_way(query: Query[Any], error: psycopg.Error) -> None:
-    """Raise RowLocked if the statement does not wait for a row that stays locked."""
+def _raise_if_locked(query: Query[Any], error: psycopg.Error) -> None:
+    """Raise RowLocked if the statement does not wait for locked rows and met one."""
     if query.yields and error.sqlstate == LOCK_NOT_AVAILABLE:
         raise row_locked(error) from error
 
@@ -263,5 +263,5 @@ async def _run[Row](
 
 class _IdleConnections:
     def __init__(self, size: int) -> None:
-        self.room = asyncio.Semaphore(size)
+        self.permits = asyncio.Semaphore(size)
         self.idle: list[psycopg.AsyncConnection[Any]] = []

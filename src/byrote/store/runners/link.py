@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One connection of a worker: it heals itself, and makes lost answers certain."""
+"""One connection of a worker: reconnects by itself, and resolves lost answers."""
 
 import contextlib
 from collections.abc import Callable
@@ -27,10 +27,10 @@ from byrote.store.runners.sync import Interrupted, fetch, refused, row_locked, s
 class WorkerConnection:
     """One connection of a worker, reconnected for as long as the worker lives.
 
-    A link belongs to one thread. `ask` raises when an answer was lost; then `certain` runs the
-    query that finds out what became of the first. `run` simply asks again, for statements where
-    that is harmless. A statement that yields, or a link that does not insist, raises RowLocked
-    where a row stays locked.
+    It belongs to one thread. `ask` raises Interrupted when an answer was lost; then `certain` runs
+    the query that reads the outcome of the first. `run` simply sends the query again, for
+    statements where that is harmless. A statement that yields, or a connection that does not
+    insist, raises RowLocked for a row that stays locked.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class WorkerConnection:
         impatient: Callable[[], bool] = lambda: False,
         insists: bool = True,
     ) -> None:
-        self._door = door
+        self._address = door
         self._purpose = purpose
         self._settings = settings
         self._chance = chance
@@ -56,7 +56,7 @@ class WorkerConnection:
         self._insists = insists
         self._troubled = False
         self._breaks: dict[str, tuple[int, psycopg.Error]] = {}
-        """Statements that broke their connection: how often in a row, and the last error."""
+        """Statements that broke their connection: how often in succession, and the last error."""
         self._pid = 0
         self._lost: list[int] = []
         """Sessions that may still execute a statement whose answer was lost."""
@@ -64,7 +64,7 @@ class WorkerConnection:
 
     @property
     def connection(self) -> psycopg.Connection[Any]:
-        """The live connection, opened now if need be; raises once the worker has stopped."""
+        """The live connection, opened now if necessary; raises once the worker has stopped."""
         tries = 1
         while self._connection is None or self._connection.closed:
             try:
@@ -75,7 +75,7 @@ class WorkerConnection:
         return self._connection
 
     def _open(self) -> psycopg.Connection[Any]:
-        connection = self._door.open(self._purpose, *self._settings)
+        connection = self._address.open(self._purpose, *self._settings)
         try:
             self.on_open(connection)
         except psycopg.Error:
@@ -85,16 +85,16 @@ class WorkerConnection:
         return connection
 
     def ask[Row](self, query: Query[Row]) -> list[Row]:
-        """Run a query; Interrupted when its answer was lost."""
+        """Run a query; raises Interrupted when its answer was lost."""
         try:
             return self._ask(query)
         except Interrupted as interrupted:
-            if is_open(interrupted.__cause__) and not self._door.pooled:
+            if is_open(interrupted.__cause__) and not self._address.pooled:
                 self._lost.append(self._pid)
             raise
 
     def certain[Row](self, query: Query[Row]) -> list[Row]:
-        """Run a query that asks what became of those whose answers were lost.
+        """Run a query that reads the outcome of those whose answers were lost.
 
         It is sent when their sessions have ended: what it reads is final.
         """
@@ -120,7 +120,7 @@ class WorkerConnection:
                     raise row_locked(error) from error
                 match self._remedy(error):
                     case Remedy.RAISE:
-                        raise refused(error, self._door) from error
+                        raise refused(error, self._address) from error
                     case Remedy.RECONNECT:
                         self.drop()
                         self._trouble(error)
@@ -130,7 +130,7 @@ class WorkerConnection:
                         tries += 1
                         self._wait_for_better(error, tries)
             else:
-                self._go_well(query.name)
+                self._recover(query.name)
                 return rows
 
     def _remedy(self, error: psycopg.Error) -> Remedy:
@@ -144,31 +144,31 @@ class WorkerConnection:
         return self._breaks[name][0] if name in self._breaks else 0
 
     def _pause_after_breaks(self, name: str) -> None:
-        """Wait before a statement is sent that broke its connection more than once in a row.
+        """Wait before sending a statement that broke its connection more than once in succession.
 
-        Counted by statement: on a read-only server a claim breaks and the question what became of
-        it is answered, as often as one likes.
+        Counted by statement: on a read-only server every claim breaks, and every query for its
+        outcome is answered.
         """
         if self._breaks_of(name) > 1:
             tries, error = self._breaks[name]
             self._wait_for_better(error, tries)
 
-    def _go_well(self, name: str) -> None:
+    def _recover(self, name: str) -> None:
         if not self._troubled:
             return
         self._breaks.pop(name, None)
-        # One that broke once was settled by another statement, or is asked again by its caller.
+        # One that broke once was resolved by another statement, or its caller sends it again.
         if all(times == 1 for times, _ in self._breaks.values()):
             self._troubled = False
             self._notice(self._purpose, None)
 
     def once[Row](self, query: Query[Row]) -> list[Row]:
-        """Run a query and let whoever asked deal with what goes wrong."""
+        """Run a query once; raises StoreRefused for any error."""
         connection = self.connection
         try:
             return self._fetch(connection, query)
         except psycopg.Error as error:
-            raise refused(error, self._door) from error
+            raise refused(error, self._address) from error
 
     def run[Row](self, query: Query[Row]) -> list[Row]:
         """Run a query that may safely run twice, until it is answered."""
@@ -185,10 +185,10 @@ class WorkerConnection:
     def _wait_for_better(self, error: psycopg.Error, tries: int) -> None:
         self._trouble(error)
         if self._stopped(pause_before(tries, self._chance)):
-            raise unreachable(self._door, error) from error
+            raise unreachable(self._address, error) from error
 
     def drop(self) -> None:
-        """Forget the connection; the next query opens another."""
+        """Close the connection; the next query opens another."""
         if self._connection is not None:
             with contextlib.suppress(psycopg.Error):
                 self._connection.close()
@@ -196,11 +196,11 @@ class WorkerConnection:
 
 
 class OnConnection:
-    """Something that has a connection of its own."""
+    """A part of the store with its own connection."""
 
     def __init__(self, link: WorkerConnection) -> None:
         self._link = link
 
     def close(self) -> None:
-        """Close the connection; the next verb opens another."""
+        """Close the connection; the next call opens another."""
         self._link.drop()

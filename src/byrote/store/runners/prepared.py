@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Sends a statement past psycopg's cursor, for those who send one small statement after another.
+"""Runs prepared statements without psycopg's cursor, for callers with many small statements.
 
 A cursor costs some 60 µs, and three times that after a pause: as much as the server needs for a
-claim. What it does for us, adapting a few simple values, is little. Rows are read by psycopg.
+claim. All it does for us is to adapt a few simple values. psycopg reads the rows.
 """
 
 import select
@@ -18,56 +18,56 @@ from byrote.store.query import Query, numbered
 
 
 class PreparedRunner:
-    """Runs statements on autocommit connections that it may prepare them on."""
+    """Runs statements on autocommit connections where they may be prepared."""
 
     def __init__(self) -> None:
-        self._desks: weakref.WeakKeyDictionary[psycopg.Connection[Any], _PreparedConnection] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._connections: weakref.WeakKeyDictionary[
+            psycopg.Connection[Any], _PreparedConnection
+        ] = weakref.WeakKeyDictionary()
 
     def post(self, connection: psycopg.Connection[Any], query: Query[Any]) -> None:
-        """Run a statement whose rows nobody reads; returns when it has been committed."""
-        self._desk(connection).send(connection.pgconn, query)
+        """Run a statement and discard its rows; returns when it has been committed."""
+        self._state_of(connection).send(connection.pgconn, query)
 
     def fetch[Row](self, connection: psycopg.Connection[Any], query: Query[Row]) -> list[Row]:
         """Run a statement and read its rows, as `sync.fetch` would."""
-        desk = self._desk(connection)
-        answer = desk.send(connection.pgconn, query)
+        state = self._state_of(connection)
+        answer = state.send(connection.pgconn, query)
         read, count = query.read, answer.ntuples
         if not count:
             return []
-        desk.reader.set_pgresult(answer)
-        return [read(row) for row in desk.reader.load_rows(0, count, tuple)]
+        state.reader.set_pgresult(answer)
+        return [read(row) for row in state.reader.load_rows(0, count, tuple)]
 
-    def _desk(self, connection: psycopg.Connection[Any]) -> "_PreparedConnection":
-        desk = self._desks.get(connection)
-        if desk is None:
-            desk = self._desks[connection] = _PreparedConnection(connection)
-        return desk
+    def _state_of(self, connection: psycopg.Connection[Any]) -> "_PreparedConnection":
+        state = self._connections.get(connection)
+        if state is None:
+            state = self._connections[connection] = _PreparedConnection(connection)
+        return state
 
 
 class _PreparedConnection:
-    """What is known of one connection: what it has prepared, and how its rows are read."""
+    """State of one connection: its prepared statements, and the reader of its rows."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        # By its adapters: a reader that knew the connection would keep it from being forgotten.
+        # Made from the adapters: a reader with a reference to the connection would keep it alive.
         self.reader = Transformer(connection.adapters)
         self._prepared: set[str] = set()
 
     def send(self, wire: pq.abc.PGconn, query: Query[Any]) -> pq.abc.PGresult:
-        called, (sql, names) = query.name.encode(), numbered(query.name)
+        prepared_name, (sql, names) = query.name.encode(), numbered(query.name)
         if query.name not in self._prepared:
-            wire.send_prepare(called, sql)
+            wire.send_prepare(prepared_name, sql)
             _answer(wire)
             self._prepared.add(query.name)
         args = query.args
         values = [as_text(args[name]) for name in names]
-        wire.send_query_prepared(called, values, result_format=pq.Format.BINARY)
+        wire.send_query_prepared(prepared_name, values, result_format=pq.Format.BINARY)
         return _answer(wire)
 
 
 def as_text(value: object) -> bytes | None:  # noqa: PLR0911 -- one return per type.
-    """A parameter in the form any server reads."""
+    """Return a parameter in text format."""
     match value:
         case None:
             return None
@@ -94,16 +94,16 @@ def _element(text: bytes | None) -> bytes:
 
 
 def _answer(wire: pq.abc.PGconn) -> pq.abc.PGresult:
-    """Send the buffered request and read its answer to the end; signals get through.
+    """Send the buffered request and read its answer to the end; signals are handled meanwhile.
 
-    A statement that commits by itself answers twice when its commit fails: with its rows, and then
-    with the error. So no rows are returned before the last result is read, and any error is raised.
+    An autocommit statement has two results when its commit fails: its rows, and then the error. So
+    no rows are returned before the last result is read, and any error is raised.
     """
     poll = select.poll()
     while wire.flush():
         poll.register(wire.socket, select.POLLIN | select.POLLOUT)
         poll.poll()
-        wire.consume_input()  # A server that waits for us to read would never read itself.
+        wire.consume_input()  # A server that waits for us to read does not read itself.
     poll.register(wire.socket, select.POLLIN)
     answer = None
     refused: psycopg.Error | None = None
@@ -116,23 +116,23 @@ def _answer(wire: pq.abc.PGconn) -> pq.abc.PGresult:
                 answer = part
     except psycopg.OperationalError as cut:
         raise refused or cut from None
-    while (heard := wire.notifies()) is not None:
-        # What was notified meanwhile has been read with the answer; nobody else would see it.
+    while (notification := wire.notifies()) is not None:
+        # Notifications that were read with the answer must be passed on here.
         if wire.notify_handler is not None:
-            wire.notify_handler(heard)
+            wire.notify_handler(notification)
     if refused is not None:
         raise refused
     if answer is None:
-        raise psycopg.OperationalError("The server gave no answer.")
+        raise psycopg.OperationalError("The server sent no answer.")
     return answer
 
 
 def refusal(wire: pq.abc.PGconn, part: pq.abc.PGresult) -> psycopg.Error | None:
-    """The error that one result of an answer reports, or None for rows and for "done"."""
+    """Return the error that one result of an answer reports, or None for rows and for "done"."""
     if part.status in _DONE:
         return None
     if part.status in _STREAMS:
-        # The server would wait for data for ever, and libpq repeat this result.
+        # The server would wait for data for ever, and libpq would repeat this result.
         wire.finish()
     if part.error_field(pq.DiagnosticField.SQLSTATE) is None:
         # libpq itself reports a lost or garbled connection: the effect is unknown.

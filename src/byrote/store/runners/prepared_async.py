@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Sends several statements in one go past psycopg's cursor, on an event loop: all or none.
+"""Runs several prepared statements at once without psycopg's cursor, on an event loop: all or none.
 
-`post.py` for those who have a loop: a service that accepts one run and notes it in the audit would
-otherwise spend more on its side of the pipeline than the server on both statements.
+The counterpart of `prepared.py` for an event loop: a service that accepts one run and writes an
+audit entry would otherwise spend more on its side of the pipeline than the server on both.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _prepared: weakref.WeakKeyDictionary[psycopg.AsyncConnection[Any], set[str]] = (
 
 
 async def apost(connection: psycopg.AsyncConnection[Any], statements: Sequence[Query[Any]]) -> None:
-    """Run statements whose rows nobody reads, in one transaction; returns when it is committed."""
+    """Run statements in one transaction and discard their rows; returns when it is committed."""
     wire = connection.pgconn
     known = _prepared.setdefault(connection, set())
     for query in statements:
@@ -47,7 +47,7 @@ async def apost_behind[Row](
     query: Query[Row],
     behind: Callable[[list[Row]], Sequence[Query[Any]]],
 ) -> list[Row]:
-    """Run a query and, behind it, what its rows call for: one transaction, two round trips.
+    """Run a query, then the statements for its rows: one transaction, two round trips.
 
     After an error the connection is in the middle of a pipeline: the caller has to close it.
     """
@@ -93,8 +93,8 @@ async def _answers(
 ) -> pq.abc.PGresult:
     """Send the buffered requests and read results to the last, which is returned.
 
-    The last is the one with the status `until`, or the one with this number, or the one before the
-    connection has nothing more. Raises the first error.
+    The last is the one with the status `until`, or number `count`, or the one after which the
+    connection has no more. Raises the first error.
     """
     if wire.flush():
         await _flushed(wire)
@@ -110,7 +110,7 @@ async def _answers(
                 if until is None and not count:
                     break
                 _check(wire)
-                continue  # In a pipeline there is nothing between two answers.
+                continue  # In a pipeline None separates two answers.
             last, seen = answer, seen + 1
             if answer.status == until:
                 break
@@ -120,14 +120,14 @@ async def _answers(
     except psycopg.OperationalError as cut:
         raise failed or cut from None
     if failed is not None or last is None:
-        raise failed or psycopg.OperationalError("The server gave no answer.")
+        raise failed or psycopg.OperationalError("The server sent no answer.")
     return last
 
 
 async def _flushed(wire: pq.abc.PGconn) -> None:
     while wire.flush():
         await _ready(wire.socket, write=True)
-        wire.consume_input()  # A server that waits for us to read would never read itself.
+        wire.consume_input()  # A server that waits for us to read does not read itself.
 
 
 async def _received(wire: pq.abc.PGconn) -> None:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What is done after the answer to a query was lost, so that the caller is told what is true.
+"""Resolves queries whose answers were lost, so that the caller receives the true outcome.
 
-A connection that breaks says nothing of the statement that was sent on it: the server may receive
-it later, be executing it, or have committed it. Therefore the session that could still execute it
-is ended first, and waited for (`end_sessions.sql`): after that its outcome no longer changes. Then
-the query's `resend` says how the outcome is found out, and only what had no effect is sent again.
+A connection that breaks leaves open what happened to its statement: the server may receive it
+later, be executing it, or have committed it. Therefore the session that could still execute it is
+ended first, and waited for (`end_sessions.sql`): after that its outcome no longer changes. Then
+the query's `resend` defines how to read the outcome, and only a query without effect is sent again.
 
-Behind a transaction pooler a client does not know its server's session. There the scripts below
+Behind a transaction pooler a client does not know its server session. There the scripts below
 still wait for a copy that is being executed, by its run's id or by its mark, but cannot call back
-one that the pooler has not handed on yet.
+one that the pooler has not passed on yet.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,30 +21,30 @@ from byrote.store.queries.enqueue import QueryScript, again
 from byrote.store.query import Query, Resend
 
 type Behind = Callable[[list[Any]], Sequence[Query[Any]]]
-"""What the rows of a query call for, in the same transaction."""
+"""Returns the statements to run after a query for its rows, in the same transaction."""
 
 MARK = "verb"
-"""The key of the marks of verbs in `byrote_once`."""
+"""The key in `byrote_once` of the marks of queries that are sent once."""
 
 
 def known_times(run_id: str) -> Query[int]:
-    """How many rows a run has in all tables together: never more than one."""
+    """Count the rows of a run in all tables together: never more than one."""
     return Query("count_copies", {"id": run_id}, lambda row: int(row[0]))
 
 
 def end_sessions(pids: Sequence[int]) -> Query[bool]:
-    """End sessions of ours whose connections were lost; whether all of them have ended."""
+    """End sessions of lost connections; returns whether all of them have ended."""
     return Query("end_sessions", {"pids": list(pids)}, lambda row: bool(row[0]))
 
 
 def ended(pids: Sequence[int]) -> QueryScript[None]:
-    """End sessions that lost their connections; raises OperationalError until they are gone."""
+    """End sessions of lost connections; raises OperationalError if one has not ended yet."""
     if pids and (yield end_sessions(pids)) != [True]:
         raise psycopg.OperationalError("A session that lost its connection has not ended yet.")
 
 
 class Whole:
-    """A query, what is sent before it, and what its rows call for."""
+    """A query with the statements before it and those after it for its rows."""
 
     def __init__(
         self, query: Query[Any], also: Sequence[Query[Any]], behind: Behind | None
@@ -54,7 +54,7 @@ class Whole:
         self._behind = behind
 
     def script(self) -> QueryScript[list[Any]]:
-        """All of it in order; gives the query's rows."""
+        """Run all of them in order; returns the query's rows."""
         for other in self._also:
             _done = yield other
         rows = yield self._query
@@ -64,14 +64,14 @@ class Whole:
 
 
 class ByFirst:
-    """Runs that were sent together, all or none: the first of them shows whether they are there."""
+    """Runs that were sent together, all or none: the first of them shows if they exist."""
 
     def __init__(self, first: str | None) -> None:
         self._first = first
         self._refused = False
 
     def is_known(self) -> QueryScript[bool]:
-        """Whether they had been accepted."""
+        """Return whether they had been accepted."""
         return self._first is not None and (yield queries.is_accepted(self._first)) == [True]
 
     def check_alone(self) -> QueryScript[None]:
@@ -80,7 +80,7 @@ class ByFirst:
             raise psycopg.errors.UniqueViolation("The run had been accepted before.")
 
     def passes(self, error: psycopg.Error) -> bool:
-        """Whether an error may only mean that an earlier copy was accepted meanwhile."""
+        """Return whether an error may only mean that an earlier copy was accepted meanwhile."""
         if self._first is None or not isinstance(error, psycopg.errors.UniqueViolation):
             return False
         before, self._refused = self._refused, True
@@ -88,7 +88,7 @@ class ByFirst:
 
 
 class Resent(ByFirst):
-    """A query whose answer was lost: it is sent again if nothing came of it."""
+    """A query whose answer was lost; sent again if it had no effect."""
 
     def __init__(
         self, query: Query[Any], also: Sequence[Query[Any]] = (), behind: Behind | None = None
@@ -98,7 +98,7 @@ class Resent(ByFirst):
         self._whole = Whole(query, also, behind)
 
     def __call__(self, _again: bool) -> QueryScript[list[Any]]:
-        """The transaction, as a script."""
+        """The transaction as a script."""
         if (yield from self.is_known()):
             return []
         rows = yield from self._whole.script()
@@ -107,7 +107,7 @@ class Resent(ByFirst):
 
 
 class SentOnce:
-    """A query that is sent until it was committed, and answered as it was when it was.
+    """A query that is sent until it is committed once; returns the rows of that transaction.
 
     Its rows are read before its transaction is committed. A transaction that finds the mark of an
     earlier one waits for its end; if that was committed, its rows are the answer.
@@ -125,17 +125,17 @@ class SentOnce:
         self._rows: list[Any] = []
 
     def __call__(self, _again: bool) -> QueryScript[list[Any]]:
-        """The transaction, as a script."""
+        """The transaction as a script."""
         if (yield queries.once(self._mark, MARK)) == []:
             return self._rows
         self._rows = yield from self._whole.script()
         return self._rows
 
     def unmark(self) -> Query[str]:
-        """The query that forgets the mark, once the answer has been received."""
+        """Return the query that deletes the mark, once the answer has been received."""
         return Query("delete_mark", {"id": self._mark, "key": MARK}, lambda row: str(row[0]))
 
 
 def mark_of(chance: Callable[[], float]) -> str:
-    """A random UUID."""
+    """Return a random UUID."""
     return "-".join(f"{int(chance() * 16**size):0{size}x}" for size in (8, 4, 4, 4, 12))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs queries over psycopg: once on a given connection, or on a link that heals itself."""
+"""Runs queries over psycopg: once on a given connection, or on a store's own with retries."""
 
 import contextlib
 import os
@@ -39,7 +39,7 @@ _ONCE = Resend.ONCE
 
 
 def fetch[Row](connection: psycopg.Connection[Any], query: Query[Row]) -> list[Row]:
-    """Run a query on this connection, inside whatever transaction it is in."""
+    """Run a query on this connection, inside its transaction if it is in one."""
     with connection.cursor(binary=True, row_factory=tuple_row) as cursor:
         cursor.execute(query.sql, query.args)
         return [query.read(row) for row in cursor.fetchall()]
@@ -50,7 +50,7 @@ class Interrupted(Exception):
 
 
 def summary(error: psycopg.Error) -> str:
-    """What a server or driver reported, in one line."""
+    """Return the message of a server's or driver's error in one line."""
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
@@ -58,16 +58,16 @@ LACKS_A_RIGHT = "`byrote doctor`, with the same URL, shows which role this login
 
 
 class WaitLimit:
-    """How long somebody who is no worker waits for a database that does not answer."""
+    """How long a caller other than a worker waits for a database that does not answer."""
 
     def __init__(self, door: DatabaseAddress, limit_s: float, chance: Callable[[], float]) -> None:
-        self._door = door
+        self._address = door
         self._left_s = limit_s
         self._chance = chance
         self._tries = 1
 
     def pause_after(self, error: psycopg.Error, *, passing: bool = False) -> float:
-        """Seconds until the next try; raises the error if it is no use, or that time is up."""
+        """Return the seconds until the next try; raises if retrying is useless or time is up."""
         if remedy(error) is Remedy.RAISE and not passing:
             if isinstance(error, psycopg.errors.InsufficientPrivilege):
                 error.add_note(LACKS_A_RIGHT)
@@ -78,15 +78,14 @@ class WaitLimit:
         if self._left_s < 0 and error.sqlstate == LOCK_NOT_AVAILABLE:
             raise row_locked(error) from error
         if self._left_s < 0:
-            raise unreachable(self._door, error) from error
+            raise unreachable(self._address, error) from error
         return pause
 
 
 class Store:
-    """Runs queries for producers and tools; gives up after a while, with a reason.
+    """Runs queries for producers and tools; raises after `patience_s` of trouble.
 
-    Idle connections lie on a shelf; no thread watches them, so nothing has to be closed for a
-    script to end.
+    No thread watches idle connections, so a script can end without closing them.
     """
 
     def __init__(
@@ -100,20 +99,20 @@ class Store:
         self.door = door
         self._chance = chance
         self._patience_s = patience_s
-        self._room: SimpleQueue[None] = SimpleQueue()
-        """One for each connection that may be borrowed; a semaphore takes twenty times longer."""
+        self._permits: SimpleQueue[None] = SimpleQueue()
+        """An item per connection that may be borrowed; a semaphore takes twenty times longer."""
         for _ in range(size):
-            self._room.put(None)
-        self._shelf: list[psycopg.Connection[Any]] = []
+            self._permits.put(None)
+        self._idle: list[psycopg.Connection[Any]] = []
         self._pids: WeakKeyDictionary[psycopg.Connection[Any], int] = WeakKeyDictionary()
-        """The server's process of each connection; libpq forgets it when a connection breaks."""
-        self._poster = PreparedRunner()
+        """The server process of each connection; libpq drops it when a connection breaks."""
+        self._prepared = PreparedRunner()
         self._pid = os.getpid()
 
     def all[Row](
         self, query: Query[Row], *, connection: psycopg.Connection[Any] | None = None
     ) -> list[Row]:
-        """Every row of the answer. A connection of the caller's lends its transaction."""
+        """Return every row of the answer; on the caller's connection, in its transaction."""
         if connection is not None:
             return fetch(connection, query)
         if query.resend is _ONCE:
@@ -139,11 +138,11 @@ class Store:
         after: psycopg.Error | None = None,
         passes: Callable[[psycopg.Error], bool] = lambda _error: False,
     ) -> Done:
-        """Run a script of queries in one transaction; from its start if the database is in trouble.
+        """Run a script of queries in one transaction; restarts it while the database is in trouble.
 
-        The script is given whether it may have been committed before, and its answer lost. `lost`
-        are sessions that may still do it, `after` is the error of an earlier try. An error that
-        `passes` is no reason to give up.
+        The script receives whether it may have been committed before, and its answer lost. `lost`
+        are sessions that may still commit it, `after` is the error of an earlier try. An error for
+        which `passes` returns true is retried.
         """
         lost = [] if lost is None else lost
         patience = WaitLimit(self.door, self._patience_s, self._chance)
@@ -168,57 +167,57 @@ class Store:
     def accept(
         self, query: Query[Any], *, connection: psycopg.Connection[Any] | None = None
     ) -> EnqueueResult:
-        """Enqueue by any statement that does; says who holds the unique keys that were taken."""
+        """Run any enqueue statement; returns which runs hold the unique keys that were taken."""
         if query.resend is not Resend.AGAIN:
             self.all(query, connection=connection)
             return ALL_CREATED
-        return run_script(accept(query), lambda asked: self.all(asked, connection=connection))
+        return run_script(accept(query), lambda each: self.all(each, connection=connection))
 
     def _try[Row](self, query: Query[Row], lost: list[int]) -> list[Row]:
         with self.borrow(lost) as borrowed:
             if self.door.pooled:
                 return fetch(borrowed, query)
             if query.name != "enqueue_one":
-                return self._poster.fetch(borrowed, query)
-            self._poster.post(borrowed, query)
+                return self._prepared.fetch(borrowed, query)
+            self._prepared.post(borrowed, query)
             return []
 
     def first[Row](
         self, query: Query[Row], *, connection: psycopg.Connection[Any] | None = None
     ) -> Row | None:
-        """The first row of the answer, or None."""
+        """Return the first row of the answer, or None."""
         rows = self.all(query, connection=connection)
         return rows[0] if rows else None
 
     def borrow(self, lost: list[int] | None = None) -> "Borrowed":
-        """A connection for a while. One that breaks is not put back; `lost` gets its session."""
+        """Borrow a connection. One that breaks is closed, and its session appended to `lost`."""
         return Borrowed(self, lost)
 
     def lend(self) -> psycopg.Connection[Any]:
-        """A connection, which must be taken back, whatever becomes of it."""
-        self._room.get()
+        """Return a connection, which must be passed to `take_back`, broken or not."""
+        self._permits.get()
         try:
             return self._take()
         except BaseException:
-            self._room.put(None)
+            self._permits.put(None)
             raise
 
     def take_back(self, connection: psycopg.Connection[Any], *, broken: bool) -> None:
-        """Put a connection that was lent on the shelf again, or close it."""
+        """Return a connection to the idle ones, or close it if it is broken."""
         try:
             if broken:
                 connection.close()
             else:
-                self._shelf.append(connection)
+                self._idle.append(connection)
         finally:
-            self._room.put(None)
+            self._permits.put(None)
 
     def _take(self) -> psycopg.Connection[Any]:
         if self._pid != os.getpid():
-            # A fork: these sockets are the parent's, and so they must be left alone, not closed.
-            self._shelf, self._pid = [], os.getpid()
-        while self._shelf:
-            connection = self._shelf.pop()
+            # After a fork these sockets belong to the parent: leave them alone, do not close them.
+            self._idle, self._pid = [], os.getpid()
+        while self._idle:
+            connection = self._idle.pop()
             if not connection.closed:
                 return connection
         connection = self.door.open("client")
@@ -227,19 +226,19 @@ class Store:
         return connection
 
     def session_of(self, connection: psycopg.Connection[Any]) -> int | None:
-        """The server's process that serves a connection, if that is known."""
+        """Return the server process of a connection, if known."""
         return self._pids.get(connection)
 
     def close(self) -> None:
         """Close every idle connection."""
-        while self._shelf:
-            self._shelf.pop().close()
+        while self._idle:
+            self._idle.pop().close()
 
 
 class Borrowed:
-    """A connection of a store's for as long as a block lasts.
+    """Context manager that borrows a connection of a store.
 
-    Once for each enqueue: a class takes a third of the time that a generator does.
+    Every enqueue uses one: a class takes a third of the time that a generator does.
     """
 
     __slots__ = ("_connection", "_lost", "_store")
@@ -262,24 +261,24 @@ class Borrowed:
 
 
 def unreachable(door: DatabaseAddress, error: psycopg.Error) -> DatabaseUnreachable:
-    """The error that says where we knocked and what came back."""
+    """Return the error for a database that does not answer, with its address and the cause."""
     if error.sqlstate in UNWILLING:
-        said = f"PostgreSQL at {door.place} refused: {summary(error)}. {advice(error.sqlstate)}"
-        return DatabaseUnreachable(said)
+        text = f"PostgreSQL at {door.place} refused: {summary(error)}. {advice(error.sqlstate)}"
+        return DatabaseUnreachable(text)
     return DatabaseUnreachable(f"PostgreSQL at {door.place} did not answer: {summary(error)}")
 
 
 def refused(error: psycopg.Error, door: DatabaseAddress) -> StoreRefused:
-    """The error for what PostgreSQL will not take."""
-    # The primary message only: what follows it may quote the row.
+    """Return the error for a statement that PostgreSQL refuses."""
+    # The primary message only: the details may quote the row.
     brief = f"PostgreSQL refused: {error.diag.message_primary or type(error).__name__}"
     if error.sqlstate in UNWILLING:
-        said = f"PostgreSQL at {door.place} refused: {summary(error)}. {advice(error.sqlstate)}"
-        return StoreRefused(said, f"{brief}. {advice(error.sqlstate)}")
+        text = f"PostgreSQL at {door.place} refused: {summary(error)}. {advice(error.sqlstate)}"
+        return StoreRefused(text, f"{brief}. {advice(error.sqlstate)}")
     return StoreRefused(summary(error), brief)
 
 
 def row_locked(error: psycopg.Error) -> RowLocked:
-    """The error for a row that another transaction has locked for too long."""
+    """Return the error for a row that another transaction has locked for too long."""
     brief = "The row is locked by another transaction, and nothing was done; try again."
     return RowLocked(f"{brief} PostgreSQL reported: {summary(error)}", brief)

@@ -1,6 +1,6 @@
--- Store an artifact of an attempt; only the holder of an unexpired lease is heard, by the database's clock.
--- Answers `stored`, `same` (it was there already: a lost answer), `taken` (the name has another content),
--- `full` (the run has all it may have) or `lost` (the lease), and what then is under that name.
+-- Store an artifact of an attempt. Only the holder of a lease that has not expired, by the database's clock, may write.
+-- Returns a verdict and what is now stored under that name: `stored`, `same` (it was stored before, and that answer was
+-- lost), `taken` (the name has other content), `full` (the run has as many artifacts as it may) or `lost` (the lease).
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -18,29 +18,29 @@ earlier as materialized (
   join lease using (result_id, attempt)
   where artifact.name = %(name)s
 ),
-wanted as materialized (
+accepted as materialized (
   select lease.result_id, lease.attempt
   from lease
   where not exists (select from earlier)
     and (select count(*) from byrote_artifacts as other where other.result_id = lease.result_id) < %(count_max)s
 ),
-kept as (
+stored_blob as (
   insert into byrote_artifact_blobs (hash, size, touched_at, data)
   select %(hash)s::bytea, %(size)s, (select now from clock), %(data)s::bytea
-  from wanted
+  from accepted
   where %(data)s::bytea is not null
-  -- The touch keeps a blob that is being pruned this instant: see prune_blobs.sql.
+  -- The update saves a blob that is being pruned at this moment: see prune_blobs.sql.
   on conflict (hash) do update set touched_at = excluded.touched_at
 ),
 stored as (
   insert into byrote_artifacts (result_id, at, size, attempt, name, hash, media_type, place)
   select
     result_id, (select now from clock), %(size)s, attempt, %(name)s, %(hash)s::bytea, %(media_type)s, %(place)s
-  from wanted
+  from accepted
   returning result_id, attempt, name, hash, size, media_type, place, at
 ),
--- The log has the facts of each artifact, by run, attempt and name: the hash of its content and its size.
-told as (
+-- The event has the hash of the content and the size of each artifact, by run, attempt and name.
+logged as (
   insert into byrote_events (at, kind, runs, attempts, moves, data)
   select
     at, 'ArtifactStored', '{}', '{}', '{}',
@@ -57,5 +57,5 @@ from earlier
 union all
 select case when exists (select from lease) then 'full' else 'lost' end, '', '', now
 from clock
-where not exists (select from wanted)
+where not exists (select from accepted)
   and not exists (select from earlier);

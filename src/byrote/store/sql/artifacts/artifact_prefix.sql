@@ -1,3 +1,3 @@
--- The name of this database's part of a place that others may share.
+-- The prefix of this database's objects in storage that other databases may share.
 select home::text
 from byrote_artifact_home;

@@ -1,4 +1,4 @@
--- Databases of this server that take connections.
+-- Databases of this server that accept connections.
 select datname
 from pg_database
 where datallowconn

@@ -1,8 +1,9 @@
--- End sessions whose clients lost their connections, and wait until they are gone: whatever was sent on them has then
--- been committed, or never will be. Only sessions of this role, database and purpose: a process id may be another's by now.
--- Says whether none is left. The message makes this statement's own commit wait as every commit does: what it finds
--- committed has then been flushed, and received by a synchronous replica, even if waiting for that was cut short.
-with ours as materialized (
+-- End sessions whose clients lost their connections, and wait for their end: each statement that was sent on them has
+-- then been committed, or never will be. Only sessions of this role, database and purpose: the process id may belong to
+-- another session by now.
+-- Returns whether all have ended. The message makes this statement's own commit wait like every commit: what it finds
+-- committed has then been flushed, and received by a synchronous replica, even if that wait was cut short.
+with lost_sessions as materialized (
   select pid
   from pg_stat_activity
   where pid = any (%(pids)s::integer[])
@@ -13,7 +14,7 @@ with ours as materialized (
 ),
 ended as materialized (
   select coalesce(bool_and(pg_terminate_backend(pid, 5000)), true) as ended
-  from ours
+  from lost_sessions
 )
 select ended, pg_logical_emit_message(true, 'byrote', '')::text as flushed_after
 from ended;

@@ -1,2 +1,2 @@
--- What the database's clock says.
+-- The time by the database's clock.
 select byrote_now();

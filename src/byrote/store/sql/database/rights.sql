@@ -1,5 +1,5 @@
--- What decides about the rights of this login: its name, our roles that it has, whether every user may create objects
--- beside our tables, and whether sessions can set the clock, as in a database for tests.
+-- The facts that decide the rights of this login: its name, the Byrote roles it has, whether every user may create
+-- objects in the schema of our tables, and whether sessions can set the clock, as in a database for tests.
 select
   current_user::text as login,
   array(

@@ -1,4 +1,4 @@
--- Which migrations this database has, or nothing when it has none.
+-- The migrations that this database has.
 select version, name, checksum
 from byrote_schema
 order by version;

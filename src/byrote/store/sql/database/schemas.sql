@@ -1,4 +1,4 @@
--- Schemas of this database in which ours is, whatever the search path says.
+-- Schemas of this database that contain Byrote's tables, independent of the search path.
 select space.nspname
 from pg_class as ledger
 join pg_namespace as space on space.oid = ledger.relnamespace

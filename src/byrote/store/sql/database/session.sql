@@ -1,5 +1,5 @@
--- Describe what a session carries besides its data: the server's process, and a hash of its settings, role,
--- temporary schema, subscriptions, held cursors and prepared statements. Advisory locks are released on the way.
+-- Describe the state of a session besides its data: the server's process, and a hash of its settings, role, temporary
+-- schema, subscriptions, held cursors and prepared statements. Advisory locks are released on the way.
 -- Two equal hashes mean that nothing was left behind in between.
 select
     pg_backend_pid() as pid,

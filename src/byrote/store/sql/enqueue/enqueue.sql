@@ -1,14 +1,14 @@
 -- Accept runs: READY when due, WAITING when not; all of them or none.
--- A run's id is chosen by the sender, so sending a batch again after a lost answer is refused by the primary key.
--- Wakes a worker only when one says it is idle: NOTIFY on every insert would serialise busy producers.
+-- The sender chooses a run's id, so the primary key refuses a batch that is sent again after a lost answer.
+-- Notifies workers only if one is idle: NOTIFY on every insert would serialise busy producers.
 with clock as materialized (
   select byrote_now() as now
 ),
-asked as materialized (
+requested as materialized (
   select
     sent.*,
     clock.now,
-    -- Never in the past: a moment long ago would outweigh every priority.
+    -- Never in the past: a time long ago would outweigh every priority.
     greatest(sent.due, clock.now + coalesce(sent.delay_us, 0) * interval '1 microsecond') as run_after,
     coalesce(byrote_micros(clock.now + queue.ageing) - byrote_micros(clock.now), 10000000000000) as ageing_us
   from clock
@@ -31,25 +31,25 @@ accepted as (
   )
   select
     id, queue, task, version, spec, decode(hash, 'hex'), coalesce(priority, 0), run_after,
-    -- The place keeps the order in which a batch was sent, a microsecond apart.
+    -- The position keeps the order in which a batch was sent, a microsecond apart.
     byrote_micros(run_after) + place - coalesce(priority, 0) * ageing_us,
     case when run_after > now then 'WAITING' else 'READY' end,
     case when run_after > now then 'due' end,
     now, coalesce(max_attempts, 1), timeout_ms, retry, labels, trace, replay_of
-  from asked
+  from requested
   returning result_id, queue_name, status
 ),
--- Of what was sent, all of which was accepted: who may only enqueue may not read a spec's hash back.
-told as (
+-- From the request, all of which was accepted: the role byrote_enqueue may not read a spec's hash back.
+logged as (
   insert into byrote_events (schema, at, kind, runs, attempts, moves, digests, data)
   select
     3, (select now from clock), 'Enqueued', array_agg(id),
     array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]), array_agg(decode(hash, 'hex')),
     jsonb_object_agg(id, jsonb_build_object('run_after', run_after)) filter (where run_after > now)
-  from asked
+  from requested
   having count(*) > 0
 ),
-woken as (
+notified as (
   select pg_notify('byrote_ready', queue_name)
   from (select distinct queue_name from accepted where status = 'READY') as fresh
   where exists (
@@ -60,5 +60,5 @@ woken as (
       and worker.seen_at > (select now from clock) - interval '1 minute'
   )
 )
-select count(*) as accepted, (select count(*) from woken) as woken, (select now from clock) as enqueued_at
+select count(*) as accepted, (select count(*) from notified) as notified, (select now from clock) as enqueued_at
 from accepted;

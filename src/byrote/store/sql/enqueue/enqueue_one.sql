@@ -1,5 +1,5 @@
--- Accept one run: READY when due, WAITING when not. The same as enqueue.sql, in the form that costs least for one.
--- A run's id is chosen by the sender, so sending it again after a lost answer is refused by the primary key.
+-- Accept one run: READY when due, WAITING when not. The same as enqueue.sql, in the form that costs least for one run.
+-- The sender chooses the run's id, so the primary key refuses it when it is sent again after a lost answer.
 with accepted as (
   insert into byrote_task_runs (
     result_id, queue_name, task_path, task_version, spec_json, spec_hash, priority, run_after, rank,
@@ -9,7 +9,7 @@ with accepted as (
     %(id)s::uuid, %(queue)s::text, %(task)s::text, %(version)s::integer, %(spec)s::text, %(hash)s::bytea,
     %(priority)s::smallint, moment.run_after,
     byrote_micros(moment.run_after) - case
-      when %(priority)s::bigint = 0 then 0  -- As most are: nobody has to ask how their queue ages.
+      when %(priority)s::bigint = 0 then 0  -- The usual case: saves reading the queue's ageing.
       else %(priority)s::bigint * coalesce(
         (
           select byrote_micros(moment.now + queue.ageing) - byrote_micros(moment.now)
@@ -25,13 +25,13 @@ with accepted as (
   from (
     select
       clock.now,
-      -- Never in the past: a moment long ago would outweigh every priority.
+      -- Never in the past: a time long ago would outweigh every priority.
       greatest(%(due)s::timestamptz, clock.now + coalesce(%(delay_us)s::bigint, 0) * interval '1 microsecond') as run_after
     from (select byrote_now() as now offset 0) as clock
   ) as moment
   returning result_id, queue_name, status, enqueued_at, run_after
 ),
-told as (
+logged as (
   insert into byrote_events (schema, at, kind, runs, attempts, moves, digests, data)
   select
     3, enqueued_at, 'Enqueued', array[result_id], array[0], array[1], array[%(hash)s::bytea],
@@ -49,5 +49,5 @@ select
         and worker.seen_at > accepted.enqueued_at - interval '1 minute'
     )
     then pg_notify('byrote_ready', accepted.queue_name)::text
-  end as woken
+  end as notified
 from accepted;

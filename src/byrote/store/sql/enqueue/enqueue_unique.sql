@@ -1,17 +1,18 @@
--- Accept runs like enqueue.sql, but none whose unique key an unfinished run of the same task has already.
--- Waits for a transaction that is just about to accept or to end a run with such a key, and goes by what became of it.
--- Says what was `made` and who `held` a key when the statement began. Whoever is in neither list met a run that came later
--- than that, and asks `again`: then what has been made of the same batch before is left alone and said to be made.
--- In the order of keys: two that send the same ones do not wait for each other in a circle.
+-- Accept runs like enqueue.sql, except those whose unique key an unfinished run of the same task holds.
+-- Waits for a transaction that is about to accept or to end a run with such a key, and follows its outcome.
+-- Returns the runs `made` and the runs that `held` a key when the statement began. A run in neither list met a holder
+-- that came later; the sender then repeats the statement with `again`, which leaves runs of the batch that were made
+-- before and returns them as `landed`.
+-- Inserts in the order of keys, so that two senders of the same keys do not deadlock.
 -- Served by byrote_unique_for_enqueue.
 with clock as materialized (
   select byrote_now() as now
 ),
-asked as materialized (
+requested as materialized (
   select
     sent.*,
     clock.now,
-    -- Never in the past: a moment long ago would outweigh every priority.
+    -- Never in the past: a time long ago would outweigh every priority.
     greatest(sent.due, clock.now + coalesce(sent.delay_us, 0) * interval '1 microsecond') as run_after,
     coalesce(byrote_micros(clock.now + queue.ageing) - byrote_micros(clock.now), 10000000000000) as ageing_us
   from clock
@@ -28,10 +29,10 @@ asked as materialized (
   left join byrote_queues as queue on queue.queue_name = sent.queue
 ),
 landed as materialized (
-  select asked.id, asked.task, asked.key
-  from asked
-  where (select %(again)s::boolean)  -- Selected, or knowing it would pay to plan the statement each time.
-    and byrote_landed(asked.id)
+  select requested.id, requested.task, requested.key
+  from requested
+  where (select %(again)s::boolean)  -- A sub-select: with a constant, the server would plan the statement each time.
+    and byrote_landed(requested.id)
 ),
 accepted as (
   insert into byrote_task_runs (
@@ -40,16 +41,16 @@ accepted as (
   )
   select
     id, queue, task, version, spec, decode(hash, 'hex'), coalesce(priority, 0), run_after,
-    -- The place keeps the order in which a batch was sent, a microsecond apart.
+    -- The position keeps the order in which a batch was sent, a microsecond apart.
     byrote_micros(run_after) + place - coalesce(priority, 0) * ageing_us,
     case when run_after > now then 'WAITING' else 'READY' end,
     case when run_after > now then 'due' end,
     now, coalesce(max_attempts, 1), timeout_ms, retry, labels, trace, key
-  from asked
+  from requested
   where not exists (
     select 1
     from landed
-    where landed.id = asked.id or (landed.task = asked.task and landed.key = asked.key)
+    where landed.id = requested.id or (landed.task = requested.task and landed.key = requested.key)
   )
   order by key, task, place
   on conflict (task_path, unique_key)
@@ -57,17 +58,17 @@ accepted as (
     do nothing
   returning result_id, task_path, unique_key, queue_name, status, run_after
 ),
-told as (
+logged as (
   insert into byrote_events (schema, at, kind, runs, attempts, moves, digests, data)
   select
     3, (select now from clock), 'Enqueued', array_agg(result_id),
-    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]), array_agg(decode(asked.hash, 'hex')),
+    array_fill(0, array[count(*)::integer]), array_fill(1, array[count(*)::integer]), array_agg(decode(requested.hash, 'hex')),
     jsonb_object_agg(result_id, jsonb_build_object('run_after', accepted.run_after)) filter (where status = 'WAITING')
   from accepted
-  join asked on asked.id = accepted.result_id  -- Who may only enqueue may not read a spec's hash back.
+  join requested on requested.id = accepted.result_id  -- The role byrote_enqueue may not read a spec's hash back.
   having count(*) > 0
 ),
-woken as (
+notified as (
   select pg_notify('byrote_ready', queue_name)
   from (select distinct queue_name from accepted where status = 'READY') as fresh
   where exists (
@@ -80,20 +81,20 @@ woken as (
 )
 select
   'made' as what, result_id::text as id, task_path as task, unique_key as key, (select now from clock) as at,
-  (select count(*) from woken) as woken
+  (select count(*) from notified) as notified
 from accepted
 union all
 select 'landed', id::text, task, key, (select now from clock), 0
 from landed
 union all
 select 'held', holder.result_id::text, holder.task_path, holder.unique_key, (select now from clock), 0
-from asked
+from requested
 cross join lateral (
   select run.result_id, run.task_path, run.unique_key
   from byrote_task_runs as run
-  where run.task_path = asked.task
-    and run.unique_key = asked.key
+  where run.task_path = requested.task
+    and run.unique_key = requested.key
     and run.unique_key is not null
     and run.status in ('WAITING', 'READY', 'RUNNING')
-  limit 1  -- There is no other. Without it, the planner takes a batch for large and reads the whole table.
+  limit 1  -- There is only one. Without the limit, the planner expects a large batch and reads the whole table.
 ) as holder;

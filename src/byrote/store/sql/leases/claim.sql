@@ -1,6 +1,7 @@
 -- Lease up to `quota` ready runs of each queue to one worker: highest priority first, then oldest.
--- Never waits: rows another worker is claiming are skipped. Only tasks the worker knows; paused queues are left alone.
--- The sub-select is an InitPlan, so it runs exactly once: no plan can claim more than was asked.
+-- Never waits: rows that another worker is claiming are skipped. Only tasks that the worker knows; paused queues are left
+-- alone.
+-- The sub-select is an InitPlan, so it runs exactly once: no plan can claim more than was requested.
 -- `floor` is the rank to start from, for when a long snapshot elsewhere keeps dead entries in the index.
 -- Served by byrote_ready_for_claim.
 with clock as materialized (
@@ -22,21 +23,21 @@ leased as (
       end
   where run.ctid = any (array(
     select ready.ctid
-    from unnest(%(queues)s::text[], %(quotas)s::integer[], %(floors)s::bigint[]) as wanted (queue_name, quota, floor)
+    from unnest(%(queues)s::text[], %(quotas)s::integer[], %(floors)s::bigint[]) as requested (queue_name, quota, floor)
     cross join lateral (
       select head.ctid
       from byrote_task_runs as head
-      where head.queue_name = wanted.queue_name
+      where head.queue_name = requested.queue_name
         and head.status = 'READY'
-        and head.rank >= wanted.floor
+        and head.rank >= requested.floor
         and head.task_path || '@' || head.task_version = any (%(tasks)s::text[])
       order by head.rank
-      limit wanted.quota
+      limit requested.quota
       for update skip locked
     ) as ready
     where not exists (
       select 1 from byrote_queues as queue
-      where queue.queue_name = wanted.queue_name and queue.paused_at is not null
+      where queue.queue_name = requested.queue_name and queue.paused_at is not null
     )
   ))
   returning
@@ -44,7 +45,7 @@ leased as (
     run.losses, run.max_attempts, run.timeout_ms, run.retry_json, run.labels, run.traceparent, run.spec_hash,
     run.rank, run.moves, run.leased_until, run.enqueued_at, run.as_of
 ),
-told as (
+logged as (
   insert into byrote_events (schema, at, kind, worker, lease_token, leased_until, runs, attempts, moves)
   select
     2, (select now from clock), 'Claimed', %(worker)s, %(token)s::uuid, min(leased_until),
@@ -58,4 +59,4 @@ select
   greatest(byrote_micros((select now from clock)) - byrote_micros(enqueued_at), 0) as age_us,
   byrote_micros(coalesce(as_of, enqueued_at)) as as_of_us
 from leased
-order by rank;  -- RETURNING promises no order; we do.
+order by rank;  -- RETURNING guarantees no order; this statement does.

@@ -1,4 +1,4 @@
--- What a claim leased, asked again with its token after the answer was lost.
+-- The runs that a claim leased, by its token. Sent after the answer to the claim was lost.
 -- Served by byrote_leased_for_sweep: only running rows are read.
 select
   result_id::text, queue_name, task_path, task_version, spec_json, attempts, charged, losses, max_attempts,

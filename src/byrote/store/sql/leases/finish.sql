@@ -1,21 +1,23 @@
--- Settle attempts by their verdicts; only the holder of an unexpired lease is heard, by the database's clock.
--- Verdicts: S succeeded, R retry later, F failed for good (moves to the dead letters), C cancelled,
--- Z snoozed, L released unharmed, X gone down through no proven fault of its own.
--- A Z may say what it waits for (`wait`: sleep or event) and for which `event`. One whose signal has come meanwhile does
--- not wait: `parked` asks byrote_signalled, again if it had to wait for a signal that was changing the row.
--- The budget is kept here, whoever judged: an R that nothing is left for is an F.
--- A run that somebody wants cancelled does not come back: R, Z, L and X become C.
--- The log tells the attempt a sender speaks of, not the row's: were they ever to differ, `byrote verify` would see it.
--- What executed them all is said once (`provenance`); a verdict says in `more` if that is not so of it (0: unknown).
--- An S whose result is to be remembered says in `more` by which code it came about and for how long (`memo`).
--- The answer names what was accepted and as what; what is missing lost its lease. The token stays in the row, so that a sender
--- whose answer was lost can ask again (finished_leases.sql).
+-- Settle attempts by their verdicts. Only the holder of a lease that has not expired, by the database's clock, may
+-- settle.
+-- Verdicts: S succeeded, R retry later, F failed for good (moves to the dead letters), C cancelled, Z snoozed, L released
+-- unharmed, X crashed through no proven fault of the run.
+-- A Z may name what it waits for (`wait`: sleep or event) and which `event`. If its signal has arrived meanwhile, it does
+-- not wait: `parked` calls byrote_signalled, and again if it had to wait for a signal that was changing the row.
+-- The budget is enforced here, independent of the judge: an R without attempts left is an F.
+-- A run whose cancellation was requested does not come back: R, Z, L and X become C.
+-- The event has the attempt that the sender named, not the row's: if they ever differed, `byrote verify` would report it.
+-- `provenance` is the environment of all of them; a verdict with another has it in `more` (0: unknown).
+-- An S whose result is to be remembered has in `more` the hash of its code and how long to remember it (`memo`).
+-- Returns the accepted ids and their verdicts; a missing one lost its lease. The token stays in the row, so that a sender
+-- whose answer was lost can look it up (finished_leases.sql).
 -- `status || ''` keeps the fence out of the partial lease index: with stale statistics the planner would walk every
 -- running row for each one sent (65 ms instead of 0.25 ms for ten rows).
--- `any (array[…])` leaves it but one way to find a run, by its id: taking an empty table for small, it would walk all of
--- the primary key for each batch, and go on doing so while the table grows (34 ms instead of 7 for two hundred rows).
+-- `any (array[…])` leaves the planner one way to find a run, by its id: with statistics of an empty table it would walk
+-- all of the primary key for each batch, and go on doing so while the table grows (34 ms instead of 7 for two hundred
+-- rows).
 with clock as materialized (
-  select byrote_now() as now, set_config('lock_timeout', '250ms', true)  -- Waits no longer: see store/locks.py.
+  select byrote_now() as now, set_config('lock_timeout', '250ms', true)  -- The longest wait for a row: see store/locks.py.
 ),
 sent as materialized (
   select
@@ -87,7 +89,7 @@ settled as (
     and run.leased_until > (select now from clock)
   returning
     run.result_id, coalesce(sent.attempt, run.attempts) as attempts, run.moves, run.leased_by, run.queue_name, run.status,
-    case when run.status = 'CANCELLED' then 'C' else sent.verdict end as verdict, sent.verdict as said, run.wait_reason,
+    case when run.status = 'CANCELLED' then 'C' else sent.verdict end as verdict, sent.verdict as sent_verdict, run.wait_reason,
     sent.delay_us, sent.error, sent.output,
     case when sent.error is null then run.result_hash else byrote_error_hash(sent.error) end as digest
 ),
@@ -124,10 +126,10 @@ parked as (
     and run.leased_until > (select now from clock)
   returning
     run.result_id, coalesce(sent.attempt, run.attempts) as attempts, run.moves, run.leased_by, run.queue_name, run.status,
-    case when run.status = 'CANCELLED' then 'C' else sent.verdict end as verdict, sent.verdict as said, run.wait_reason,
+    case when run.status = 'CANCELLED' then 'C' else sent.verdict end as verdict, sent.verdict as sent_verdict, run.wait_reason,
     sent.delay_us, sent.error, sent.output
 ),
-gone as (
+deleted as (
   delete from byrote_task_runs as run
   using sent
   where sent.verdict = 'F'
@@ -139,7 +141,7 @@ gone as (
     run.*, sent.error, sent.output, sent.provenance as measured, sent.usage as used,
     coalesce(sent.attempt, run.attempts) as attempt
 ),
-died as (
+failed as (
   insert into byrote_dead (
     result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
     finished_at, cancel_requested_at, timeout_ms, task_version, attempts, charged, losses, max_attempts, moves,
@@ -161,29 +163,29 @@ died as (
       else coalesce(usage, '[]') || used
     end,
     shadow, unique_key
-  from gone
+  from deleted
 ),
-heard as (
+accepted as (
   select
-    result_id, attempts, moves, leased_by, status, wait_reason, verdict, said, delay_us, error, output, digest
+    result_id, attempts, moves, leased_by, status, wait_reason, verdict, sent_verdict, delay_us, error, output, digest
   from settled
   union all
-  select result_id, attempts, moves, leased_by, status, wait_reason, verdict, said, delay_us, error, output, null
+  select result_id, attempts, moves, leased_by, status, wait_reason, verdict, sent_verdict, delay_us, error, output, null
   from parked
   union all
   select
     result_id, attempt, moves + 1, leased_by, 'FAILED', null, 'F', 'F', null, error, output, byrote_error_hash(error)
-  from gone
+  from deleted
 ),
 printed as (
   insert into byrote_outputs (at, result_id, attempt, stdout, stderr, stdout_dropped, stderr_dropped)
   select
     (select now from clock), result_id, attempts, output ->> 'stdout', output ->> 'stderr',
     (output ->> 'stdout_dropped')::bigint, (output ->> 'stderr_dropped')::bigint
-  from heard
+  from accepted
   where output is not null
 ),
-told as (
+logged as (
   insert into byrote_events (schema, at, kind, worker, runs, attempts, moves, digests, data)
   select
     3,
@@ -203,29 +205,29 @@ told as (
       result_id,
       jsonb_build_object(
         'delay_us', delay_us, 'kind', error -> 'kind', 'type', error -> 'type',
-        'said', said, 'status', status, 'wait', wait_reason
+        'said', sent_verdict, 'status', status, 'wait', wait_reason
       )
     ) filter (where verdict not in ('S', 'L'))
-  from heard
+  from accepted
   group by verdict
 ),
 remembered as (
   select byrote_remember(
-    kept.id, decode(kept.memo ->> 'code', 'hex'), (kept.memo ->> 'keep_us')::bigint * interval '1 microsecond', kept.result,
-    decode(kept.hash, 'hex')
+    entry.id, decode(entry.memo ->> 'code', 'hex'), (entry.memo ->> 'keep_us')::bigint * interval '1 microsecond', entry.result,
+    decode(entry.hash, 'hex')
   )
   from (
     select sent.id, sent.memo, sent.result, sent.hash
     from sent
     join settled on settled.result_id = sent.id
-    where (select count(*) from sent where memo is not null) > 0  -- Else every row would be compared with every other.
+    where (select count(*) from sent where memo is not null) > 0  -- Otherwise every row would be compared with every other.
       and sent.memo is not null
       and settled.verdict = 'S'
-    -- In one order everywhere: two workers that remember the same specs do not wait for each other in a circle.
+    -- In one order everywhere, so that two workers that remember the same specs do not deadlock.
     order by sent.memo ->> 'spec', sent.memo ->> 'code'
-  ) as kept
+  ) as entry
 ),
-woken as (
+notified as (
   select pg_notify('byrote_ready', queue_name)
   from (
     select queue_name from settled where status = 'READY'
@@ -234,6 +236,6 @@ woken as (
   ) as fresh
   where exists (select 1 from byrote_workers as worker where worker.idle and fresh.queue_name = any (worker.queues))
 )
-select heard.result_id::text, heard.verdict::text, (select count(*) from woken) as woken,
+select accepted.result_id::text, accepted.verdict::text, (select count(*) from notified) as notified,
   (select count(*) from remembered) as remembered
-from heard;
+from accepted;

@@ -1,7 +1,7 @@
--- Which of these leases have been settled, and as what if that is known; asked after the answer to finish.sql was lost,
--- or when a lease that was settled twice is missing from it.
--- A row keeps the token of its last lease until the next claim. The latest events show what has been claimed again or has
--- moved since, by the attempt, of which there is one for each claim; what a sweep reports is not what a holder did.
+-- Which of these leases have been settled, and by which verdict if that is known. Sent after the answer to finish.sql was
+-- lost, or when a lease that was settled twice is missing from it.
+-- A row keeps the token of its last lease until the next claim. The latest events show runs that have been claimed again
+-- or have moved since, by the attempt, of which each claim has one; an event of a sweep does not show what a holder did.
 with sent as materialized (
   select id, token, attempt
   from jsonb_to_recordset(%(leases)s::jsonb) as sent (id uuid, token uuid, attempt integer)
@@ -29,16 +29,16 @@ logged as (
       else 'X'
     end as verdict
   from (
-    select told.result_id, told.attempt, latest.kind
+    select entry.result_id, entry.attempt, latest.kind
     from (
       select kind, runs, attempts, data
       from byrote_events
       order by seq desc
       limit 2000
     ) as latest
-    cross join lateral unnest(latest.runs, latest.attempts) as told (result_id, attempt)
+    cross join lateral unnest(latest.runs, latest.attempts) as entry (result_id, attempt)
     where latest.kind in ('Succeeded', 'Released')
-      or latest.data -> (told.result_id::text) ? 'said'
+      or latest.data -> (entry.result_id::text) ? 'said'
   ) as event
   join sent on sent.id = event.result_id and sent.attempt = event.attempt
   where not exists (

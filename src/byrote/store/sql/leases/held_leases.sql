@@ -1,4 +1,4 @@
--- Which of these leases hold now. Never waits: rows are read, not locked.
+-- Which of these leases are held now. Never waits: rows are read, not locked.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -9,5 +9,5 @@ sent as materialized (
 select run.result_id::text
 from sent
 join byrote_task_runs as run on run.result_id = any (array[sent.id]) and run.lease_token = sent.token
-where run.status || '' = 'RUNNING'  -- Never through the partial index: see finish.sql.
+where run.status || '' = 'RUNNING'  -- Keeps the partial index out: see finish.sql.
   and run.leased_until > (select now from clock);

@@ -1,4 +1,4 @@
--- What a judge needs to know of runs under way, asked by run and token.
+-- The facts that a verdict on runs under way depends on, by run and token.
 with sent as materialized (
   select id, token
   from jsonb_to_recordset(%(leases)s::jsonb) as sent (id uuid, token uuid)
@@ -10,4 +10,4 @@ select
   byrote_micros(coalesce(run.as_of, run.enqueued_at)) as as_of_us
 from sent
 join byrote_task_runs as run on run.result_id = any (array[sent.id]) and run.lease_token = sent.token
-where run.status || '' = 'RUNNING';  -- Never through the partial index: see finish.sql.
+where run.status || '' = 'RUNNING';  -- Keeps the partial index out: see finish.sql.

@@ -1,5 +1,5 @@
--- Which of these runs cannot be updated now, since another transaction has locked their rows.
--- Never waits. A run that is not there, or that another statement has just deleted, is not locked for long.
+-- Which of these runs cannot be updated now because another transaction has locked their rows.
+-- Never waits. A run that does not exist, or that another statement has just deleted, is not locked for long.
 with sent as materialized (
   select id from unnest(%(ids)s::uuid[]) as sent (id)
 ),

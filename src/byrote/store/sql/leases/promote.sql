@@ -1,5 +1,5 @@
--- Make due runs READY, oldest first, and say when the next one is due.
--- Served by byrote_waiting_for_promote; rows someone else is moving are skipped.
+-- Make due runs READY, oldest first, and return when the next one is due.
+-- Served by byrote_waiting_for_promote; rows that another transaction is moving are skipped.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -19,21 +19,21 @@ promoted as (
   ))
   returning run.result_id, run.attempts, run.moves, run.queue_name
 ),
-told as (
+logged as (
   insert into byrote_events (at, kind, runs, attempts, moves)
   select (select now from clock), 'Promoted', array_agg(result_id), array_agg(attempts), array_agg(moves)
   from promoted
   where queue_name <> all (array(select queue_name from byrote_queues where events = 'few'))
   having count(*) > 0
 ),
-woken as (
+notified as (
   select pg_notify('byrote_ready', queue_name)
   from (select distinct queue_name from promoted) as fresh
   where exists (select 1 from byrote_workers as worker where worker.idle and fresh.queue_name = any (worker.queues))
 )
 select
   (select count(*) from promoted) as promoted,
-  (select count(*) from woken) as woken,
+  (select count(*) from notified) as notified,
   (
     select extract(epoch from min(later.run_after) - (select now from clock))::float8
     from byrote_task_runs as later

@@ -1,7 +1,7 @@
--- Extend leases that are still held, and say which of their runs somebody wants cancelled.
--- What is missing from the answer was lost. `any (array[…])`: see finish.sql.
+-- Extend leases that are still held, and return which of their runs have a cancellation requested.
+-- A lease missing from the answer was lost. `any (array[…])`: see finish.sql.
 with clock as materialized (
-  select byrote_now() as now, set_config('lock_timeout', '250ms', true)  -- Waits no longer: see store/locks.py.
+  select byrote_now() as now, set_config('lock_timeout', '250ms', true)  -- The longest wait for a row: see store/locks.py.
 ),
 held as materialized (
   select id, token, attempt
@@ -14,13 +14,13 @@ renewed as (
   from held
   where run.result_id = any (array[held.id])
     and run.lease_token = held.token
-    and run.status || '' = 'RUNNING'  -- Never through the partial index: see finish.sql.
+    and run.status || '' = 'RUNNING'  -- Keeps the partial index out: see finish.sql.
     and run.leased_until > (select now from clock)
   returning
     run.result_id, coalesce(held.attempt, run.attempts) as attempts, run.moves, run.leased_until, run.leased_by,
     run.cancel_requested_at, run.queue_name
 ),
-told as (
+logged as (
   insert into byrote_events (at, kind, worker, leased_until, runs, attempts, moves)
   select
     (select now from clock), 'Renewed', min(leased_by), min(leased_until),

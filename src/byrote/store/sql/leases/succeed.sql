@@ -1,8 +1,8 @@
--- Settle attempts that succeeded and have nothing more to say: what finish.sql does with a bare S, for less.
--- Each is [id, token, attempt, result, hash, usage]; what executed them all is said once.
--- The fence, the log and the answer are as in finish.sql, and so is why `status || ''` and `any (array[…])`.
+-- Settle attempts that succeeded with nothing but a result: what finish.sql does with a bare S, at less cost.
+-- Each is [id, token, attempt, result, hash, usage]; `provenance` is the environment of all of them.
+-- The fence, the log and the answer are as in finish.sql, and so is the reason for `status || ''` and `any (array[…])`.
 with clock as materialized (
-  select byrote_now() as now, set_config('lock_timeout', '250ms', true)  -- Waits no longer: see store/locks.py.
+  select byrote_now() as now, set_config('lock_timeout', '250ms', true)  -- The longest wait for a row: see store/locks.py.
 ),
 sent as materialized (
   select
@@ -32,7 +32,7 @@ settled as (
     and run.leased_until > (select now from clock)
   returning run.result_id, sent.attempt, run.moves, run.leased_by, run.result_hash
 ),
-told as (
+logged as (
   insert into byrote_events (schema, at, kind, worker, runs, attempts, moves, digests)
   select
     3, (select now from clock), 'Succeeded', min(leased_by), array_agg(result_id), array_agg(attempt), array_agg(moves),

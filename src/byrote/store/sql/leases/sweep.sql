@@ -1,5 +1,5 @@
--- Take back runs whose lease ran out: READY again, uncharged, until they have been lost too often.
--- A worker that vanishes is not the run's fault, but a run that takes its worker down each time must end.
+-- Take back runs whose lease has expired: READY again, uncharged, until they have been lost too often.
+-- A vanished worker is not the run's fault, but a run that crashes its worker each time must end.
 -- Served by byrote_leased_for_sweep.
 with clock as materialized (
   select byrote_now() as now
@@ -7,8 +7,8 @@ with clock as materialized (
 expired as materialized (
   select
     run.ctid as place,
-    run.losses + 1 >= %(losses_max)s as hopeless,
-    run.cancel_requested_at is not null as unwanted,
+    run.losses + 1 >= %(losses_max)s as exhausted,
+    run.cancel_requested_at is not null as cancel_requested,
     jsonb_build_object(
       'kind', 'lost', 'type', 'LeaseLost', 'attempt', run.attempts, 'worker', run.leased_by,
       'at', (select now from clock),
@@ -23,30 +23,30 @@ expired as materialized (
 ),
 returned as (
   update byrote_task_runs as run
-  set status = case when expired.unwanted then 'CANCELLED' else 'READY' end,
-      finished_at = case when expired.unwanted then (select now from clock) end,
+  set status = case when expired.cancel_requested then 'CANCELLED' else 'READY' end,
+      finished_at = case when expired.cancel_requested then (select now from clock) end,
       losses = run.losses + 1,
       moves = run.moves + 1,
       leased_until = null,
-      lease_token = null,  -- Nobody's word was heard: a late finish must not take itself for settled (finished_leases.sql).
+      lease_token = null,  -- No verdict was accepted: a late finish must not pass for settled (finished_leases.sql).
       errors_json = case
         when jsonb_array_length(run.errors_json) >= 50 then run.errors_json - 1 || expired.error
         else coalesce(run.errors_json, '[]') || expired.error
       end
   from expired
   where run.ctid = expired.place
-    and (expired.unwanted or not expired.hopeless)
+    and (expired.cancel_requested or not expired.exhausted)
   returning run.result_id, run.attempts, run.moves, run.leased_by, run.queue_name, run.status, run.errors_json -> -1 as error
 ),
-gone as (
+deleted as (
   delete from byrote_task_runs as run
   using expired
   where run.ctid = expired.place
-    and expired.hopeless
-    and not expired.unwanted
+    and expired.exhausted
+    and not expired.cancel_requested
   returning run.*, expired.error
 ),
-died as (
+failed as (
   insert into byrote_dead (
     result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
     finished_at, cancel_requested_at, timeout_ms, task_version, attempts, charged, losses, max_attempts, moves,
@@ -62,15 +62,15 @@ died as (
       else coalesce(errors_json, '[]') || error
     end,
     retry_json, labels, traceparent, as_of, provenance, usage, shadow, unique_key
-  from gone
+  from deleted
   returning result_id, attempts, moves, leased_by, queue_name, status, errors_json -> -1 as error
 ),
 swept as (
   select * from returned
   union all
-  select * from died
+  select * from failed
 ),
-told as (
+logged as (
   insert into byrote_events (schema, at, kind, worker, runs, attempts, moves, digests)
   select
     3,
@@ -80,17 +80,17 @@ told as (
   from swept
   group by status, leased_by
 ),
-back as materialized (
+returned_queues as materialized (
   select distinct queue_name from returned where status = 'READY'
 ),
-woken as (
+notified as (
   select pg_notify('byrote_ready', queue_name)
-  from back
-  where exists (select 1 from byrote_workers as worker where worker.idle and back.queue_name = any (worker.queues))
+  from returned_queues
+  where exists (select 1 from byrote_workers as worker where worker.idle and returned_queues.queue_name = any (worker.queues))
   union all
-  -- Busy workers, too: these runs keep their rank, which may lie behind the mark that claims start from.
+  -- Busy workers, too: these runs keep their rank, which may be below the floor that claims start from.
   select pg_notify('byrote_returned', queue_name)
-  from back
+  from returned_queues
 )
-select swept.result_id::text, swept.status, swept.attempts, swept.leased_by, (select count(*) from woken) as woken
+select swept.result_id::text, swept.status, swept.attempts, swept.leased_by, (select count(*) from notified) as notified
 from swept;

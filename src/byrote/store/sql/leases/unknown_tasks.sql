@@ -1,6 +1,6 @@
--- Queues and tasks at the front of the queues that a worker does not serve: it may get to know them.
--- Walks byrote_ready_for_claim from one queue to the next, and reads the first few runs of each.
-with recursive line as (
+-- Queues and tasks at the front of the queues that a worker does not serve, so that it can discover them.
+-- Walks byrote_ready_for_claim from one queue to the next, and reads the first 200 runs of each.
+with recursive queue_names as (
   (
     select ready.queue_name
     from byrote_task_runs as ready
@@ -13,26 +13,26 @@ with recursive line as (
     select ready.queue_name
     from byrote_task_runs as ready
     where ready.status = 'READY'
-      and ready.queue_name > line.queue_name
+      and ready.queue_name > queue_names.queue_name
     order by ready.queue_name
     limit 1
   )
-  from line
-  where line.queue_name is not null
+  from queue_names
+  where queue_names.queue_name is not null
 )
-select distinct line.queue_name, head.task_path, head.task_version
-from line
+select distinct queue_names.queue_name, head.task_path, head.task_version
+from queue_names
 cross join lateral (
   select ready.task_path, ready.task_version
   from byrote_task_runs as ready
   where ready.status = 'READY'
-    and ready.queue_name = line.queue_name
+    and ready.queue_name = queue_names.queue_name
   order by ready.rank
   limit 200
 ) as head
-where line.queue_name is not null
+where queue_names.queue_name is not null
   and not (
-    line.queue_name = any (%(queues)s::text[])
+    queue_names.queue_name = any (%(queues)s::text[])
     and head.task_path || '@' || head.task_version = any (%(tasks)s::text[])
   )
 limit 100;

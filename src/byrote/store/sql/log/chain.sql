@@ -1,6 +1,6 @@
--- Add one link to the chain: the events that no late commit can come before any more, up to `limit` of them.
--- The lock on the last link keeps two workers from adding the same one. The duty's row notes the link's number, so that
--- links that are taken out at the end are missed (verify_head.sql).
+-- Add one link to the chain: up to `limit` events that no late commit can precede any more.
+-- The lock on the last link keeps two workers from adding the same one. The duty's row stores the link's number, so that
+-- `byrote verify` notices when links are removed from the end (verify_head.sql).
 with clock as materialized (
   select byrote_now() as now
 ),

@@ -1,4 +1,4 @@
--- The cursor after which only the last few events lie. On disk before the answer is believed: see stream.sql.
+-- The cursor before the last `back` events. They are on disk before the answer is returned: see stream.sql.
 with found as materialized (
   select event.xid, event.seq
   from byrote_events as event

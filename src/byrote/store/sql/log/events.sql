@@ -1,5 +1,5 @@
--- Events after a cursor, in an order that no late commit upsets: up to the oldest transaction still under way.
--- On disk before the answer is believed: see stream.sql.
+-- Events after a cursor, in an order that no late commit changes: up to the oldest transaction still under way.
+-- They are on disk before the answer is returned: see stream.sql.
 with page as materialized (
   select
     event.xid, event.seq, event.at, event.kind, event.worker, event.leased_until, event.runs, event.attempts,

@@ -1,12 +1,12 @@
 -- Every move of one run that the log still has, in order, up to a moment.
--- No index leads from a run to its events: the days, and within them the pages, of its own first and last moment are
--- read, with an hour on either side for a clock that was set.
+-- No index leads from a run to its events: this reads the days, and within them the pages, between the run's first and
+-- last moment, with an hour on either side for a clock that was set.
 select
-  event.seq, event.at, event.kind, event.schema, told.attempt, told.move, event.worker, event.lease_token::text,
-  event.leased_until, (event.data -> (told.result_id::text))::text as data, told.digest
+  event.seq, event.at, event.kind, event.schema, entry.attempt, entry.move, event.worker, event.lease_token::text,
+  event.leased_until, (event.data -> (entry.result_id::text))::text as data, entry.digest
 from byrote_events as event
 cross join lateral unnest(event.runs, event.attempts, event.moves, event.digests)
-  as told (result_id, attempt, move, digest)
+  as entry (result_id, attempt, move, digest)
 where event.at >= coalesce(
     (select run.enqueued_at - interval '1 hour' from byrote_runs as run where run.result_id = %(id)s::uuid limit 1),
     '-infinity'
@@ -17,5 +17,5 @@ where event.at >= coalesce(
   )
   and event.at <= coalesce(%(at)s::timestamptz, 'infinity')
   and event.runs @> array[%(id)s::uuid]
-  and told.result_id = %(id)s::uuid
-order by told.move;
+  and entry.result_id = %(id)s::uuid
+order by entry.move;

@@ -1,11 +1,11 @@
--- The moves of one run as history.sql lists them, for logins that may see no lease tokens.
--- No index leads from a run to its events: the days, and within them the pages, of its own first and last moment are
--- read, with an hour on either side for a clock that was set.
+-- The moves of one run as history.sql returns them, for logins that may not see lease tokens.
+-- No index leads from a run to its events: this reads the days, and within them the pages, between the run's first and
+-- last moment, with an hour on either side for a clock that was set.
 select
-  event.seq, event.at, event.kind, event.schema, told.attempt, told.move, event.worker, null,
-  event.leased_until, (event.data -> (told.result_id::text))::text as data, null as digest
+  event.seq, event.at, event.kind, event.schema, entry.attempt, entry.move, event.worker, null,
+  event.leased_until, (event.data -> (entry.result_id::text))::text as data, null as digest
 from byrote_events as event
-cross join lateral unnest(event.runs, event.attempts, event.moves) as told (result_id, attempt, move)
+cross join lateral unnest(event.runs, event.attempts, event.moves) as entry (result_id, attempt, move)
 where event.at >= coalesce(
     (select run.enqueued_at - interval '1 hour' from byrote_runs as run where run.result_id = %(id)s::uuid limit 1),
     '-infinity'
@@ -16,5 +16,5 @@ where event.at >= coalesce(
   )
   and event.at <= coalesce(%(at)s::timestamptz, 'infinity')
   and event.runs @> array[%(id)s::uuid]
-  and told.result_id = %(id)s::uuid
-order by told.move;
+  and entry.result_id = %(id)s::uuid
+order by entry.move;

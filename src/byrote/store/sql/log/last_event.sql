@@ -1,3 +1,3 @@
--- How many events were ever begun: when it stands still, nothing has happened.
+-- The number of events ever begun: while it does not change, nothing has happened.
 select last_value
 from byrote_events_seq;

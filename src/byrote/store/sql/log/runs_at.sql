@@ -1,9 +1,9 @@
--- Runs that were there at a moment, with the status they had and who held them, counted by queue, status and worker.
--- What has not moved since is as its row says: accepted and never moved, dead or running since before, or waiting for a
--- retry since before. Of the others the log has the last move up to then; it is read from the last attempt, else the
--- birth, of the oldest of them. Runs whose rows have been pruned since are not counted, nor are ended ones, but for
--- dead letters.
-with there as materialized (
+-- Runs that existed at a moment, with their status and worker then, counted by queue, status and worker.
+-- A run that has not moved since is as its row has it: accepted and never moved, dead or running since before, or waiting
+-- for a retry since before. For the others the log has the last move up to then; it is read from the last attempt, else
+-- the enqueue, of the oldest of them. Runs whose rows have been pruned since are not counted, nor are runs that had
+-- ended, except for dead letters.
+with existing as materialized (
   select
     result_id, queue_name, enqueued_at, run_after, last_attempted_at, finished_at, status, leased_by, moves,
     case when wait_reason = 'retry' then (errors_json -> -1 ->> 'at')::timestamptz end as retried_at
@@ -12,7 +12,7 @@ with there as materialized (
     and (finished_at is null or finished_at > %(at)s)
     and shadow is not true
   union all
-  -- Apart, so that the days before need not be looked at.
+  -- Separate, so that the partitions of earlier days need not be read.
   select
     result_id, queue_name, enqueued_at, run_after, last_attempted_at, finished_at, status, leased_by, moves, null
   from byrote_archive
@@ -36,7 +36,7 @@ unmoved as materialized (
       when status = 'WAITING' then retried_at
       else last_attempted_at
     end as since
-  from there
+  from existing
   where moves = 1
     or (status = 'FAILED' and finished_at <= %(at)s)
     or (status = 'RUNNING' and last_attempted_at <= %(at)s)
@@ -44,10 +44,10 @@ unmoved as materialized (
 ),
 moved as materialized (
   select
-    there.result_id, there.queue_name, there.enqueued_at,
-    case when there.last_attempted_at <= %(at)s then there.last_attempted_at else there.enqueued_at end as told_since
-  from there
-  where not exists (select 1 from unmoved where unmoved.result_id = there.result_id)
+    existing.result_id, existing.queue_name, existing.enqueued_at,
+    case when existing.last_attempted_at <= %(at)s then existing.last_attempted_at else existing.enqueued_at end as logged_since
+  from existing
+  where not exists (select 1 from unmoved where unmoved.result_id = existing.result_id)
 ),
 last as (
   select distinct on (log.result_id)
@@ -57,11 +57,11 @@ last as (
     ) as worker
   from byrote_event_log as log
   where log.at <= %(at)s
-    and log.at >= (select min(told_since) from moved) - interval '5 minutes'  -- For a clock that was set back.
+    and log.at >= (select min(logged_since) from moved) - interval '5 minutes'  -- For a clock that was set back.
     and log.result_id in (select result_id from moved)
   order by log.result_id, log.move desc
 ),
-seen as (
+found as (
   select queue_name, status, worker, since
   from unmoved
   union all
@@ -72,7 +72,7 @@ seen as (
   join last using (result_id)
 )
 select queue_name, status, worker, count(*) as runs, min(since) as since
-from seen
+from found
 where status in ('READY', 'WAITING', 'RUNNING', 'FAILED')
 group by queue_name, status, worker
 order by queue_name, status, worker;

@@ -1,5 +1,6 @@
--- Where the log of events stands: every transaction of this database below this one has ended, or will not be heard of.
--- This commits a message that reaches the disk before the answer is believed: see stream.sql.
+-- The end of the stable part of the event log: every transaction of this database below this one has ended, or will write
+-- no events.
+-- This commits a message that reaches the disk before the answer is returned: see stream.sql.
 with durable as materialized (
   select case
     when pg_is_in_recovery() then null

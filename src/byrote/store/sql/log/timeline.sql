@@ -1,5 +1,5 @@
--- What happened to one run, move by move. Its own row says between which moments to look, with an hour on either side
--- for a clock that was set; served by byrote_events_by_time.
+-- The events of one run, move by move. The run's row has the first and last moment to read, with an hour on either side
+-- for a clock that was set. Served by byrote_events_by_time.
 select at, kind, attempt, worker, leased_until, data::text
 from byrote_event_log
 where result_id = %(id)s::uuid

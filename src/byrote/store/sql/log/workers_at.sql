@@ -1,4 +1,5 @@
--- Workers that were heard of in the hour up to a moment: when first and last, and what they claimed and ended in it.
+-- Workers with an event in the hour up to a moment: the first and the last, and how many runs they claimed, ended and
+-- lost in it.
 select
   event.worker,
   min(event.at) as first_at,

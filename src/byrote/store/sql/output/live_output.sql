@@ -1,4 +1,4 @@
--- Tell those who watch a run what its attempt has printed so far; nobody hears of it when nobody watches.
+-- Store the latest output of a watched run's attempt. Returns no row if no client watches the run.
 update byrote_watched
 set told_at = (select byrote_now()),
     attempt = %(attempt)s,

@@ -1,4 +1,4 @@
--- What the attempts of a run printed, all of them or one, in order; an attempt that printed nothing has no row.
+-- The output of a run's attempts, all of them or one, in order. An attempt without output has no row.
 -- Served by byrote_outputs_by_run.
 select attempt, at, stdout, stderr, stdout_dropped, stderr_dropped
 from byrote_outputs

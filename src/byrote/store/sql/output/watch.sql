@@ -1,5 +1,6 @@
--- Watch a run a little longer; gives what its attempt under way had printed when its worker last told.
--- The worker is asked to tell when it has not done so lately. One that does not listen looks by itself every few seconds.
+-- Watch a run for another ten seconds; returns the output of its attempt under way as its worker last stored it.
+-- Notifies the worker if that is more than five seconds old. A worker that does not listen checks by itself every few
+-- seconds.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -15,11 +16,11 @@ renewed as (
   from run
   on conflict (result_id) do update
   set until = excluded.until
-  -- Not with every look: each would leave a dead row behind.
+  -- Not with every call: each would leave a dead row behind.
   where watched.until < (select now from clock) + interval '5 seconds'
   returning 1
 ),
-asked as (
+notified as (
   select pg_notify('byrote_watch', run.leased_by)
   from run
   where not exists (
@@ -32,6 +33,6 @@ asked as (
 )
 select
   watched.attempt, watched.stdout, watched.stderr, watched.stdout_size, watched.stderr_size,
-  (select count(*) from asked) as asked, (select count(*) from renewed) as renewed
+  (select count(*) from notified) as notified, (select count(*) from renewed) as renewed
 from (select 1) as always
 left join byrote_watched as watched on watched.result_id = %(id)s::uuid;

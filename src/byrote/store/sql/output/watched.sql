@@ -1,8 +1,8 @@
--- Which runs somebody watches now; forgets those nobody has for a while.
+-- Runs that a client watches now. Deletes rows of runs that no client has watched for a minute.
 with clock as materialized (
   select byrote_now() as now
 ),
-forgotten as (
+expired as (
   delete from byrote_watched
   where until < (select now from clock) - interval '1 minute'
 )

@@ -1,9 +1,9 @@
--- Every queue with what lies in it but for shadow runs, counted up to a limit: no table is counted to its end.
--- How many runs are accepted and not begun is kept (byrote_depths); null before the first count.
--- Waiting and running runs have no index by queue, so the first so many of all are looked at.
--- The oldest ready run is looked for among those next in line: no index knows it of a longer line.
--- With tasks, only their runs are counted, among the same first ones, and only queues with any are told.
-with kept as materialized (
+-- Every queue with its runs by status, without shadow runs, counted up to a limit: no table is counted to its end.
+-- The number of runs accepted and not begun comes from byrote_depths; null before the first count.
+-- Waiting and running runs have no index by queue, so the first `most` of all queues are read.
+-- The oldest ready run is searched among the next `most` runs of its queue: no index has it for a longer queue.
+-- With tasks, only their runs are counted, among the same first ones, and only queues with any are returned.
+with counted as materialized (
   select queue_name, sum(live - running)::bigint as depth
   from byrote_depths
   where exists (select 1 from byrote_duties where duty = 'depths' and cursor is not null)
@@ -13,7 +13,7 @@ with kept as materialized (
 names as materialized (
   select queue_name from byrote_queues
   union
-  select queue_name from kept where depth > 0
+  select queue_name from counted where depth > 0
   union
   select queue_name from (
     with recursive walked as (
@@ -68,7 +68,7 @@ running as materialized (
   where %(tasks)s::text[] is null or task_path = any (%(tasks)s)
   group by queue_name
 ),
-every as (
+listed as (
   select queue_name from names
   union
   select queue_name from waiting
@@ -76,41 +76,41 @@ every as (
   select queue_name from running
 )
 select
-  every.queue_name,
+  listed.queue_name,
   settings.paused_at,
   ready.runs as ready,
   coalesce(waiting.runs, 0) as waiting,
   coalesce(running.runs, 0) as running,
   dead.runs as dead,
   extract(epoch from (select byrote_now()) - ready.oldest)::float8 as oldest_ready_s,
-  case when (select cursor from byrote_duties where duty = 'depths') is not null then coalesce(kept.depth, 0) end as depth
-from every
+  case when (select cursor from byrote_duties where duty = 'depths') is not null then coalesce(counted.depth, 0) end as depth
+from listed
 left join byrote_queues as settings using (queue_name)
 left join waiting using (queue_name)
 left join running using (queue_name)
-left join kept using (queue_name)
+left join counted using (queue_name)
 cross join lateral (
-  select count(*) as runs, min(line.run_after) as oldest
+  select count(*) as runs, min(front.run_after) as oldest
   from (
     select run.run_after, run.task_path from byrote_task_runs as run
-    where run.status = 'READY' and run.queue_name = every.queue_name and run.shadow is not true
+    where run.status = 'READY' and run.queue_name = listed.queue_name and run.shadow is not true
     order by run.rank
     limit %(most)s
-  ) as line
-  where %(tasks)s::text[] is null or line.task_path = any (%(tasks)s)
+  ) as front
+  where %(tasks)s::text[] is null or front.task_path = any (%(tasks)s)
 ) as ready
 cross join lateral (
   select count(*) as runs
   from (
     select run.task_path from byrote_dead as run
-    where run.queue_name = every.queue_name and run.shadow is not true
+    where run.queue_name = listed.queue_name and run.shadow is not true
     limit %(most)s
   ) as seen
   where %(tasks)s::text[] is null or seen.task_path = any (%(tasks)s)
 ) as dead
-where (%(queues)s::text[] is null or every.queue_name = any (%(queues)s))
+where (%(queues)s::text[] is null or listed.queue_name = any (%(queues)s))
   and (
     %(tasks)s::text[] is null
-    or ready.runs + coalesce(waiting.runs, 0) + coalesce(running.runs, 0) + dead.runs + coalesce(kept.depth, 0) > 0
+    or ready.runs + coalesce(waiting.runs, 0) + coalesce(running.runs, 0) + dead.runs + coalesce(counted.depth, 0) > 0
   )
-order by every.queue_name;
+order by listed.queue_name;

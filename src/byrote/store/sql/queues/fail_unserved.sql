@@ -1,6 +1,6 @@
--- End ready runs whose task no live worker has known for as long as their queue waits (unserved_for), as FAILED.
--- Both the task's clock (note_unserved.sql) and the run itself must have waited so long; shadow runs and paused queues are
--- left alone. Uncharged: no attempt was made. Served by byrote_ready_for_claim; only where such a task is noted.
+-- End ready runs as FAILED whose task no live worker has known for as long as their queue waits (unserved_for).
+-- Both the task's clock (note_unserved.sql) and the run itself must have waited that long; shadow runs and paused queues
+-- are left alone. Uncharged: no attempt was made. Served by byrote_ready_for_claim; only where such a task is noted.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -18,7 +18,7 @@ overdue as materialized (
         and entry.task_path || '@' || entry.task_version = any (worker.tasks)
     )
 ),
-doomed as materialized (
+expired as materialized (
   select
     run.place,
     jsonb_build_object(
@@ -44,13 +44,13 @@ doomed as materialized (
   ) as run
   limit %(limit)s
 ),
-gone as (
+deleted as (
   delete from byrote_task_runs as run
-  using doomed
-  where run.ctid = doomed.place
-  returning run.*, doomed.error
+  using expired
+  where run.ctid = expired.place
+  returning run.*, expired.error
 ),
-died as (
+failed as (
   insert into byrote_dead (
     result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
     finished_at, cancel_requested_at, timeout_ms, task_version, attempts, charged, losses, max_attempts, moves,
@@ -66,16 +66,16 @@ died as (
       else coalesce(errors_json, '[]') || error
     end,
     retry_json, labels, traceparent, as_of, provenance, usage, shadow, unique_key
-  from gone
+  from deleted
   returning result_id, attempts, moves, queue_name, task_path, task_version, errors_json -> -1 as error
 ),
-told as (
+logged as (
   insert into byrote_events (schema, at, kind, runs, attempts, moves, digests)
   select
     3, (select now from clock), 'Failed', array_agg(result_id), array_agg(attempts), array_agg(moves),
     array_agg(byrote_error_hash(error))
-  from died
+  from failed
   having count(*) > 0
 )
 select result_id::text, queue_name, task_path, task_version, attempts
-from died;
+from failed;

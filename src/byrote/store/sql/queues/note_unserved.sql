@@ -1,7 +1,7 @@
--- Note which tasks at the front of the queues no live worker knows, though one serves their queue; says which are new.
--- The clock of each runs only while it is seen so: a minute at most from one look to the next, so that a night without
--- workers does not count. A worker that knows the task, or executes a run of it, sets it back.
--- Walks byrote_ready_for_claim from one queue to the next, and reads the first few runs of each.
+-- Note which tasks at the front of the queues no live worker knows, though one serves their queue; returns the new ones.
+-- The clock of each runs only while that is observed, by a minute at most from one check to the next, so that a night
+-- without workers does not count. A worker that knows the task, or executes a run of it, resets it.
+-- Walks byrote_ready_for_claim from one queue to the next, and reads the first `depth` runs of each.
 with recursive clock as materialized (
   select byrote_now() as now
 ),
@@ -10,7 +10,7 @@ live as materialized (
   from byrote_workers as worker
   where worker.seen_at > (select now from clock) - interval '45 seconds'
 ),
-line as (
+queue_names as (
   (
     select ready.queue_name
     from byrote_task_runs as ready
@@ -23,25 +23,25 @@ line as (
     select ready.queue_name
     from byrote_task_runs as ready
     where ready.status = 'READY'
-      and ready.queue_name > line.queue_name
+      and ready.queue_name > queue_names.queue_name
     order by ready.queue_name
     limit 1
   )
-  from line
-  where line.queue_name is not null
+  from queue_names
+  where queue_names.queue_name is not null
 ),
 front as materialized (
-  select distinct line.queue_name, head.task_path, head.task_version
-  from line
+  select distinct queue_names.queue_name, head.task_path, head.task_version
+  from queue_names
   cross join lateral (
     select ready.task_path, ready.task_version, ready.shadow
     from byrote_task_runs as ready
     where ready.status = 'READY'
-      and ready.queue_name = line.queue_name
+      and ready.queue_name = queue_names.queue_name
     order by ready.rank
     limit %(depth)s
   ) as head
-  where line.queue_name is not null
+  where queue_names.queue_name is not null
     and head.shadow is not true
 ),
 unknown as materialized (

@@ -1,5 +1,5 @@
--- Stop workers from claiming from a queue; what runs goes on.
--- `changed` is false where it was paused before.
+-- Stop workers from claiming from a queue; runs under way continue.
+-- `changed` is false if it was paused before.
 with earlier as materialized (
   select paused_at from byrote_queues where queue_name = %(queue)s
 )

@@ -1,4 +1,5 @@
--- Every queue with what waits in it, but for shadow runs. Counts read the partial indexes, never the finished rows.
+-- Every queue with its unfinished and dead runs, without shadow runs. Counts read the partial indexes, never the finished
+-- rows.
 with live as (
   select queue_name, status, count(*) as runs, min(run_after) as oldest
   from byrote_task_runs

@@ -1,5 +1,5 @@
--- Let workers claim from a queue again, and wake those that are idle.
--- `changed` is false where it was not paused.
+-- Let workers claim from a queue again, and notify those that are idle.
+-- `changed` is false if it was not paused.
 with earlier as materialized (
   select paused_at from byrote_queues where queue_name = %(queue)s
 ),
@@ -12,5 +12,5 @@ resumed as (
 )
 select
   queue_name, paused_at, exists (select from earlier where earlier.paused_at is not null) as changed,
-  pg_notify('byrote_ready', queue_name)::text as woken
+  pg_notify('byrote_ready', queue_name)::text as notified
 from resumed;

@@ -1,4 +1,4 @@
--- Say how long these queues keep what has ended and what is dead; null leaves either as it is.
+-- Set how long these queues keep finished and dead runs; null leaves a setting unchanged.
 insert into byrote_queues (queue_name, keep_done, keep_dead)
 select
   served.queue_name, coalesce(%(keep_done)s::interval, interval '30 days'), coalesce(%(keep_dead)s::interval, interval '90 days')

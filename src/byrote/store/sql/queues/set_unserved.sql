@@ -1,5 +1,5 @@
 -- Set how long a queue's ready runs wait for a worker that knows their task before they end FAILED; null is for ever.
--- Returns nothing where that was so before.
+-- Returns no row if the setting was the same before.
 insert into byrote_queues (queue_name, unserved_for)
 values (%(queue)s, %(after)s::interval)
 on conflict (queue_name) do update

@@ -1,4 +1,4 @@
--- Tasks that no live worker of their queue knows, seen so within the last two minutes.
+-- Tasks that no live worker of their queue knows, observed within the last two minutes.
 select
   entry.queue_name, entry.task_path, entry.task_version, entry.since, extract(epoch from entry.waited)::float8 as waited_s,
   array(

@@ -1,9 +1,9 @@
--- Enqueue a run that will verify an earlier one, which it names as replay_of: one attempt, in the queue that is asked for.
--- Nothing happens for what has not ended by itself, for a shadow, and for an id that is there already.
+-- Enqueue a run that will verify an earlier one, which it names as replay_of: one attempt, in the requested queue.
+-- Does nothing for a run that has not ended by itself, for a shadow run, and for an id that exists already.
 with clock as materialized (
   select byrote_now() as now
 ),
-asked as (
+accepted as (
   insert into byrote_task_runs (
     result_id, replay_of, queue_name, task_path, task_version, spec_json, spec_hash, run_after, rank,
     status, enqueued_at, max_attempts
@@ -15,21 +15,21 @@ asked as (
   where run.result_id = %(original)s::uuid
     and run.status in ('SUCCESSFUL', 'FAILED')
     and run.shadow is not true
-    -- The key of the queue's own table does not know of the archive and the dead.
+    -- The primary key of byrote_task_runs does not cover the archive and the dead letters.
     and not exists (select 1 from byrote_runs as known where known.result_id = %(id)s::uuid)
   on conflict (result_id) do nothing
   returning result_id, queue_name, enqueued_at, spec_hash
 ),
-told as (
+logged as (
   insert into byrote_events (schema, at, kind, runs, attempts, moves, digests)
   select 3, (select now from clock), 'Enqueued', array_agg(result_id), array[0], array[1], array_agg(spec_hash)
-  from asked
+  from accepted
   having count(*) > 0
 ),
-woken as (
+notified as (
   select pg_notify('byrote_ready', queue_name)
-  from asked
-  where exists (select 1 from byrote_workers as worker where worker.idle and asked.queue_name = any (worker.queues))
+  from accepted
+  where exists (select 1 from byrote_workers as worker where worker.idle and accepted.queue_name = any (worker.queues))
 )
-select asked.result_id::text, (select count(*) from woken) as woken
-from asked;
+select accepted.result_id::text, (select count(*) from notified) as notified
+from accepted;

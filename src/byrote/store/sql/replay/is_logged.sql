@@ -1,4 +1,5 @@
--- Whether the event log knows a run that is in no table any more; its id says when to look. Served by byrote_events_by_time.
+-- Whether the event log has a run that is in no table any more; the id contains when it was enqueued. Served by
+-- byrote_events_by_time.
 select exists (
   select 1
   from byrote_events

@@ -1,5 +1,5 @@
--- The newest run with this spec hash; no shadow of one. If it should have ended, one that ended by itself goes before all others.
--- The hot table has no index on it (each one costs every run), so this reads it.
+-- The newest run with this spec hash, without shadow runs. With `ended`, runs that ended by themselves come first.
+-- The hot table has no index on the hash (each index costs every run), so this reads all of it.
 select result_id::text
 from byrote_runs
 where spec_hash = decode(%(hash)s, 'hex')

@@ -1,5 +1,5 @@
--- The newest runs of a task that ended by themselves, newest first: what a replay can be compared with.
--- What was answered from memory was computed by another run.
+-- The newest runs of a task that ended by themselves, newest first, for a replay to be compared with.
+-- Without runs answered from a memo: another run computed their results.
 select result_id::text
 from byrote_runs
 where task_path = %(task)s

@@ -1,4 +1,4 @@
--- The environments with these numbers.
+-- Environments by their numbers.
 select provenance_id, encode(hash, 'hex') as hash, doc::text
 from byrote_provenance
 where provenance_id = any (%(ids)s::integer[])

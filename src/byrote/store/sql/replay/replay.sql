@@ -1,6 +1,6 @@
--- Enqueue the spec of an earlier run again, byte for byte, as a new run that remembers where it came from.
+-- Enqueue the spec of an earlier run again, byte for byte, as a new run that names its original.
 -- The label byrote.seed makes it draw the random numbers of the first run in a chain of replays.
--- Without its unique key: whoever replays wants it computed again, whatever else is under way.
+-- Without its unique key: a replay must compute the result again, whatever else is under way.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -21,16 +21,16 @@ copied as (
     and run.shadow is not true
   returning result_id, queue_name, spec_hash
 ),
-told as (
+logged as (
   insert into byrote_events (schema, at, kind, runs, attempts, moves, digests)
   select 3, (select now from clock), 'Enqueued', array_agg(result_id), array[0], array[1], array_agg(spec_hash)
   from copied
   having count(*) > 0
 ),
-woken as (
+notified as (
   select pg_notify('byrote_ready', queue_name)
   from copied
   where exists (select 1 from byrote_workers as worker where worker.idle and copied.queue_name = any (worker.queues))
 )
-select copied.result_id::text, (select count(*) from woken) as woken
+select copied.result_id::text, (select count(*) from notified) as notified
 from copied;

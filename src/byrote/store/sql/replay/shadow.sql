@@ -1,5 +1,5 @@
--- Enqueue the specs of earlier runs again, byte for byte, as shadow runs in a queue of their own: one attempt each.
--- The originals are only read. Labels come along, since tasks see them; workflows, keys and traces do not.
+-- Enqueue the specs of earlier runs again, byte for byte, as shadow runs in a separate queue: one attempt each.
+-- The originals are only read. Labels are copied, since tasks see them; workflows, keys and traces are not.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -9,16 +9,16 @@ copied as (
     status, enqueued_at, max_attempts, timeout_ms, labels, as_of, shadow
   )
   select
-    wanted.id, run.result_id, %(queue)s::text, run.task_path, run.task_version, run.spec_json, run.spec_hash,
-    (select now from clock), byrote_micros((select now from clock)) + wanted.place,
+    requested.id, run.result_id, %(queue)s::text, run.task_path, run.task_version, run.spec_json, run.spec_hash,
+    (select now from clock), byrote_micros((select now from clock)) + requested.place,
     'READY', (select now from clock), 1, run.timeout_ms, run.labels, coalesce(run.as_of, run.enqueued_at), true
-  from unnest(%(ids)s::uuid[], %(originals)s::uuid[]) with ordinality as wanted (id, original, place)
-  join byrote_runs as run on run.result_id = wanted.original
-  -- Sent again after a lost answer, it is there already.
+  from unnest(%(ids)s::uuid[], %(originals)s::uuid[]) with ordinality as requested (id, original, place)
+  join byrote_runs as run on run.result_id = requested.original
+  -- When it is sent again after a lost answer, the row exists already.
   on conflict (result_id) do nothing
   returning result_id, spec_hash
 ),
-told as (
+logged as (
   insert into byrote_events (schema, at, kind, runs, attempts, moves, digests, data)
   select
     3, (select now from clock), 'Enqueued', array_agg(result_id),
@@ -27,10 +27,10 @@ told as (
   from copied
   having count(*) > 0
 ),
-woken as (
+notified as (
   select pg_notify('byrote_ready', %(queue)s::text)
   where exists (select 1 from copied)
     and exists (select 1 from byrote_workers as worker where worker.idle and %(queue)s::text = any (worker.queues))
 )
-select copied.result_id::text, (select count(*) from woken) as woken
+select copied.result_id::text, (select count(*) from notified) as notified
 from copied;

@@ -1,6 +1,7 @@
--- Move finished runs past their stay in the hot table to the archive, in one bulk step from a cursor on.
+-- Move runs that finished longer than `archive_after` ago from the hot table to the archive, in one bulk step from a
+-- cursor on.
 -- Shadow runs stay until they are pruned.
--- Walks the primary key, which is time ordered: no index on finished rows has to be paid by every run.
+-- Walks the primary key, which is ordered by time: an index on finished rows would cost every run.
 with clock as materialized (
   select byrote_now() as now, set_config('lock_timeout', '250ms', true)  -- Then archive_around.sql is sent.
 ),
@@ -25,13 +26,13 @@ moved as (
     and run.finished_at is not null
   returning run.*
 ),
-kept as (
+archived as (
   insert into byrote_archive
   select * from moved
   returning 1
 )
 select
-  (select count(*) from kept) as archived,
+  (select count(*) from archived) as archived,
   (select count(*) from page) as seen,
   (select result_id::text from page order by result_id desc limit 1) as reached,
   (select result_id::text from old order by result_id desc limit 1) as last;

@@ -1,5 +1,6 @@
--- What archive.sql does, around rows that another transaction has locked: those stay until the next walk.
--- Locking each row before it is deleted costs nearly as much again, so this is only sent after archive.sql met one.
+-- Archive like archive.sql, around rows that another transaction has locked: those stay until the next walk.
+-- Locking each row before its deletion costs nearly as much again, so this is only sent after archive.sql met a locked
+-- row.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -29,13 +30,13 @@ moved as (
   ))
   returning run.*
 ),
-kept as (
+archived as (
   insert into byrote_archive
   select * from moved
   returning 1
 )
 select
-  (select count(*) from kept) as archived,
+  (select count(*) from archived) as archived,
   (select count(*) from page) as seen,
   (select result_id::text from page order by result_id desc limit 1) as reached,
   (select result_id::text from old order by result_id desc limit 1) as last;

@@ -1,4 +1,4 @@
--- Delete steps, signals, marks and progress of runs that are gone, some at a time. They have no day of their own to be
+-- Delete one batch of steps, signals, marks and progress of runs that no longer exist. They have no partition to be
 -- dropped with: a run may sleep for a year and needs its first step then. Served by the …_for_forget indexes.
 with clock as materialized (
   select byrote_now() as now

@@ -1,2 +1,2 @@
--- Make the coming days' partitions before anything needs them.
+-- Create the partitions of the coming days in advance.
 select byrote_make_partitions(%(days)s) as made;

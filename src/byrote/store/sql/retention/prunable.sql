@@ -1,10 +1,11 @@
--- What prune.sql would forget now, by the same rules, only counted. Of days that would be dropped: how many, from when to when,
--- and about how many rows they hold, as the planner has it.
+-- Count what prune.sql would delete now, by the same rules. For partitions that would be dropped: how many days, the
+-- first and the last, and about how many rows they hold by the planner's estimate.
 with clock as materialized (
   select byrote_now() as now
 ),
-kept as materialized (
-  -- Days go as a whole, so the queue that keeps longest decides unless the caller does; byrote_retention has the least.
+retention as materialized (
+  -- A day is dropped as a whole, so the longest setting of a queue decides unless the caller does; byrote_retention has the
+  -- minimum.
   select
     greatest(
       coalesce(%(keep_done)s::interval, max(keep_done), interval '30 days'),
@@ -16,9 +17,9 @@ kept as materialized (
 ),
 horizons (part, parent, before) as (
   values
-    ('done', 'byrote_archive', (select now from clock) - (select done from kept)),
-    ('events', 'byrote_events', (select now from clock) - (select events from kept)),
-    ('outputs', 'byrote_outputs', (select now from clock) - (select outputs from kept))
+    ('done', 'byrote_archive', (select now from clock) - (select done from retention)),
+    ('events', 'byrote_events', (select now from clock) - (select events from retention)),
+    ('outputs', 'byrote_outputs', (select now from clock) - (select outputs from retention))
 ),
 days as (
   select

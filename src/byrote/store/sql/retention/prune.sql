@@ -1,11 +1,12 @@
--- Forget what has been kept long enough: archive, event and output partitions, dead letters, silent workers, and shadow
--- runs, ended or not. Those in the queue's own table are found by byrote_replays. Rows that another transaction has
--- locked are left for the next time.
+-- Delete what is past its retention: archive, event and output partitions, dead letters, silent workers, and shadow runs,
+-- finished or not. Those in the hot table are found by byrote_replays. Rows that another transaction has locked are left
+-- for the next time.
 with clock as materialized (
   select byrote_now() as now
 ),
-kept as materialized (
-  -- Days go as a whole, so the queue that keeps longest decides unless the caller does; byrote_retention has the least.
+retention as materialized (
+  -- A day is dropped as a whole, so the longest setting of a queue decides unless the caller does; byrote_retention has the
+  -- minimum.
   select
     greatest(
       coalesce(%(keep_done)s::interval, max(keep_done), interval '30 days'),
@@ -15,7 +16,7 @@ kept as materialized (
     greatest(%(keep_events)s::interval, (select keep_min from byrote_retention where part = 'byrote_outputs')) as outputs
   from byrote_queues
 ),
-forgotten as (
+deleted_dead as (
   delete from byrote_dead
   where ctid = any (array(
     select dead.ctid
@@ -32,7 +33,7 @@ forgotten as (
   ))
   returning result_id
 ),
-faded as (
+deleted_shadows as (
   delete from byrote_task_runs
   where ctid = any (array(
     select run.ctid
@@ -44,24 +45,24 @@ faded as (
   ))
   returning result_id
 ),
-gone as (
-  select result_id from forgotten
+deleted as (
+  select result_id from deleted_dead
   union all
-  select result_id from faded
+  select result_id from deleted_shadows
 ),
 steps as (
-  delete from byrote_steps using gone where byrote_steps.result_id = gone.result_id
+  delete from byrote_steps using deleted where byrote_steps.result_id = deleted.result_id
 ),
 signals as (
-  delete from byrote_signals using gone where byrote_signals.result_id = gone.result_id
+  delete from byrote_signals using deleted where byrote_signals.result_id = deleted.result_id
 ),
 marks as (
-  delete from byrote_once using gone where byrote_once.result_id = gone.result_id
+  delete from byrote_once using deleted where byrote_once.result_id = deleted.result_id
 ),
 reports as (
-  delete from byrote_progress using gone where byrote_progress.result_id = gone.result_id
+  delete from byrote_progress using deleted where byrote_progress.result_id = deleted.result_id
 ),
-silent as (
+deleted_workers as (
   delete from byrote_workers
   where ctid = any (array(
     select worker.ctid
@@ -72,9 +73,9 @@ silent as (
   returning 1
 )
 select
-  byrote_drop_partitions('byrote_archive', 'finished_at', (select now from clock) - (select done from kept)) as archives,
-  byrote_drop_partitions('byrote_events', 'at', (select now from clock) - (select events from kept)) as events,
-  (select count(*) from forgotten) as dead,
-  (select count(*) from silent) as workers,
-  byrote_drop_partitions('byrote_outputs', 'at', (select now from clock) - (select outputs from kept)) as outputs,
-  (select count(*) from faded) as shadows;
+  byrote_drop_partitions('byrote_archive', 'finished_at', (select now from clock) - (select done from retention)) as archives,
+  byrote_drop_partitions('byrote_events', 'at', (select now from clock) - (select events from retention)) as events,
+  (select count(*) from deleted_dead) as dead,
+  (select count(*) from deleted_workers) as workers,
+  byrote_drop_partitions('byrote_outputs', 'at', (select now from clock) - (select outputs from retention)) as outputs,
+  (select count(*) from deleted_shadows) as shadows;

@@ -1,4 +1,4 @@
--- Forget the artifacts of runs that were pruned, a page of the primary key at a time: runs' ids rise with time.
+-- Delete the artifacts of runs that were pruned, a page of the primary key at a time: the ids of runs rise with time.
 with page as materialized (
   select artifact.result_id, artifact.attempt, artifact.name
   from byrote_artifacts as artifact
@@ -17,13 +17,13 @@ orphaned as materialized (
     and not exists (select from byrote_archive as run where run.result_id = runs.result_id)
     and not exists (select from byrote_dead as run where run.result_id = runs.result_id)
 ),
-gone as (
-  -- All of a run's, also what lies behind the page's end: the next page begins after its last run.
+deleted as (
+  -- All artifacts of a run, also those beyond the end of the page: the next page begins after its last run.
   delete from byrote_artifacts as artifact
   using orphaned
   where artifact.result_id = orphaned.result_id
   returning 1
 )
 select
-  (select count(*) from gone) as removed,
+  (select count(*) from deleted) as removed,
   (select result_id::text from runs order by result_id desc limit 1) as reached;

@@ -1,6 +1,6 @@
--- Forget small contents that no artifact refers to, a page of the primary key at a time.
--- A blob that is being referred to this instant was touched by the same statement (artifact.sql): the delete waits for
--- its row lock, looks at touched_at again, and leaves it.
+-- Delete small contents that no artifact refers to, a page of the primary key at a time.
+-- A blob that gets a reference at this moment was touched by the same statement (artifact.sql): the delete waits for its
+-- row lock, reads touched_at again, and leaves it.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -11,7 +11,7 @@ page as materialized (
   order by blob.hash
   limit %(limit)s
 ),
-gone as (
+deleted as (
   delete from byrote_artifact_blobs as blob
   using page
   where blob.hash = page.hash
@@ -20,5 +20,5 @@ gone as (
   returning 1
 )
 select
-  (select count(*) from gone) as removed,
+  (select count(*) from deleted) as removed,
   (select encode(hash, 'hex') from page order by hash desc limit 1) as reached;

@@ -1,5 +1,5 @@
--- Forget results that have been kept long enough, some at a time. Served by byrote_memo_for_prune.
-with gone as (
+-- Delete one batch of remembered results past their retention. Served by byrote_memo_for_prune.
+with deleted as (
   delete from byrote_memo as memo
   where memo.ctid = any (array(
     select old.ctid
@@ -12,4 +12,4 @@ with gone as (
   returning 1
 )
 select count(*) as removed
-from gone;
+from deleted;

@@ -1,4 +1,4 @@
--- Forget answers to keyed requests, counts and audit entries that have been kept long enough.
+-- Delete replies to keyed requests, counts and audit entries past their retention.
 with keys as (
   delete from byrote_keys
   where at < (select byrote_now()) - %(keep_keys)s::interval

@@ -1,5 +1,5 @@
 -- The newest runs that match, newest first, without arguments and results; an absent filter is null.
--- Shadow runs are in no list.
+-- Shadow runs are never listed.
 select
   result_id::text, status, wait_reason, queue_name, task_path, task_version, priority, run_after, attempts, charged,
   losses, max_attempts, timeout_ms, encode(spec_hash, 'hex') as spec_hash, encode(result_hash, 'hex') as result_hash,
@@ -15,5 +15,5 @@ where (%(status)s::text is null or status = %(status)s)
   and (%(tasks)s::text[] is null or task_path = any (%(tasks)s))
   and shadow is not true
   and (%(before)s::uuid is null or result_id < %(before)s::uuid)
-order by byrote_runs.result_id desc  -- The column: the name alone would be the text above, and no index has that.
+order by byrote_runs.result_id desc  -- The column: the bare name would be the text above, which no index has.
 limit %(limit)s;

@@ -1,5 +1,5 @@
 -- Cancel runs: at once when no worker executes them, else by asking their worker.
--- Never waits: runs whose rows another transaction has locked are left as they are and returned as LOCKED.
+-- Never waits: runs whose rows another transaction has locked stay unchanged and are returned as LOCKED.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -10,7 +10,7 @@ free as materialized (
     and run.status in ('WAITING', 'READY', 'RUNNING')
   for no key update skip locked
 ),
-stopped as (
+cancelled as (
   update byrote_task_runs as run
   set status = case when run.status = 'RUNNING' then run.status else 'CANCELLED' end,
       wait_reason = null,
@@ -20,21 +20,21 @@ stopped as (
   where run.result_id = any (array(select result_id from free))
   returning run.result_id, run.attempts, run.moves, run.status, run.leased_by
 ),
-told as (
+logged as (
   insert into byrote_events (at, kind, runs, attempts, moves)
   select
     (select now from clock),
     case status when 'RUNNING' then 'CancelRequested' else 'Cancelled' end,
     array_agg(result_id), array_agg(attempts), array_agg(moves)
-  from stopped
+  from cancelled
   group by status
 ),
-asked as (
+notified as (
   select pg_notify('byrote_cancel', leased_by)
-  from (select distinct leased_by from stopped where status = 'RUNNING') as holder
+  from (select distinct leased_by from cancelled where status = 'RUNNING') as holder
 )
-select stopped.result_id::text, stopped.status, (select count(*) from asked) as asked
-from stopped
+select cancelled.result_id::text, cancelled.status, (select count(*) from notified) as notified
+from cancelled
 union all
 select run.result_id::text, 'LOCKED', 0
 from byrote_task_runs as run

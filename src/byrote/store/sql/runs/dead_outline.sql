@@ -1,4 +1,4 @@
--- Dead letters as dead.sql lists them, for logins that may see no errors.
+-- Dead letters as dead.sql returns them, for logins that may not see errors.
 select
   result_id::text, status, wait_reason, queue_name, task_path, task_version, priority, run_after, attempts, charged,
   losses, max_attempts, timeout_ms, encode(spec_hash, 'hex') as spec_hash, encode(result_hash, 'hex') as result_hash,

@@ -1,4 +1,5 @@
--- Delete finished runs and what belongs to them; runs that have not ended stay. Their artifacts go by the duty for those.
+-- Delete finished runs with their steps, signals, marks, progress and output; unfinished runs stay. Their artifacts are
+-- deleted by a duty (prune_artifacts.sql).
 -- Never waits for a run: those whose rows another transaction has locked stay and are returned as LOCKED.
 with clock as materialized (
   select byrote_now() as now
@@ -54,7 +55,7 @@ dead as (
   where run.result_id = any (array(select result_id from free_dead))
   returning run.result_id, run.attempts, run.moves
 ),
-gone as materialized (
+deleted as materialized (
   select * from recent
   union all
   select * from archived
@@ -62,28 +63,28 @@ gone as materialized (
   select * from dead
 ),
 steps as (
-  delete from byrote_steps using gone where byrote_steps.result_id = gone.result_id
+  delete from byrote_steps using deleted where byrote_steps.result_id = deleted.result_id
 ),
 signals as (
-  delete from byrote_signals using gone where byrote_signals.result_id = gone.result_id
+  delete from byrote_signals using deleted where byrote_signals.result_id = deleted.result_id
 ),
 marks as (
-  delete from byrote_once using gone where byrote_once.result_id = gone.result_id
+  delete from byrote_once using deleted where byrote_once.result_id = deleted.result_id
 ),
 reports as (
-  delete from byrote_progress using gone where byrote_progress.result_id = gone.result_id
+  delete from byrote_progress using deleted where byrote_progress.result_id = deleted.result_id
 ),
 outputs as (
-  delete from byrote_outputs using gone where byrote_outputs.result_id = gone.result_id
+  delete from byrote_outputs using deleted where byrote_outputs.result_id = deleted.result_id
 ),
-told as (
+logged as (
   insert into byrote_events (at, kind, runs, attempts, moves)
   select (select now from clock), 'Deleted', array_agg(result_id), array_agg(attempts), array_agg(moves + 1)
-  from gone
+  from deleted
   having count(*) > 0
 )
 select result_id::text, 'DELETED' as status
-from gone
+from deleted
 union all
 select result_id::text, 'LOCKED'
 from locked;

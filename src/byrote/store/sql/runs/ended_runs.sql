@@ -1,4 +1,4 @@
--- Which of these runs have come to their end, wherever they lie.
+-- Which of these runs have ended, in whichever table they are.
 select result_id::text
 from byrote_runs
 where result_id = any (%(ids)s::uuid[])

@@ -1,5 +1,5 @@
--- Names of queues and tasks that a list may be narrowed to: what workers serve, what is dead, and what came lately.
--- Not every name there ever was: nobody keeps a list of those, and finding them would read every run.
+-- Names of queues and tasks to filter a list by: those that workers serve, of dead letters, and of the latest runs.
+-- Not every name that ever existed: no table has those, and finding them would read every run.
 with recursive dead_tasks as (
   (
     select task_path

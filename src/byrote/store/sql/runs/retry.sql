@@ -1,8 +1,8 @@
--- Give runs another chance now, with a fresh budget: the dead come back, the waiting stop waiting. `was` selects one
--- of the two, FAILED or WAITING. Shadow runs are left out: no caller waits for them.
--- Never waits: runs whose rows another transaction has locked are left as they are and returned as LOCKED.
--- The dead come back without their unique key, which another run may hold by now; the waiting have theirs all along.
--- Attempts go on rising; nothing of the run's history is lost. A sleep or a wait for a signal ends now, too.
+-- Retry runs now, with a fresh budget: dead runs return to their queue, waiting runs stop waiting. `was` selects one of
+-- the two, FAILED or WAITING. Shadow runs are left out: no caller waits for them.
+-- Never waits: runs whose rows another transaction has locked stay unchanged and are returned as LOCKED.
+-- Dead runs return without their unique key, which another run may hold by now; waiting runs have held theirs throughout.
+-- Attempts go on rising; the run's history is kept. A sleep or a wait for a signal ends now, too.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -39,12 +39,12 @@ locked as (
     and coalesce(%(was)s::text, 'WAITING') = 'WAITING'
     and run.result_id not in (select result_id from waiting)
 ),
-risen as (
+deleted_dead as (
   delete from byrote_dead as run
   where run.result_id = any (array(select result_id from dead))
   returning run.*
 ),
-revived as (
+requeued as (
   insert into byrote_task_runs (
     result_id, workflow_id, replay_of, rank, run_after, enqueued_at, started_at, last_attempted_at, timeout_ms,
     task_version, attempts, charged, losses, max_attempts, moves, priority, status, queue_name, task_path, spec_hash,
@@ -56,10 +56,10 @@ revived as (
     enqueued_at, started_at, last_attempted_at, timeout_ms, task_version, attempts, 0, 0, max_attempts, moves + 1,
     priority, 'READY', queue_name, task_path, spec_hash, worker_ids, spec_json, errors_json, retry_json, labels,
     traceparent, as_of, provenance, usage
-  from risen
+  from deleted_dead
   returning result_id, attempts, moves, queue_name
 ),
-hurried as (
+made_ready as (
   update byrote_task_runs as run
   set status = 'READY',
       wait_reason = null,
@@ -69,19 +69,19 @@ hurried as (
   where run.result_id = any (array(select result_id from waiting))
   returning run.result_id, run.attempts, run.moves, run.queue_name
 ),
-awake as (
+closed_steps as (
   update byrote_steps as step
   set open = false
-  from hurried
-  where step.result_id = hurried.result_id
+  from made_ready
+  where step.result_id = made_ready.result_id
     and step.open
 ),
 ready as (
-  select *, 'FAILED' as was from revived
+  select *, 'FAILED' as was from requeued
   union all
-  select *, 'WAITING' from hurried
+  select *, 'WAITING' from made_ready
 ),
-told as (
+logged as (
   insert into byrote_events (at, kind, runs, attempts, moves, data)
   select
     (select now from clock), 'Revived', array_agg(result_id), array_agg(attempts), array_agg(moves),
@@ -89,12 +89,12 @@ told as (
   from ready
   having count(*) > 0
 ),
-woken as (
+notified as (
   select pg_notify('byrote_ready', queue_name)
   from (select distinct queue_name from ready) as fresh
   where exists (select 1 from byrote_workers as worker where worker.idle and fresh.queue_name = any (worker.queues))
 )
-select ready.result_id::text, 'READY' as status, (select count(*) from woken) as woken
+select ready.result_id::text, 'READY' as status, (select count(*) from notified) as notified
 from ready
 union all
 select result_id::text, 'LOCKED', 0

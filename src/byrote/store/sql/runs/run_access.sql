@@ -1,4 +1,4 @@
--- To which queue, task and spec runs belong, wherever they lie.
+-- The queue, task and spec hash of runs, in whichever table they are.
 select result_id::text, queue_name, task_path, encode(spec_hash, 'hex') as spec_hash
 from byrote_runs
 where result_id = any (%(ids)s::uuid[]);

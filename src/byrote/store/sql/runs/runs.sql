@@ -14,5 +14,5 @@ where (%(status)s::text is null or status = %(status)s)
   and (%(label)s::text is null or labels @> %(label)s::jsonb)
   and (%(shadow)s::boolean or shadow is not true)
   and (%(before)s::uuid is null or result_id < %(before)s::uuid)
-order by byrote_runs.result_id desc  -- The column: the name alone would be the text above, and no index has that.
+order by byrote_runs.result_id desc  -- The column: the bare name would be the text above, which no index has.
 limit %(limit)s;

@@ -1,4 +1,5 @@
--- Where a run stands: whether it is due, its queue is open, and live workers serve the queue and know its task.
+-- Why a run waits: whether it is due, whether its queue is paused, and whether live workers serve the queue and know its
+-- task.
 with clock as materialized (
   select byrote_now() as now
 ),

@@ -1,4 +1,4 @@
--- Let a periodic task have runs again, from a moment on: what was due while it was paused is not made up for.
+-- Resume a periodic task from a moment on: ticks that were due while it was paused are not made up for.
 update byrote_periodic_tasks
 set paused_at = null,
     fault = null,

@@ -1,5 +1,5 @@
--- Keep a periodic task, new or changed, and when it is due next. What it has done so far stays.
--- By an app (`code` given), only if the app says something else than before; by hand, only if it is new or may be replaced.
+-- Store a periodic task, new or changed, and when it is due next. Its record of past ticks stays.
+-- For an app (with `code`), only if its definition differs from before; by hand, only if it is new or may be replaced.
 insert into byrote_periodic_tasks (
   name, timing, zone, task_path, task_version, spec_json, spec_hash, queue_name, priority, max_attempts, timeout_ms,
   retry_json, labels, unique_key, jitter_us, catch_up, next_at, created_at, changed_at, code_hash
@@ -26,7 +26,7 @@ set timing = excluded.timing,
     unique_key = excluded.unique_key,
     jitter_us = excluded.jitter_us,
     catch_up = excluded.catch_up,
-    -- The same moments as before: one that is due or was missed is not forgotten by a change of something else.
+    -- The same moments as before: a change of another field must not drop a tick that is due or was missed.
     next_at = case
       when (byrote_periodic_tasks.timing, byrote_periodic_tasks.zone) = (excluded.timing, excluded.zone)
         and byrote_periodic_tasks.next_at is not null
@@ -35,7 +35,7 @@ set timing = excluded.timing,
     end,
     changed_at = excluded.changed_at,
     code_hash = coalesce(excluded.code_hash, byrote_periodic_tasks.code_hash),
-    -- What was wrong with it may be mended now.
+    -- The change may have fixed the fault.
     paused_at = case when byrote_periodic_tasks.fault is null then byrote_periodic_tasks.paused_at end,
     fault = null
 where case

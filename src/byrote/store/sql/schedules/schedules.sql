@@ -1,5 +1,5 @@
 -- Periodic tasks by name: all, one, or those that are due, the longest due first.
--- Served by byrote_periodic_for_beat when they are to be due.
+-- Served by byrote_periodic_for_beat with `due`.
 select
   name, timing, zone, task_path, task_version, spec_json, encode(spec_hash, 'hex'), queue_name, priority, max_attempts,
   timeout_ms, retry_json, labels::text, unique_key, jitter_us, catch_up,

@@ -1,5 +1,5 @@
--- Periodic tasks as schedules.sql lists them, for logins that may see no arguments: JSON's null for a spec.
--- Served by byrote_periodic_for_beat when they are to be due.
+-- Periodic tasks as schedules.sql returns them, for logins that may not see arguments: JSON's null for a spec.
+-- Served by byrote_periodic_for_beat with `due`.
 select
   name, timing, zone, task_path, task_version, 'null', encode(spec_hash, 'hex'), queue_name, priority, max_attempts,
   timeout_ms, null, labels::text, unique_key, jitter_us, catch_up,

@@ -1,6 +1,6 @@
 -- Move schedules that are due on to their next tick, and accept a run for each tick that is to have one.
--- A schedule that has been moved on, paused or changed since it was looked at is left alone: the same tick is nobody's twice.
--- A tick whose run would meet an unfinished one with its unique key has none.
+-- A schedule that has been moved on, paused or changed since it was read is left alone, so no tick is enqueued twice.
+-- A tick has no run if an unfinished run holds its unique key.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -11,7 +11,7 @@ due as materialized (
   where schedule.next_at = turn.expected
     and schedule.paused_at is null
   order by schedule.name
-  -- One that another transaction has locked is due again at the next turn.
+  -- A schedule that another transaction has locked is still due at the next call.
   for update of schedule skip locked
 ),
 ticks as materialized (
@@ -65,7 +65,7 @@ moved as (
   ) as made on made.name = due.name
   where schedule.name = due.name
 ),
-told as (
+logged as (
   insert into byrote_events (schema, at, kind, runs, attempts, moves, digests, data)
   select
     3, (select now from clock), 'Enqueued', array_agg(result_id),
@@ -74,7 +74,7 @@ told as (
   from accepted
   having count(*) > 0
 ),
-woken as (
+notified as (
   select pg_notify('byrote_ready', queue_name)
   from (select distinct queue_name from accepted where status = 'READY') as fresh
   where exists (
@@ -86,7 +86,7 @@ woken as (
   )
 )
 select
-  ticks.name, ticks.at, ticks.id::text, accepted.result_id is not null as made, (select count(*) from woken) as woken
+  ticks.name, ticks.at, ticks.id::text, accepted.result_id is not null as made, (select count(*) from notified) as notified
 from ticks
 left join accepted on accepted.result_id = ticks.id
 order by ticks.at, ticks.name;

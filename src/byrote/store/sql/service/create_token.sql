@@ -1,4 +1,4 @@
--- Keep a new token by its hash.
+-- Store a new token by its hash.
 insert into byrote_tokens (token_id, holder, created_at, expires_at, rate, hash, name, role, queues, tasks)
 values (
   %(id)s::uuid, %(id)s::uuid, (select byrote_now()), (select byrote_now()) + %(expires)s::interval, %(rate)s::integer,

@@ -1,4 +1,4 @@
--- Let a token hold for a while longer, from now on; one that was revoked stays so.
+-- Extend a token from now on; a revoked token stays revoked.
 update byrote_tokens
 set expires_at = (select byrote_now()) + %(expires)s::interval
 where token_id = %(id)s::uuid

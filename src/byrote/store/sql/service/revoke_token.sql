@@ -1,4 +1,4 @@
--- End a token now; services that remember it forget it within seconds.
+-- Revoke a token now; services that cache it drop it within seconds.
 update byrote_tokens
 set revoked_at = coalesce(revoked_at, (select byrote_now()))
 where token_id = %(id)s::uuid

@@ -1,4 +1,4 @@
--- Put a new token beside an old one with the same rights; the old one ends after a while, unless it ends sooner.
+-- Add a new token with the rights of an old one; the old one expires after `overlap`, unless it expires sooner.
 with old as (
   update byrote_tokens
   set expires_at = least(expires_at, (select byrote_now()) + %(overlap)s::interval)

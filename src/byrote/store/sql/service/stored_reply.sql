@@ -1,4 +1,4 @@
--- What was answered to a keyed request, and the hash of its body.
+-- The stored reply to a keyed request, and the hash of the request's body.
 select request_hash, reply
 from byrote_keys
 where holder = %(holder)s::uuid

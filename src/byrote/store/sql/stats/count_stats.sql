@@ -1,5 +1,6 @@
 -- Add events after a position to the counts by minute and to the depths, and move the position, all or nothing: of two
--- that count at the same time one finds the position moved and adds nothing. Gives how many were read, and the new position.
+-- statements that count at the same time one finds the position moved and adds nothing. Returns how many events were
+-- read, and the new position.
 with page as materialized (
   select event.xid, event.seq, event.at, event.kind, event.worker, event.runs, event.data
   from byrote_events as event
@@ -19,7 +20,7 @@ moved as (
     and duty.cursor is not distinct from %(cursor)s
   returning duty.cursor
 ),
-told as materialized (
+entries as materialized (
   select
     date_trunc('minute', page.at) as minute, page.at, page.kind, page.data -> (id::text) ->> 'type' as error,
     byrote_live_change(page.kind, page.data -> (id::text)) as live, byrote_running_change(page.kind, page.worker) as running,
@@ -38,19 +39,19 @@ told as materialized (
 ),
 counted as (
   select minute, queue_name, task_path, task_version, kind as measure, 0::smallint as bucket
-  from told
+  from entries
   where kind in ('Enqueued', 'Succeeded', 'Retried', 'Failed', 'Cancelled', 'Lost', 'Crashed')
   union all
   select minute, queue_name, task_path, task_version, 'error ' || left(error, 200), 0
-  from told
+  from entries
   where error is not null
   union all
   select minute, queue_name, task_path, task_version, 'wait', byrote_bucket(last_attempted_at - run_after)
-  from told
+  from entries
   where kind in ('Succeeded', 'Failed') and last_attempted_at is not null
   union all
   select minute, queue_name, task_path, task_version, 'run', byrote_bucket(at - last_attempted_at)
-  from told
+  from entries
   where kind in ('Succeeded', 'Failed', 'Retried') and last_attempted_at is not null
 ),
 added as (
@@ -61,10 +62,10 @@ added as (
   on conflict (minute, queue_name, task_path, task_version, measure, bucket) do update
   set n = stats.n + excluded.n
 ),
-deepened as (
+updated_depths as (
   insert into byrote_depths as depth (queue_name, task_path, task_version, live, running)
   select queue_name, task_path, task_version, sum(live), sum(running)
-  from told
+  from entries
   group by queue_name, task_path, task_version
   having sum(live) <> 0 or sum(running) <> 0
   on conflict (queue_name, task_path, task_version) do update

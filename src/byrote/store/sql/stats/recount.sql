@@ -1,23 +1,23 @@
--- Set the depths right, from the rows themselves: the first time, and then while there are few of them.
--- Depths stand where the counting of events stands. So what of the log lies after that position, and is in the rows
--- already, is taken off again. If the counting moved on meanwhile, nothing is written.
-with place as materialized (
+-- Correct the depths from the rows themselves: the first time, and then while there are few runs.
+-- Depths are as of the position up to which events are counted. So the changes of later events, which the rows include
+-- already, are subtracted. If the position has moved meanwhile, nothing is written.
+with position as materialized (
   select cursor
   from byrote_duties
   where duty = 'stats'
     and cursor = %(cursor)s
   for update
 ),
-wanted as materialized (
+permitted as materialized (
   select 1
-  from place
+  from position
   where (select cursor from byrote_duties where duty = 'depths') is null
     or (select coalesce(sum(live), 0) from byrote_depths) <= %(most)s
 ),
 counted as materialized (
   select queue_name, task_path, task_version, 1 as live, case when status = 'RUNNING' then 1 else 0 end as running
   from byrote_task_runs
-  where exists (select 1 from wanted)
+  where exists (select 1 from permitted)
     and status in ('WAITING', 'READY', 'RUNNING')
     and shadow is not true
   union all
@@ -33,10 +33,10 @@ counted as materialized (
       and shadow is not true
     limit 1
   ) as run
-  where exists (select 1 from wanted)
+  where exists (select 1 from permitted)
     and (event.xid, event.seq) > (%(xid)s::text::xid8, %(seq)s::bigint)
 ),
-truth as materialized (
+totals as materialized (
   select queue_name, task_path, task_version, sum(live) as live, sum(running) as running
   from counted
   group by queue_name, task_path, task_version
@@ -45,18 +45,18 @@ truth as materialized (
 written as (
   insert into byrote_depths (queue_name, task_path, task_version, live, running)
   select queue_name, task_path, task_version, live, running
-  from truth
+  from totals
   on conflict (queue_name, task_path, task_version) do update
   set live = excluded.live,
       running = excluded.running
 ),
 emptied as (
   delete from byrote_depths as depth
-  where exists (select 1 from wanted)
+  where exists (select 1 from permitted)
     and not exists (
       select 1
-      from truth
-      where (truth.queue_name, truth.task_path, truth.task_version)
+      from totals
+      where (totals.queue_name, totals.task_path, totals.task_version)
         = (depth.queue_name, depth.task_path, depth.task_version)
     )
 ),
@@ -65,6 +65,6 @@ begun as (
   set cursor = 'counted'
   where duty = 'depths'
     and cursor is null
-    and exists (select 1 from wanted)
+    and exists (select 1 from permitted)
 )
-select exists (select 1 from wanted) as done;
+select exists (select 1 from permitted) as done;

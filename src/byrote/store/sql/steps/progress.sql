@@ -1,5 +1,5 @@
--- Write how far attempts have come; only the holder of an unexpired lease is heard, by the database's clock.
--- Returns the runs it was written for. The lease's row is locked for key share, and passed by if it is locked: see step.sql.
+-- Store the progress of attempts. Only the holder of a lease that has not expired, by the database's clock, may write.
+-- Returns the runs it was stored for. The lease's row is locked for key share, and skipped if it is locked: see step.sql.
 with clock as materialized (
   select byrote_now() as now
 ),

@@ -1,4 +1,4 @@
--- When a run last told how far it has come.
+-- When a run last reported progress.
 select at
 from byrote_progress
 where result_id = %(id)s::uuid;

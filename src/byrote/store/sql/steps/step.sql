@@ -1,11 +1,13 @@
--- Write steps into the ledgers of their runs; only the holder of an unexpired lease is heard, by the database's clock.
--- A step brings its result. A sleep or a wait (kinds `sleep`, `event`) is written open, with the moment it ends, when it
--- is first met; met again it is closed if that moment has passed. A wait takes the oldest signal nobody has taken.
--- A step whose function raised (kind `raised`) is written for replays of this attempt; what comes later replaces it.
--- Sent twice it changes nothing: what was written first stays, and is the answer.
+-- Write steps into the ledgers of their runs. Only the holder of a lease that has not expired, by the database's clock,
+-- may write.
+-- A step has its result. A sleep or a wait (kinds `sleep`, `event`) is written open, with the moment it ends, when the
+-- run first reaches it; reached again, it is closed if that moment has passed. A wait takes the oldest signal that no
+-- step has taken.
+-- A step whose function raised (kind `raised`) is written for replays of this attempt; a later write replaces it.
+-- Sending it twice changes nothing: the first write stays, and is the answer.
 -- The lease's row is locked for key share: that keeps a sweep and a claim away until this has committed, but neither
--- waits for nor holds up our own renewals. A row that another transaction has locked is passed by, so what is missing
--- from the answer has lost its lease or is locked: held_leases.sql knows which. `status || ''`: see finish.sql.
+-- waits for nor delays our own renewals. A row that another transaction has locked is skipped, so a step missing from the
+-- answer has lost its lease or is locked: held_leases.sql distinguishes them. `status || ''`: see finish.sql.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -24,7 +26,7 @@ held as materialized (
     and run.leased_until > (select now from clock)
   for key share of run skip locked
 ),
-asked as materialized (
+requested as materialized (
   select sent.*, held.attempts, known.open, known.wake_at, known.result_json, known.sequence is not null as known
   from sent
   join held on held.result_id = sent.id
@@ -33,11 +35,11 @@ asked as materialized (
 ),
 listening as materialized (
   select id, sequence, name, row_number() over (partition by id, name order by sequence) as place
-  from asked
+  from requested
   where kind = 'event'
     and coalesce(open, true)
 ),
-heard as (
+received as (
   update byrote_signals as signal
   set taken_by = found.sequence
   from (
@@ -63,13 +65,13 @@ written as (
     result_id, sequence, attempt, at, wake_at, open, kind, name, result_json, result_hash, place, args_hash
   )
   select
-    asked.id, asked.sequence, asked.attempts, (select now from clock),
-    (select now from clock) + asked.delay_us * interval '1 microsecond',
-    asked.kind not in ('step', 'raised') and heard.sequence is null and coalesce(asked.delay_us > 0, true),
-    asked.kind, asked.name, coalesce(asked.result, heard.payload_json),
-    coalesce(decode(asked.hash, 'hex'), heard.payload_hash), asked.place, decode(asked.args_hash, 'hex')
-  from asked
-  left join heard on heard.result_id = asked.id and heard.sequence = asked.sequence
+    requested.id, requested.sequence, requested.attempts, (select now from clock),
+    (select now from clock) + requested.delay_us * interval '1 microsecond',
+    requested.kind not in ('step', 'raised') and received.sequence is null and coalesce(requested.delay_us > 0, true),
+    requested.kind, requested.name, coalesce(requested.result, received.payload_json),
+    coalesce(decode(requested.hash, 'hex'), received.payload_hash), requested.place, decode(requested.args_hash, 'hex')
+  from requested
+  left join received on received.result_id = requested.id and received.sequence = requested.sequence
   on conflict (result_id, sequence) do update
   set open = case
         when step.kind = 'raised' then excluded.open
@@ -90,9 +92,9 @@ written as (
     step.result_id, step.sequence, step.open, step.wake_at, step.result_json, step.kind, step.name, step.result_hash,
     step.place, step.args_hash
 ),
--- The log has the facts of each step by run and sequence: kind, name, hash of the result, end of a wait in microseconds,
--- place, hash of the arguments. verify_written.sql has the same of what is stored.
-told as (
+-- The event has, by run and sequence, each step's kind, name, hash of the result, end of a wait in microseconds, place and
+-- hash of the arguments. verify_written.sql returns the same of the stored steps.
+logged as (
   insert into byrote_events (at, kind, runs, attempts, moves, data)
   select (select now from clock), 'StepStored', '{}', '{}', '{}', jsonb_object_agg(result_id, steps)
   from (
@@ -110,15 +112,15 @@ told as (
   having count(*) > 0
 )
 select
-  asked.id::text,
-  asked.sequence,
-  -- Written by a twin of this statement that we cannot see yet: to be looked up again at once.
-  coalesce(written.open, asked.open, asked.kind not in ('step', 'raised')) as open,
-  case when written.sequence is null then asked.result_json else written.result_json end as result_json,
+  requested.id::text,
+  requested.sequence,
+  -- Written by another copy of this statement, not visible yet: the caller looks it up again at once.
+  coalesce(written.open, requested.open, requested.kind not in ('step', 'raised')) as open,
+  case when written.sequence is null then requested.result_json else written.result_json end as result_json,
   case
-    when written.sequence is null and not asked.known then 0
-    else byrote_micros(coalesce(written.wake_at, asked.wake_at)) - byrote_micros((select now from clock))
+    when written.sequence is null and not requested.known then 0
+    else byrote_micros(coalesce(written.wake_at, requested.wake_at)) - byrote_micros((select now from clock))
   end as left_us,
   written.sequence is not null as written
-from asked
-left join written on written.result_id = asked.id and written.sequence = asked.sequence;
+from requested
+left join written on written.result_id = requested.id and written.sequence = requested.sequence;

@@ -1,4 +1,4 @@
--- Steps as steps.sql lists them, for logins that may see no results.
+-- Steps as steps.sql returns them, for logins that may not see results.
 select
   result_id::text, sequence, kind, name, open, null, encode(result_hash, 'hex') as result_hash, attempt, at, wake_at
 from byrote_steps

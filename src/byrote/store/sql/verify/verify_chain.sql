@@ -1,4 +1,4 @@
--- Every link of the chain beside what the log gives for it now; what lies before the horizon has been pruned.
+-- Every link of the chain beside what the log has for it now; links before the horizon have been pruned.
 select
   chain.link, chain.events, count(event.seq) as found,
   chain.hash = sha256(

@@ -3,5 +3,5 @@ select
   log.result_id::text, log.seq, log.at, log.kind, log.schema, log.attempt, log.move, log.worker, log.lease_token::text,
   log.leased_until, log.data::text, log.digest
 from byrote_event_log as log
-where num_nulls(log.result_id, log.attempt, log.move) = 0  -- Others are malformed: see verify_malformed.sql.
+where num_nulls(log.result_id, log.attempt, log.move) = 0  -- The others are malformed: see verify_malformed.sql.
 order by log.result_id, log.move, log.seq;

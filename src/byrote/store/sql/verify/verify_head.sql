@@ -1,4 +1,5 @@
--- The end of the chain, what its duty has noted of it, the link of a kept head, and how much of the log is not chained.
+-- The end of the chain, the link that its duty has noted, the hash of the link that a kept head names, and how many
+-- events are not chained.
 -- Served by the primary key of byrote_chain and by byrote_events_by_xid.
 with tip as materialized (
   select chain.link, chain.xid, chain.seq, chain.hash, chain.linked_at

@@ -1,4 +1,4 @@
--- Events that no statement of ours has written: their arrays differ in length or have gaps, or their data has no runs.
+-- Events that no statement of Byrote has written: their arrays differ in length or have gaps, or their data has no runs.
 select event.seq, event.kind
 from byrote_events as event
 where cardinality(event.runs) <> cardinality(event.attempts)

@@ -1,4 +1,4 @@
--- Every run, by id, as far as it is verified: read through a cursor, so that any number fits.
+-- The verified columns of every run, by id: read through a cursor, so that any number fits.
 select
   run.result_id::text, run.home, run.queue_name, run.task_path, run.task_version, run.status, run.wait_reason, run.moves,
   run.attempts, run.charged, run.losses, run.max_attempts, run.run_after, run.leased_by, run.lease_token::text,

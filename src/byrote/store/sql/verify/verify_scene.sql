@@ -1,5 +1,5 @@
--- What must be known of the whole database to judge one run. How far the log was dropped is noted by whatever drops it
--- (byrote_drop_partitions); what is missing after that, nobody had a right to drop.
+-- The facts about the whole database that judging one run depends on. The function that drops parts of the log stores how
+-- far it dropped it (byrote_drop_partitions); a part missing after that was not dropped by right.
 with clock as materialized (
   select byrote_now() as now
 )

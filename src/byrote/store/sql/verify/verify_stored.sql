@@ -1,5 +1,6 @@
--- What is stored with its hash besides runs and steps: signals, remembered results, environments; and artifacts in this
--- database whose content is gone or is another. `agrees`: it is also what others made of it, as far as these are kept.
+-- Stored texts with a hash, besides runs and steps: signals, remembered results, environments; and artifacts in this
+-- database whose content is missing or different. `agrees`: it equals what other rows made of it, as far as these still
+-- exist.
 select stored.kind, stored.name, stored.run::text, stored.text, stored.hash, stored.agrees
 from (
   select

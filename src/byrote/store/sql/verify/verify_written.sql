@@ -1,5 +1,5 @@
--- What was stored of runs besides their rows, run by run: steps, artifacts and progress, which attempts write under their
--- leases, and signals, which have no attempt. `entry` and `facts` are as the log tells them (step.sql, artifact.sql).
+-- Rows of runs in other tables, run by run: steps, artifacts and progress, which attempts write under their leases, and
+-- signals, which have no attempt. `entry` and `facts` are as in the log (step.sql, artifact.sql).
 select
   written.result_id::text, written.at, written.attempt, written.kind, written.entry, written.what, written.facts::text,
   written.result_json, written.result_hash

@@ -1,5 +1,5 @@
--- Take a worker that stops off the list; with a holder, its own workers only.
--- Never waits: one whose row another transaction has locked stays on the list until it is pruned as silent.
+-- Delete a worker that stops from the registry; with a holder, only the holder's own workers.
+-- Never waits: a worker whose row another transaction has locked stays registered until it is pruned as silent.
 delete from byrote_workers
 where worker_id = (
   select worker_id

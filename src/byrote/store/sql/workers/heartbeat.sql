@@ -1,5 +1,6 @@
--- Note that a worker lives, what it does, and whether it waits for work; with a holder, of its own workers only.
--- Returns the worker if it is on the list. Never waits: while another transaction has locked its row, nothing is noted.
+-- Record that a worker is alive, its load, and whether it waits for work; with a holder, only for the holder's own
+-- workers.
+-- Returns the worker if it is registered. Never waits: while another transaction has locked its row, nothing is recorded.
 with known as materialized (
   select worker_id
   from byrote_workers

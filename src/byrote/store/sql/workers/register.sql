@@ -1,6 +1,7 @@
--- Announce a worker, and make sure its queues have a row to be paused by. The queues of replays come and go: they have none.
--- The name of a worker that lives belongs to its `holder`, and no row is the answer to another one. Without a holder it is a
--- worker with a connection to the database, or a service, which may take any name.
+-- Register a worker, and ensure that its queues have a row to be paused by. The queues of replays are temporary and have
+-- none.
+-- The name of a live worker belongs to its `holder`; another holder gets no row. A worker without a holder is connected
+-- to the database itself, or is a service, and may take any name.
 with registered as (
   insert into byrote_workers as known (
     worker_id, started_at, seen_at, pid, hands, concurrency, host, version, python, queues, tasks, holder

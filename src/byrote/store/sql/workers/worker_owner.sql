@@ -1,4 +1,4 @@
--- Whose a worker is, and what it serves.
+-- The holder of a worker, and the queues and tasks it serves.
 select holder::text, queues, tasks
 from byrote_workers
 where worker_id = %(worker)s;

@@ -1,4 +1,4 @@
--- Every worker that has not been forgotten, and whether it still says it lives.
+-- Every worker that has not been pruned, and whether it has been seen in the last 45 seconds.
 select
   worker_id, host, pid, started_at, seen_at, idle, stopping, hands, concurrency, running, finished, version, python,
   queues, tasks,
