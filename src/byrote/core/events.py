@@ -65,8 +65,8 @@ class Released(RunEvent, frozen=True, tag=True):
     """A run was given back, uncharged."""
 
 
-class Salvaged(RunEvent, frozen=True, tag=True):
-    """A run was given back because its process went down through no proven fault of its own."""
+class Crashed(RunEvent, frozen=True, tag=True):
+    """The attempt's process died, cause unproven; the run was given back and the loss counted."""
 
     error: str = ""
 
@@ -75,8 +75,8 @@ class LeaseLost(RunEvent, frozen=True, tag=True):
     """A worker's word on a run came too late and was not heard."""
 
 
-class Swept(Event, frozen=True, tag=True):
-    """An expired lease was taken back."""
+class Lost(Event, frozen=True, tag=True):
+    """A lease ran out and was taken back."""
 
     run: str
     status: str
@@ -183,5 +183,5 @@ def is_trouble(event: Event) -> bool:
 
 
 ENDED_WELL = "exited with code 0"
-TROUBLE = (Failed, LeaseLost, Salvaged, Swept, HandEnded, Troubled, Unserved)
+TROUBLE = (Failed, LeaseLost, Crashed, Lost, HandEnded, Troubled, Unserved)
 """Events worth a warning."""

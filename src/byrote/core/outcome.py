@@ -100,7 +100,7 @@ class Released(msgspec.Struct, frozen=True, tag=True):
     usage: dict[str, int] | None = None
 
 
-class Disrupted(msgspec.Struct, frozen=True, tag=True):
+class Crashed(msgspec.Struct, frozen=True, tag=True):
     """The attempt's process went down, and nothing shows that this task was the cause."""
 
     fault: Fault
@@ -108,7 +108,7 @@ class Disrupted(msgspec.Struct, frozen=True, tag=True):
     usage: dict[str, int] | None = None
 
 
-type Outcome = Succeeded | Failed | Snoozed | Cancelled | Released | Disrupted
+type Outcome = Succeeded | Failed | Snoozed | Cancelled | Released | Crashed
 
 
 def safe_text(text: str, limit: int = TEXT_MAX) -> str:

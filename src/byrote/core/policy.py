@@ -9,7 +9,7 @@ import msgspec
 
 from byrote.core.duration import duration
 from byrote.core.errors import BadOption
-from byrote.core.outcome import Cancelled, Disrupted, Failed, Outcome, Released, Snoozed, Succeeded
+from byrote.core.outcome import Cancelled, Crashed, Failed, Outcome, Released, Snoozed, Succeeded
 from byrote.core.run import Leased
 
 ATTEMPTS_MAX = 1_000
@@ -104,11 +104,11 @@ class Release(msgspec.Struct, frozen=True):
     """Give the run back at once, uncharged."""
 
 
-class Salvage(msgspec.Struct, frozen=True):
+class GiveBackCrashed(msgspec.Struct, frozen=True):
     """Give the run back at once, uncharged, and count the loss."""
 
 
-type Verdict = Succeed | RetryIn | Fail | Cancel | SnoozeFor | Release | Salvage
+type Verdict = Succeed | RetryIn | Fail | Cancel | SnoozeFor | Release | GiveBackCrashed
 
 SUCCEED = Succeed()
 FAIL = Fail()
@@ -129,8 +129,8 @@ def judge(run: Leased, outcome: Outcome) -> Verdict:  # noqa: PLR0911 -- one ret
             return Cancel()
         case Released():
             return Release()
-        case Disrupted():
-            return FAIL if run.losses + 1 >= LOSSES_MAX else Salvage()
+        case Crashed():
+            return FAIL if run.losses + 1 >= LOSSES_MAX else GiveBackCrashed()
         case _:
             assert_never(outcome)
 

@@ -169,7 +169,7 @@ class Snooze(Request, frozen=True, kw_only=True):
 
 
 type VerdictWord = Literal[
-    "succeed", "retry", "fail", "cancel", "snooze", "release", "salvage", "judge"
+    "succeed", "retry", "fail", "cancel", "snooze", "release", "crashed", "judge"
 ]
 
 
@@ -203,22 +203,22 @@ class Finish(Identified, frozen=True, kw_only=True):
 type Finishes = Finish | Annotated[list[Finish], msgspec.Meta(min_length=1, max_length=BATCH_MAX)]
 """Attempts that ended: one, or a batch."""
 
-type HeardAs = Literal[
-    "succeeded", "retried", "failed", "cancelled", "snoozed", "released", "salvaged", "already"
+type AcceptedAs = Literal[
+    "succeeded", "retried", "failed", "cancelled", "snoozed", "released", "crashed", "already"
 ]
 
 
-class Heard(Reply, frozen=True, kw_only=True):
+class AcceptedAttempt(Reply, frozen=True, kw_only=True):
     """An attempt whose end was accepted; `already` when an earlier copy of this word was."""
 
     run: str
-    heard: HeardAs
+    heard: AcceptedAs
 
 
 class FinishReply(Reply, frozen=True, kw_only=True):
     """What was accepted, and what came too late: those leases were lost."""
 
-    accepted: list[Heard]
+    accepted: list[AcceptedAttempt]
     lost: list[str]
     locked: list[str] | msgspec.UnsetType = msgspec.UNSET
     """Neither accepted nor lost: another transaction has locked the row. Send them again soon."""

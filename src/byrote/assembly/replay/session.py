@@ -63,7 +63,7 @@ CANCEL_S = 3.0
 LEAVE_S = 10.0
 """How long leaving may take: the worker's grace of two seconds, and some for its processes."""
 _log = logging.getLogger("byrote.replay")
-ENDED = (event.Succeeded, event.Failed, event.Cancelled, event.Swept)
+ENDED = (event.Succeeded, event.Failed, event.Cancelled, event.Lost)
 
 type FindTask = Callable[[UnknownTaskRef], bool]
 """Says of a task that the app did not announce whether its hands could execute it."""

@@ -9,6 +9,8 @@ and renewals and promotions of a queue that tells fewer kinds. After such a gap 
 about the lease until the log speaks of it again.
 """
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -19,6 +21,7 @@ from byrote.core.json.codec import digest_of, unpack
 from byrote.core.log.contents import Records
 from byrote.core.log.findings import DatabaseFacts, Finding, RunRow
 from byrote.core.log.fold import BLANK, FINISHED, RunState, fold
+from byrote.core.log.kinds import EventKind
 from byrote.core.log.record import LogEntry, upcast
 from byrote.core.policy import LOSSES_MAX
 
@@ -27,21 +30,32 @@ FINDINGS_MAX: Final = 20
 STUCK_AFTER: Final = timedelta(minutes=1)
 """How long a duty may be late before a run counts as stuck."""
 
-_BY_HOLDER: Final = frozenset({"Renewed", "Succeeded", "Retried", "Snoozed", "Released", "Crashed"})
+_BY_HOLDER: Final = frozenset(
+    {
+        EventKind.RENEWED,
+        EventKind.SUCCEEDED,
+        EventKind.RETRIED,
+        EventKind.SNOOZED,
+        EventKind.RELEASED,
+        EventKind.CRASHED,
+    }
+)
 _HOMES: Final = {"FAILED": {"dead"}, "SUCCESSFUL": {"queue", "archive"}}
 _COMPARED: Final = (
     "charged", "losses", "leased_by", "lease_token", "enqueued_at", "started_at",
     "last_attempted_at", "cancel_requested_at", "finished_at",
 )  # fmt: skip
-_FROM: Final = {
-    "Promoted": {"WAITING"},
-    "Claimed": {"READY"},
-    "CancelRequested": {"RUNNING"},
-    "Lost": {"RUNNING"},
-    "Remembered": {"READY"},
-    "Revived": {"WAITING", "FAILED"},
-    "Deleted": FINISHED,
-    "Signalled": {"WAITING", "READY", "RUNNING"},
+_ENDED: Final = frozenset({EventKind.FAILED, EventKind.CANCELLED})
+_NEEDS_DUE: Final = frozenset({EventKind.CLAIMED, EventKind.PROMOTED})
+_FROM: Final[Mapping[str, AbstractSet[str]]] = {
+    EventKind.PROMOTED: {"WAITING"},
+    EventKind.CLAIMED: {"READY"},
+    EventKind.CANCEL_REQUESTED: {"RUNNING"},
+    EventKind.LOST: {"RUNNING"},
+    EventKind.REMEMBERED: {"READY"},
+    EventKind.REVIVED: {"WAITING", "FAILED"},
+    EventKind.DELETED: FINISHED,
+    EventKind.SIGNALLED: {"WAITING", "READY", "RUNNING"},
 }
 
 
@@ -110,7 +124,7 @@ class LogAudit:
         return since is not None and at >= since
 
     def _begin(self, told: LogEntry) -> None:
-        if told.kind == "Enqueued" and told.move == 1:
+        if told.kind == EventKind.ENQUEUED and told.move == 1:
             # Runs that only check others are forgotten after a day, ended or not.
             self._fleeting = bool((told.data or {}).get("shadow"))
             return
@@ -137,15 +151,16 @@ class LogAudit:
             self._find("leases", said, told)
 
     def _judge_status(self, before: RunState, told: LogEntry, *, holder: bool) -> None:
+        allowed: AbstractSet[str] | None
         allowed = {"RUNNING"} if holder or is_by_sweep(told) else _FROM.get(told.kind)
-        if told.kind == "Cancelled" and allowed is None:
+        if told.kind == EventKind.CANCELLED and allowed is None:
             allowed = {"WAITING", "READY"}
         if is_unserved(told):
             allowed = {"READY"}
         if before.status is None or allowed is None or before.status in allowed:
             return
         said = f"{told.kind} of a run that was {before.status}"
-        if told.kind == "Claimed" and before.status == "RUNNING":
+        if told.kind == EventKind.CLAIMED and before.status == "RUNNING":
             said = f"claimed by {told.worker} at {told.at} while {before.leased_by} held it"
             self._find("leases", f"{said} until {before.leased_until}", told)
         elif before.status in FINISHED:
@@ -155,7 +170,7 @@ class LogAudit:
 
     def _judge_due(self, before: RunState, told: LogEntry) -> None:
         due, now = before.due, max(self._latest or told.at, told.at)
-        if told.kind in {"Claimed", "Promoted"} and due is not None and now < due:
+        if told.kind in _NEEDS_DUE and due is not None and now < due:
             self._find("early", f"{told.kind} at {told.at}, due at {due}", told)
 
     def _note_span(self, told: LogEntry) -> None:
@@ -185,7 +200,7 @@ class LogAudit:
 
     def _miss(self) -> None:
         last = self._last
-        if last is None or last.kind == "Deleted" or self._fleeting:
+        if last is None or last.kind == EventKind.DELETED or self._fleeting:
             return
         limit = self._scene.kept_until.get(last.kind)
         if limit is None:
@@ -277,20 +292,20 @@ class LogAudit:
 def is_by_holder(told: LogEntry) -> bool:
     """Whether only the holder of the lease may have caused this event."""
     return told.kind in _BY_HOLDER or (
-        told.kind in {"Failed", "Cancelled"} and told.data is not None and not is_unserved(told)
+        told.kind in _ENDED and told.data is not None and not is_unserved(told)
     )
 
 
 def is_unserved(told: LogEntry) -> bool:
     """Whether this event ended a ready run because no live worker knew its task."""
-    return told.kind == "Failed" and told.worker is None
+    return told.kind == EventKind.FAILED and told.worker is None
 
 
 def is_by_sweep(told: LogEntry) -> bool:
     """Whether this event took back a lease that had run out."""
-    if told.kind == "Lost":
+    if told.kind == EventKind.LOST:
         return True
-    ended = told.kind in {"Failed", "Cancelled"} and told.worker is not None
+    ended = told.kind in _ENDED and told.worker is not None
     return ended and told.data is None
 
 
@@ -299,7 +314,7 @@ def _task(task: object, version: object) -> str:
 
 
 def _claims(told: LogEntry) -> int:
-    return int(told.kind == "Claimed")
+    return int(told.kind == EventKind.CLAIMED)
 
 
 def matches(text: str | None, digest: bytes | None) -> bool:

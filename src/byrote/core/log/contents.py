@@ -6,18 +6,26 @@ of the run. Whatever the log tells must be stored as it was told; whatever is st
 told, unless the log is older than such hashes or its beginning was dropped.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from byrote.core.log.findings import AttemptWrite, LoggedRecord
+from byrote.core.log.kinds import EventKind
 from byrote.core.log.record import LogEntry
 
 ERRORS_MAX: Final = 50
 """How many errors a row keeps (finish.sql): the first, and the latest of the others."""
-HASHED: Final = {"Enqueued": 3, "Succeeded": 3, "Remembered": 3, "Signalled": 3}
+HASHED: Final[Mapping[str, int]] = {
+    EventKind.ENQUEUED: 3,
+    EventKind.SUCCEEDED: 3,
+    EventKind.REMEMBERED: 3,
+    EventKind.SIGNALLED: 3,
+}
 """From which version of its form on an event of this kind has a digest."""
 
-_FAULTS: Final = frozenset({"Retried", "Failed", "Crashed", "Cancelled", "Lost"})
+_FAULTS: Final = frozenset(
+    {EventKind.RETRIED, EventKind.FAILED, EventKind.CRASHED, EventKind.CANCELLED, EventKind.LOST}
+)
 _FAULTS_HASHED: Final = 3
 _ATTEMPT_TOLD: Final = 2
 """From which version of Claimed on steps and artifacts of the attempt are told."""
@@ -39,14 +47,14 @@ class Records:
 
     def hear(self, told: LogEntry) -> str | None:
         """One more move of the run. Returns what is wrong with it."""
-        if told.kind == "Claimed" and told.schema >= _ATTEMPT_TOLD:
+        if told.kind == EventKind.CLAIMED and told.schema >= _ATTEMPT_TOLD:
             self._attempts.add(told.attempt)
-        elif told.kind in _FAULTS and (told.kind, told.worker) != ("Cancelled", None):
+        elif told.kind in _FAULTS and (told.kind, told.worker) != (EventKind.CANCELLED, None):
             self._complete &= told.schema >= _FAULTS_HASHED
             if told.digest is not None:
                 self._errors.append(told.digest)
-        elif told.kind == "Signalled":
-            self._complete &= told.schema >= HASHED["Signalled"]
+        elif told.kind == EventKind.SIGNALLED:
+            self._complete &= told.schema >= HASHED[EventKind.SIGNALLED]
             if told.digest is not None:
                 name = (told.data or {}).get("name")
                 self._told[told.kind, f"{told.digest.hex()} {name}"] = ""
@@ -61,7 +69,7 @@ class Records:
             write = stored.get((kind, entry))
             if write is None:
                 yield f"{_NAMES[kind]} {entry!r} is not there, but the log tells of it"
-            elif kind != "Signalled" and write.facts != facts:
+            elif kind != EventKind.SIGNALLED and write.facts != facts:
                 yield f"{write.what} is {facts} by the log and {write.facts} where it is stored"
         for write in self.written:
             told = (write.kind, write.entry) in self._told
@@ -70,7 +78,7 @@ class Records:
         yield from self._compare_errors(errors, whole=whole)
 
     def _must_be_told(self, write: AttemptWrite, *, whole: bool) -> bool:
-        if write.kind == "Signalled":
+        if write.kind == EventKind.SIGNALLED:
             return whole and self._complete
         return write.kind in _NAMES and write.attempt in self._attempts
 
@@ -87,4 +95,8 @@ class Records:
             yield "its errors are not those that the log tells of"
 
 
-_NAMES: Final = {"StepStored": "step", "ArtifactStored": "artifact", "Signalled": "signal"}
+_NAMES: Final[Mapping[str, str]] = {
+    EventKind.STEP_STORED: "step",
+    EventKind.ARTIFACT_STORED: "artifact",
+    EventKind.SIGNALLED: "signal",
+}

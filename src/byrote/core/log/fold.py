@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from byrote.core.log.kinds import EventKind
 from byrote.core.log.record import LogEntry, upcast
 
 FINISHED: Final = frozenset({"SUCCESSFUL", "FAILED", "CANCELLED"})
@@ -202,23 +203,23 @@ def _counted(before: RunState, said: str | None) -> FieldChanges:
 
 
 RULES: Final[Mapping[str, Rule]] = {
-    "Enqueued": _enqueued,
-    "Promoted": _promoted,
-    "Claimed": _claimed,
-    "Renewed": _renewed,
-    "CancelRequested": _cancel_requested,
-    "Succeeded": _succeeded,
-    "Remembered": _remembered,
-    "Failed": _failed,
-    "Cancelled": _cancelled,
-    "Retried": _again,
-    "Snoozed": _again,
-    "Released": _released,
-    "Crashed": _crashed,
-    "Lost": _lost,
-    "Revived": _revived,
-    "Signalled": _signalled,
-    "Deleted": _deleted,
+    EventKind.ENQUEUED: _enqueued,
+    EventKind.PROMOTED: _promoted,
+    EventKind.CLAIMED: _claimed,
+    EventKind.RENEWED: _renewed,
+    EventKind.CANCEL_REQUESTED: _cancel_requested,
+    EventKind.SUCCEEDED: _succeeded,
+    EventKind.REMEMBERED: _remembered,
+    EventKind.FAILED: _failed,
+    EventKind.CANCELLED: _cancelled,
+    EventKind.RETRIED: _again,
+    EventKind.SNOOZED: _again,
+    EventKind.RELEASED: _released,
+    EventKind.CRASHED: _crashed,
+    EventKind.LOST: _lost,
+    EventKind.REVIVED: _revived,
+    EventKind.SIGNALLED: _signalled,
+    EventKind.DELETED: _deleted,
 }
 """What each kind of event does to a row."""
 

@@ -30,8 +30,7 @@ from typing import Any, Final
 
 import msgspec
 
-NOT_MOVES: Final = frozenset({"StepStored", "ArtifactStored"})
-"""Kinds that tell what an attempt has stored, and move no run."""
+from byrote.core.log.kinds import EventKind
 
 
 class LogEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -97,10 +96,10 @@ def _cancelled_1(told: LogEntry) -> Mapping[str, Any] | None:
 
 
 UPCASTERS: Final[Mapping[tuple[str, int], Callable[[LogEntry], Mapping[str, Any] | None]]] = {
-    ("Enqueued", 1): _enqueued_1,
-    ("Signalled", 1): _signalled_1,
-    ("Snoozed", 1): _snoozed_1,
-    ("Retried", 1): _retried_1,
-    ("Cancelled", 1): _cancelled_1,
+    (EventKind.ENQUEUED, 1): _enqueued_1,
+    (EventKind.SIGNALLED, 1): _signalled_1,
+    (EventKind.SNOOZED, 1): _snoozed_1,
+    (EventKind.RETRIED, 1): _retried_1,
+    (EventKind.CANCELLED, 1): _cancelled_1,
 }
 """From one version of a kind to the next; a kind that is not here never changed its meaning."""
