@@ -84,7 +84,7 @@ def _number(value: object) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(value, str | bytes) or not math.isfinite(number):
-        raise BadOption(f"Progress is a finite number, not {value!r:.40}.")
+        raise BadOption(f"Progress is in finite numbers, not {value!r:.40}.")
     return number
 
 
@@ -96,7 +96,7 @@ def _packed(data: object) -> str | None:
     try:
         return pack(data, limit=DATA_MAX).text
     except BadPayload as error:
-        raise BadOption(f"The data of a progress report is invalid. {error}") from None
+        raise BadOption(f"The data of a progress report is small JSON. {error}") from None
 
 
 class Reported(msgspec.Struct, frozen=True):
