@@ -162,7 +162,7 @@ def envelope_of(result: call.Result) -> bytes:
             answer = {"snooze": after / 1e6, "wait": wait, "event": event}
         case [_, call.SNOOZED, after, *_]:
             answer = {"snooze": after / 1e6}
-        case [_, call.DISRUPTED, fault, *_]:
+        case [_, call.CRASHED, fault, *_]:
             # An envelope has no word for it: a command's attempt is charged.
             answer = {"ok": False, "error": fault}
         case [_, call.RELEASED, *_]:

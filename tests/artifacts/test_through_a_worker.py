@@ -130,7 +130,7 @@ def test_names_that_would_surprise_a_shell_are_refused(
     names = ["", "../x", "a/../b", "/etc/passwd", "a b", "-rf", ".hidden", "a/", "x" * 201, "ä"]
     runs = await_end(db, *send(db, *(spec("small", name, "x") for name in names)))
 
-    assert all("is no artifact name" in fault(run) for run in runs)
+    assert all("is not an artifact name" in fault(run) for run in runs)
     assert count(db, "byrote_artifacts") == 0
 
 

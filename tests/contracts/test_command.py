@@ -10,7 +10,7 @@ import pytest
 
 from byrote.core.command import Command, Limits, Payload
 from byrote.core.json.codec import unpack
-from byrote.core.outcome import Cancelled, Disrupted, Failed, Fault, Released, Succeeded
+from byrote.core.outcome import Cancelled, Crashed, Failed, Fault, Released, Succeeded
 from tests.executors.commands.commands import OK, make_commands, shell
 from tests.support import until
 from tests.worker.bench import Bench
@@ -306,7 +306,7 @@ def test_a_command_that_kills_its_warden_goes_down_and_is_given_back(
     script = f"echo $$ >> {marks}; setsid sleep 60 & echo $! >> {marks}; kill -9 $PPID; sleep 60"
     outcome = start(x=shell(script)).run("x")
 
-    assert isinstance(outcome, Disrupted)
+    assert isinstance(outcome, Crashed)
     pids = [int(pid) for pid in marks.read_text().split()]
     until(lambda: not any(map(alive, pids)))
 
@@ -326,7 +326,7 @@ def test_a_warden_whose_nest_has_gone_still_takes_its_command_along(
     nest.wait()
     (tmp_path / "go").touch()
 
-    assert isinstance(bench.run("x"), Disrupted)
+    assert isinstance(bench.run("x"), Crashed)
     until(lambda: not alive(int(marks.read_text())))
 
 

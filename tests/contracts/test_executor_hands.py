@@ -12,7 +12,7 @@ import pytest
 from byrote.assembly.clock import monotonic
 from byrote.core.errors import BadOption
 from byrote.core.events import HandEnded, HandStarted
-from byrote.core.outcome import Cancelled, Disrupted, Failed, Released, Succeeded
+from byrote.core.outcome import Cancelled, Crashed, Failed, Released, Succeeded
 from tests.support import until
 from tests.worker.bench import Bench, make_hands
 from tests.worker.harness import Marks, alive
@@ -101,7 +101,7 @@ def test_nobody_is_charged_when_nobody_was_running(pool: MakeBench, marks: Marks
     marks.await_words(3)
     os.kill(hands_of(bench)[0], signal.SIGKILL)
 
-    assert all(isinstance(bench.outcome(run), Disrupted) for run in runs)
+    assert all(isinstance(bench.outcome(run), Crashed) for run in runs)
 
 
 def test_what_waits_behind_a_crash_is_executed_elsewhere(pool: MakeBench, marks: Marks) -> None:
@@ -153,7 +153,7 @@ def test_a_process_that_a_task_forks_is_not_taken_for_the_hand(
     marks.await_words(2)
     os.kill(hands_of(bench)[0], signal.SIGKILL)
 
-    assert all(isinstance(bench.outcome(run), Disrupted) for run in runs)
+    assert all(isinstance(bench.outcome(run), Crashed) for run in runs)
 
 
 @pytest.mark.parametrize("task", ["slow", "stuck_in_c"])

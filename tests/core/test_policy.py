@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byrote.core import policy
-from byrote.core.outcome import Cancelled, Disrupted, Failed, Fault, Released, Snoozed, Succeeded
+from byrote.core.outcome import Cancelled, Crashed, Failed, Fault, Released, Snoozed, Succeeded
 from byrote.core.policy import ATTEMPTS_MAX, LOSSES_MAX, ONCE, Retry, judge, retry_of
 from tests.core.leases import leased
 
@@ -33,9 +33,9 @@ JUDGED = [
     (Snoozed(MINUTE, wait="event", event="e"), {}, policy.SnoozeFor(MINUTE, "event", "e")),
     (Cancelled(), {"max_attempts": 3}, policy.Cancel()),
     (Released(), {"losses": 99}, policy.Release()),
-    (Disrupted(FAULT), {"losses": 0}, policy.Salvage()),
-    (Disrupted(FAULT), {"losses": LOSSES_MAX - 2}, policy.Salvage()),
-    (Disrupted(FAULT), {"losses": LOSSES_MAX - 1}, policy.FAIL),
+    (Crashed(FAULT), {"losses": 0}, policy.GiveBackCrashed()),
+    (Crashed(FAULT), {"losses": LOSSES_MAX - 2}, policy.GiveBackCrashed()),
+    (Crashed(FAULT), {"losses": LOSSES_MAX - 1}, policy.FAIL),
 ]
 
 

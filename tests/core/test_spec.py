@@ -93,11 +93,11 @@ def test_a_payload_over_the_limit_is_refused_with_its_size() -> None:
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        ({"queue": ""}, "no queue name"),
-        ({"queue": "a b"}, "no queue name"),
-        ({"queue": "q" * 201}, "no queue name"),
-        ({"queue": "q\n"}, "no queue name"),
-        ({"queue": 7}, "no queue name"),
+        ({"queue": ""}, "not a queue name"),
+        ({"queue": "a b"}, "not a queue name"),
+        ({"queue": "q" * 201}, "not a queue name"),
+        ({"queue": "q\n"}, "not a queue name"),
+        ({"queue": 7}, "not a queue name"),
         ({"priority": 101}, "-100 to 100"),
         ({"priority": 1.5}, "-100 to 100"),
         ({"priority": True}, "-100 to 100"),
@@ -139,5 +139,5 @@ def test_ordinary_names_are_names(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "a.", "-a", "a b", "a\n", "é", "a@1", "a;b", None])
 def test_surprising_names_are_refused(name: object) -> None:
-    with pytest.raises(BadOption, match="no task name"):
+    with pytest.raises(BadOption, match="not a task name"):
         check_name("task", name)

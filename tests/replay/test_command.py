@@ -294,7 +294,7 @@ async def price(net: int):
         ((NEVER, "--verify", "--failed"), "--failed chooses among the runs of a --task"),
         ((NEVER, "--verify", "--wait"), "leave --wait out"),
         ((NEVER, "--task", "price", "--verify"), "Give one run"),
-        ((NEVER, "--verify", "--app", APP, "--ignore", "at"), "is no path to ignore"),
+        ((NEVER, "--verify", "--app", APP, "--ignore", "at"), "is not a path to ignore"),
         ((NEVER, "--verify", "--app", APP, "--junit", "no/such/folder.xml"), "No such file"),
     ],
 )

@@ -15,6 +15,7 @@ from byrote.core.json.codec import digest_of
 from byrote.core.log.findings import RunRow
 from byrote.core.log.record import LogEntry
 from byrote.core.policy import LOSSES_MAX
+from byrote.core.verdict import ENDS
 
 START = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 NEVER_AGES = 10_000_000_000_000
@@ -23,8 +24,7 @@ SPEC_HASH = digest_of(SPEC)
 RESULT_HASH = digest_of("null")
 """All runs of the model have one spec, and those that succeed one result."""
 LIVE = {"WAITING", "READY", "RUNNING"}
-KINDS = {"S": "Succeeded", "R": "Retried", "F": "Failed", "C": "Cancelled", "Z": "Snoozed",
-         "L": "Released", "X": "Crashed"}  # fmt: skip
+KINDS = {end.letter: end.kind for end in ENDS}
 
 
 @dataclass

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from byrote.core.duration import micros
 from byrote.core.log.audit import LogAudit
 from byrote.core.log.findings import DatabaseFacts, Finding
-from byrote.core.outcome import Disrupted, Failed, Fault, Outcome, Released, Snoozed, Succeeded
+from byrote.core.outcome import Crashed, Failed, Fault, Outcome, Released, Snoozed, Succeeded
 from byrote.core.policy import RetryIn, SnoozeFor, judge
 from byrote.core.run import Leased
 from byrote.core.verdict import LETTERS
@@ -321,7 +321,7 @@ class World:
                 Failed(FAULT, after=timedelta(seconds=2)),
                 Snoozed(timedelta(seconds=1)),
                 Released(),
-                Disrupted(FAULT),
+                Crashed(FAULT),
             ]
         )
 

@@ -70,7 +70,7 @@ def stepped(ctx: Context) -> int:
     assert_type(ctx.step("add", lambda: 1), int)
     assert_type(ctx.step("len", len, "word"), int)
     ctx.progress(1, 10, "adding", file="a.csv")
-    ctx.progress("1")  # type: ignore[arg-type]  # Progress is told in numbers.
+    ctx.progress("1")  # type: ignore[arg-type]  # Progress is a finite number.
     ctx.sleep("1h")
     assert_type(ctx.wait_for("paid", timeout="1d", default=None), Any)
     with psycopg.connect() as connection, ctx.once("charge", connection) as first:

@@ -98,4 +98,4 @@ def test_a_worker_that_was_forgotten_introduces_itself_again(
 def test_a_worker_id_that_is_no_name_is_refused(start_worker: StartWorker) -> None:
     worker = start_worker(worker_id="not a name", ready=False)
 
-    assert (worker.wait(), "is no worker name" in worker.text) == (2, True)
+    assert (worker.wait(), "is not a worker name" in worker.text) == (2, True)

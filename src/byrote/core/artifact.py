@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an artifact is called, how large it may be, and what is known of one."""
+"""Names, size limits and metadata of artifacts."""
 
 import re
 from datetime import datetime
@@ -11,12 +11,12 @@ from byrote.core.errors import ByroteError
 
 NAME_MAX: Final = 200
 INLINE_MAX: Final = 1 << 20
-"""Bytes up to which an artifact lies in PostgreSQL."""
+"""Bytes up to which an artifact is stored in PostgreSQL."""
 SIZE_MAX: Final = 1 << 30
 COUNT_MAX: Final = 1_000
 """Artifacts of one run, over all its attempts."""
 POSTGRES: Final = "postgres"
-"""The place of a small artifact; any other place is a URL."""
+"""Where a small artifact is stored; for any other, `place` is a URL."""
 
 # No part begins with a dot, so a name is never a hidden file nor a way up the tree.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
@@ -24,25 +24,25 @@ _MEDIA = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9*][a-z0-9!#$&^_.+-]*(;[ 
 
 
 class ArtifactRefused(ByroteError, ValueError):
-    """An artifact that was not stored; the message says why and what to do."""
+    """An artifact was not stored; the message has the reason and what to do."""
 
     code = "artifact_refused"
 
 
 class ArtifactDamaged(ByroteError):
-    """What is stored is not what was stored: the content does not have its hash."""
+    """The stored content does not match its hash."""
 
     code = "artifact_damaged"
 
 
 class UnknownArtifact(ByroteError, LookupError):
-    """There is no such artifact, or its content is not where it was put."""
+    """The artifact does not exist, or its content is missing from its store."""
 
     code = "unknown_artifact"
 
 
 class ArtifactEntry(msgspec.Struct, frozen=True):
-    """One row: which attempt stored what under which name, and where the content lies."""
+    """One row: the attempt, the name, and where the content is stored."""
 
     run_id: str
     attempt: int
@@ -55,14 +55,14 @@ class ArtifactEntry(msgspec.Struct, frozen=True):
 
 
 def check_artifact(name: object, media_type: object) -> None:
-    """Refuse a name or a media type that would surprise somebody in a shell or a URL."""
+    """Raise ArtifactRefused for a name or media type that is unsafe in a shell or a URL."""
     if not isinstance(name, str) or len(name) > NAME_MAX or not _NAME.fullmatch(name):
         raise ArtifactRefused(
-            f"{name!r} is no artifact name: use up to {NAME_MAX} letters, digits and '_.-', in "
+            f"{name!r} is not an artifact name: use up to {NAME_MAX} letters, digits and '_.-', in "
             "parts separated by '/', none of which begins with '.' or '-'."
         )
     if not isinstance(media_type, str) or len(media_type) > 200 or not _MEDIA.fullmatch(media_type):
-        raise ArtifactRefused(f"{media_type!r} is no media type; write one like 'text/csv'.")
+        raise ArtifactRefused(f"{media_type!r} is not a media type; write one like 'text/csv'.")
 
 
 def too_large(limit: int) -> ArtifactRefused:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How a task runs as a program of its own: what is started, how it is fed, what it may use."""
+"""Tasks that run as separate programs: command line, payload, limits and container."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -19,7 +19,7 @@ IMAGES = frozenset({"podman", "docker"})
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the kernel lets one attempt's process use; `None` is what the worker itself may."""
+    """Kernel limits for the process of one attempt; `None` keeps the worker's own limit."""
 
     cpu: int | None = None
     """Seconds of processor time; then SIGXCPU, and SIGKILL a second later."""
@@ -38,7 +38,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A launcher in front of a command: no network and nothing to write to, unless asked for."""
+    """A sandbox for a command: no network and a read-only file system by default."""
 
     launcher: str | Sequence[str] = "bwrap"
     """`bwrap`, `podman`, `docker`, `systemd-run`, or the beginning of a command line."""
@@ -48,13 +48,13 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     read_only: bool = True
     """Whether the root file system is; `/tmp` is private and writable either way."""
     mounts: Sequence[str] = ()
-    """`/host`, `/host:/inside` or `/host:/inside:rw`; read-only unless `rw` is said."""
+    """`/host`, `/host:/inside` or `/host:/inside:rw`; read-only unless it ends with `rw`."""
 
     def __post_init__(self) -> None:
         if isinstance(self.launcher, str) and self.launcher not in LAUNCHERS:
             known = ", ".join(LAUNCHERS)
             raise BadOption(
-                f"{self.launcher!r} is no launcher; choose one of {known}, or give its "
+                f"{self.launcher!r} is not a launcher; choose one of {known}, or pass its "
                 "command line as a tuple."
             )
         if self.launcher in IMAGES and not self.image:
@@ -64,40 +64,44 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             _as_tuple(self, "launcher")
         for mount in self.mounts:
             if not mount.startswith("/") or mount.count(":") > 2:
-                raise BadOption(f"{mount!r} is no mount; write /host, /host:/in or /host:/in:rw.")
+                raise BadOption(
+                    f"{mount!r} is not a mount; write /host, /host:/in or /host:/in:rw."
+                )
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A program that executes one attempt and says on descriptor 3, or stdout, how it went."""
+    """A program that executes one attempt and reports its outcome on descriptor 3 or stdout."""
 
     argv: Sequence[str] = ()
     """The program and its arguments; empty: `python -m byrote.executor` for the worker's app."""
     payload: Payload | None = None
-    """How spec and context reach it; absent: as its worker says (`--payload-mode`), by stdin."""
+    """How it receives spec and context; absent: the worker's `--payload-mode`, else stdin."""
     env: Sequence[str] = ()
-    """Names of the worker's environment variables that it may see."""
+    """Names of the worker's environment variables that are passed on to it."""
     cwd: str | None = None
     """The folder it starts in; absent: the worker's."""
     limits: Limits = Limits()
     container: Container | None = None
     seed: SeedFrom = "run"
-    """What its seed follows from; the option `seed` of its task sets it."""
+    """What its seed is derived from; set by the option `seed` of its task."""
 
     def __post_init__(self) -> None:
         if self.payload not in (None, *PAYLOADS):
-            raise BadOption(f"A payload goes by {', '.join(PAYLOADS)}, not by {self.payload!r}.")
+            raise BadOption(
+                f"A payload is passed by {', '.join(PAYLOADS)}, not by {self.payload!r}."
+            )
         check_seed(self.seed)
         _as_tuple(self, "argv")
         _as_tuple(self, "env")
         for text in (*self.argv, *self.env, self.cwd or ""):
             if not isinstance(text, str) or "\x00" in text:
-                raise BadOption(f"A command is made of texts without NUL, not of {text!r}.")
+                raise BadOption(f"A command consists of strings without NUL, not of {text!r}.")
         if any("=" in name or not name for name in self.env):
             raise BadOption("env names variables that are allowed through; it does not set them.")
 
 
 def _as_tuple(record: msgspec.Struct, name: str) -> None:
-    """Lists are welcome, but a record that never changes holds tuples; a text is one mistake."""
+    """Replace a list by a tuple, since the record is frozen; a plain string is refused."""
     value = getattr(record, name)
     if isinstance(value, str):
         raise BadOption(f"{name} is a list of texts, not the text {value!r}.")
@@ -105,7 +109,7 @@ def _as_tuple(record: msgspec.Struct, name: str) -> None:
 
 
 def command_of(executor: "str | Command | None") -> Command | None:
-    """What `executor=` of a task means: a command, or None for whatever the worker uses."""
+    """Returns the command that `executor=` of a task stands for; None is the worker's default."""
     match executor:
         case None | "hand":
             return None

@@ -5,7 +5,7 @@ import re
 from datetime import timedelta
 
 type DurationLike = timedelta | str | float
-"""A length of time as callers may write it: a timedelta, `30s`, or seconds."""
+"""A duration as callers may write it: a timedelta, `30s`, or seconds."""
 
 UNITS = {
     "us": timedelta(microseconds=1),
@@ -23,7 +23,7 @@ _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 
 
 def duration(value: timedelta | str | float) -> timedelta:
-    """Read a duration; ValueError says how to write one."""
+    """Parse a duration. Raises ValueError with examples of how to write one."""
     match value:
         case timedelta():
             length = value
@@ -38,7 +38,7 @@ def duration(value: timedelta | str | float) -> timedelta:
         case _:
             raise ValueError(_advice(value))
     if not timedelta() <= length <= DURATION_MAX:
-        raise ValueError(f"A duration lies between 0 and 100 years, not {value!r}.")
+        raise ValueError(f"A duration is between 0 and 100 years, not {value!r}.")
     return length
 
 
@@ -62,7 +62,7 @@ def micros(length: timedelta) -> int:
 
 
 def spoken(length: timedelta) -> str:
-    """A duration in the shortest form `duration` reads back."""
+    """Returns the shortest text that `duration` parses to the same value."""
     left, parts = micros(length), []
     for unit in ("d", "h", "m", "s", "ms", "us"):
         size = micros(UNITS[unit])

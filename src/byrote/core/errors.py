@@ -9,9 +9,9 @@ from byrote.core.text.redaction import redacted
 
 
 class ByroteError(Exception):
-    """Anything Byrote refuses or cannot do; `code` is stable and the same on every door.
+    """Base class of Byrote's errors; `code` is stable, and the same in Python, HTTP and the CLI.
 
-    A message never holds the password of a URL that it quotes.
+    Passwords of URLs are redacted from the message.
     """
 
     code: str = "error"
@@ -21,7 +21,7 @@ class ByroteError(Exception):
 
 
 class BadPayload(ByroteError, ValueError):
-    """A value that could not come back exactly as sent; `path` says where, `reason` why."""
+    """A value that JSON would not return exactly as sent; see `path` and `reason`."""
 
     code = "bad_payload"
 
@@ -54,13 +54,13 @@ class PayloadTooLarge(BadPayload):
 
 
 class BadOption(ByroteError, ValueError):
-    """An option whose value makes no sense; the message says what to give instead."""
+    """An option has an invalid value; the message has what to use instead."""
 
     code = "bad_option"
 
 
 class UnknownTask(ByroteError, LookupError):
-    """There is no task by this name and version here."""
+    """No task with this name and version is registered in this process."""
 
     code = "unknown_task"
 
@@ -71,13 +71,13 @@ class UnknownTask(ByroteError, LookupError):
 
 
 class DuplicateTask(ByroteError, ValueError):
-    """Two functions claim the same task name and version."""
+    """Two functions are defined under one task name and version."""
 
     code = "duplicate_task"
 
 
 class UnknownQueue(ByroteError, LookupError):
-    """The queue is not one the app declared, or not one the database knows."""
+    """The queue was not declared by the app, or does not exist in the database."""
 
     code = "unknown_queue"
 
@@ -110,19 +110,19 @@ class UnknownRun(ByroteError, LookupError):
     code = "unknown_run"
 
     def __init__(self, which: str) -> None:
-        super().__init__(f"No run {which!r}. It may have been pruned, or live in another database.")
+        super().__init__(f"No run {which!r}. It may have been pruned, or be in another database.")
         self.which = which
 
 
 class AlteredSpec(ByroteError):
-    """A run's stored spec is not the one it was accepted with."""
+    """A run's stored spec does not match the hash that it was accepted with."""
 
     code = "altered_spec"
 
     def __init__(self, run_id: str) -> None:
         super().__init__(
-            f"The stored spec of run {run_id} was altered: it does not have its hash. Enqueue what "
-            "you mean as a new run."
+            f"The stored spec of run {run_id} was altered: it does not match its hash. Enqueue a "
+            "new run instead."
         )
         self.run_id = run_id
 
@@ -131,13 +131,13 @@ class AlteredSpec(ByroteError):
 
 
 class NotThereThen(UnknownRun):
-    """The event log does not know the run at the moment that was asked about."""
+    """The event log has no event of the run up to the requested moment."""
 
     def __init__(self, run_id: str, at: datetime) -> None:
         super().__init__(run_id)
-        said = f"The log tells nothing of run {run_id!r} up to {at:%Y-%m-%d %H:%M:%S %Z}"
-        why = "it was not accepted yet, or what was told then has been pruned"
-        self.args = (f"{said}: {why}. `byrote runs history` shows what there is.",)
+        missing = f"The log has no event of run {run_id!r} up to {at:%Y-%m-%d %H:%M:%S %Z}"
+        why = "it was not accepted yet, or the events of that time have been pruned"
+        self.args = (f"{missing}: {why}. `byrote runs history` lists the events that remain.",)
         self.at = at
 
     def __reduce__(self) -> tuple[type["NotThereThen"], tuple[str, datetime]]:
@@ -145,7 +145,7 @@ class NotThereThen(UnknownRun):
 
 
 class RunFailed(ByroteError):
-    """A run ended without a result; `status` and `faults` say how."""
+    """A run ended without a result; `status` and `faults` have the details."""
 
     code = "run_failed"
 
@@ -159,59 +159,59 @@ class RunFailed(ByroteError):
 
 
 class ResultTimeout(ByroteError, TimeoutError):
-    """A run had not finished when the caller's patience ended; the run goes on."""
+    """The run had not finished when the caller's timeout expired; the run continues."""
 
     code = "result_timeout"
 
 
 class Unreachable(ByroteError, ConnectionError):
-    """Whoever keeps the runs did not answer; what was tried is in the message."""
+    """The store of the runs did not answer; the message has what was tried."""
 
     code = "unreachable"
 
 
 class DatabaseUnreachable(Unreachable):
-    """PostgreSQL did not answer; what was tried is in the message."""
+    """PostgreSQL did not answer; the message has what was tried."""
 
     code = "database_unreachable"
 
 
 class ServiceUnreachable(Unreachable):
-    """The queue service did not answer; what was tried is in the message."""
+    """The queue service did not answer; the message has what was tried."""
 
     code = "service_unreachable"
 
 
 class StoreRefused(ByroteError):
-    """Whoever keeps the runs will not take this, and would not if it were asked again."""
+    """The store rejected the request, and would reject a retry as well."""
 
     code = "store_refused"
 
     def __init__(self, message: str, brief: str | None = None) -> None:
         super().__init__(message)
         self.brief = brief or message
-        """The same without anything that might quote what was sent."""
+        """The message without values from the request."""
 
 
 class ValueRefused(StoreRefused):
-    """A value in what was sent is not acceptable: it is too large, or not what it should be."""
+    """The store rejected a value of the request: too large, or of the wrong form."""
 
 
 class RowLocked(StoreRefused):
-    """Another transaction has locked a row for longer than the statement waits; later it may go."""
+    """Another transaction holds a row lock for longer than the statement waits; retry later."""
 
     code = "row_locked"
 
 
 class KeyContended(ByroteError):
-    """Runs with a unique key came and went faster than one of them could be told."""
+    """Runs with a unique key started and ended faster than one of them could be returned."""
 
     code = "key_contended"
 
     def __init__(self, key: str) -> None:
         super().__init__(
-            f"Runs with the unique key {key!r} came and went while this one was to be enqueued; "
-            "nothing was. Try again."
+            f"Other runs with the unique key {key!r} started and ended during this enqueue; "
+            "nothing was enqueued. Try again."
         )
         self.key = key
 
@@ -226,13 +226,13 @@ class SchemaMismatch(ByroteError):
 
 
 class RightMissing(ByroteError):
-    """The database login lacks a right that its work takes."""
+    """The database role lacks a privilege that its work needs."""
 
     code = "right_missing"
 
 
 class RetryLater(ByroteError):
-    """Raise in a task to ask for another attempt, after a delay of your choice or the policy's."""
+    """Raise in a task to request another attempt, after this delay or the retry policy's."""
 
     code = "retry_later"
 
@@ -248,7 +248,7 @@ class Fatal(ByroteError):
 
 
 class Snooze(ByroteError):
-    """Raise in a task to step aside for a while; costs no attempt of the budget."""
+    """Raise in a task to postpone the run; does not count as an attempt."""
 
     code = "snooze"
 
@@ -258,7 +258,7 @@ class Snooze(ByroteError):
 
 
 class NonDeterminism(ByroteError):
-    """A task took another way than its ledger remembers; its run ends, for good."""
+    """A task called other steps than its ledger has recorded; the run fails for good."""
 
     code = "nondeterminism"
 
@@ -277,37 +277,37 @@ class NonDeterminism(ByroteError):
 
 
 class NotRecorded(ByroteError):
-    """A replay asked for something that the run it repeats has no record of; the replay ends."""
+    """A replay needs a step that the original run did not record; the replay ends."""
 
     code = "not_recorded"
 
 
 class WithheldInReplay(ByroteError):
-    """A replay asked for something that would reach others; it was not sent."""
+    """A replay made a call with effects outside of it; the call was not sent."""
 
     code = "withheld_in_replay"
 
 
 class LeaseGone(ByroteError):
-    """The attempt lost its lease: its step was not stored, and nobody will hear its outcome."""
+    """The attempt lost its lease: its step was not stored, and its outcome will be rejected."""
 
     code = "lease_gone"
 
 
 class WaitTimeout(ByroteError, TimeoutError):
-    """The signal a task waited for did not come in time."""
+    """The signal that a task waited for did not arrive in time."""
 
     code = "wait_timeout"
 
 
 class MissingExtra(ByroteError, ImportError):
-    """A package is not there that comes with an extra; the message says how to install it."""
+    """A package of an optional extra is not installed; the message has the command."""
 
     code = "missing_extra"
 
 
 def missing_driver(what: str, error: ModuleNotFoundError) -> Exception:
-    """What to say of a failed import: how to install PostgreSQL's driver, if it is that."""
+    """Returns MissingExtra if PostgreSQL's driver is what could not be imported, else `error`."""
     if error.name is None or error.name.partition(".")[0] != "psycopg":
         return error
     return MissingExtra(

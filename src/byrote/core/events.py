@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Facts the path of a run leaves behind, for others to watch. No payloads: ids, names, numbers."""
+"""Events that workers emit for logs and metrics. No payloads: only ids, names and numbers."""
 
 import msgspec
 
 
 class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True, gc=False):
-    """Something that has happened."""
+    """A fact that has happened."""
 
 
 class RunEvent(Event, frozen=True, tag=True):
-    """Something that has happened to a run."""
+    """A fact about a run."""
 
     run: str
     task: str
@@ -46,7 +46,7 @@ class Retried(RunEvent, frozen=True, tag=True):
 
 
 class Failed(RunEvent, frozen=True, tag=True):
-    """A run failed for good and lies among the dead letters."""
+    """A run failed for good and is a dead letter."""
 
     error: str = ""
 
@@ -56,7 +56,7 @@ class Cancelled(RunEvent, frozen=True, tag=True):
 
 
 class Snoozed(RunEvent, frozen=True, tag=True):
-    """A run stepped aside."""
+    """A run was postponed by its task."""
 
     after_s: float = 0.0
 
@@ -65,18 +65,18 @@ class Released(RunEvent, frozen=True, tag=True):
     """A run was given back, uncharged."""
 
 
-class Salvaged(RunEvent, frozen=True, tag=True):
-    """A run was given back because its process went down through no proven fault of its own."""
+class Crashed(RunEvent, frozen=True, tag=True):
+    """The attempt's process died, cause unproven; the run was given back and the loss counted."""
 
     error: str = ""
 
 
 class LeaseLost(RunEvent, frozen=True, tag=True):
-    """A worker's word on a run came too late and was not heard."""
+    """A worker lost its lease on a run; its verdict was rejected or not sent."""
 
 
-class Swept(Event, frozen=True, tag=True):
-    """An expired lease was taken back."""
+class Lost(Event, frozen=True, tag=True):
+    """A lease ran out and was taken back."""
 
     run: str
     status: str
@@ -91,7 +91,7 @@ class Unserved(Event, frozen=True, tag=True):
     task: str
     """As `name@version`."""
     nearest: str = ""
-    """What live workers know that may be meant."""
+    """The most similar task that a live worker knows."""
 
 
 class Promoted(Event, frozen=True, tag=True):
@@ -107,7 +107,7 @@ class Scheduled(Event, frozen=True, tag=True):
 
 
 class Ticked(Event, frozen=True, tag=True):
-    """A schedule was due, and has a run."""
+    """A schedule was due, and a run was enqueued."""
 
     schedule: str
     tick: str
@@ -115,7 +115,7 @@ class Ticked(Event, frozen=True, tag=True):
 
 
 class TickSkipped(Event, frozen=True, tag=True):
-    """A schedule was due and has no run, since an earlier one is unfinished."""
+    """A schedule was due, but no run was enqueued: an earlier one is unfinished."""
 
     schedule: str
     tick: str
@@ -138,7 +138,7 @@ class WorkerStopping(Event, frozen=True, tag=True):
 
 
 class WorkerStopped(Event, frozen=True, tag=True):
-    """A worker has gone."""
+    """A worker has stopped."""
 
     worker: str
     finished: int
@@ -153,7 +153,7 @@ class HandStarted(Event, frozen=True, tag=True):
 
 
 class HandEnded(Event, frozen=True, tag=True):
-    """A hand's process has gone."""
+    """A hand's process has ended."""
 
     worker: str
     pid: int
@@ -161,27 +161,27 @@ class HandEnded(Event, frozen=True, tag=True):
 
 
 class Troubled(Event, frozen=True, tag=True):
-    """Something outside did not answer; it will be asked again."""
+    """A database, service or store did not answer; the worker will retry."""
 
     worker: str
     what: str
     error: str
     run: str = ""
-    """The run whose outcome could not be stored, if that is the trouble."""
+    """The run whose outcome could not be stored, if any."""
 
 
 class Recovered(Event, frozen=True, tag=True):
-    """What was troubled answers again."""
+    """The database, service or store answers again."""
 
     worker: str
     what: str
 
 
 def is_trouble(event: Event) -> bool:
-    """Whether somebody should look at an event; a hand that was told to end is none."""
+    """Whether an event deserves a warning; a hand that exited on request does not."""
     return isinstance(event, TROUBLE) and getattr(event, "reason", "") != ENDED_WELL
 
 
 ENDED_WELL = "exited with code 0"
-TROUBLE = (Failed, LeaseLost, Salvaged, Swept, HandEnded, Troubled, Unserved)
+TROUBLE = (Failed, LeaseLost, Crashed, Lost, HandEnded, Troubled, Unserved)
 """Events worth a warning."""

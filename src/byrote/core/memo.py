@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Results that answer later runs: for how long, and what counts as the same code.
+"""Memos: results that are reused for later runs of the same spec by the same code.
 
 The same code is the same function (bytecode, constants, defaults) in a file of the same content: a
 helper beside the function counts, one in another module does not. Too many hashes only cost a
-computation; too few would give an answer of code that is no more.
+computation; too few would return results of code that was changed.
 
 The same arguments are more than the same spec hash, in which `1` and `1.0` are one number: a
-function can tell them apart, so `memo_key` does, too.
+function can distinguish them, so `memo_key` does, too.
 """
 
 from datetime import timedelta
@@ -25,14 +25,14 @@ KEEP_MAX = timedelta(days=3_660)
 
 
 class Memo(msgspec.Struct, frozen=True):
-    """By which code a result came about, and for how many microseconds it is kept."""
+    """The code that computed a result, and for how many microseconds the result is kept."""
 
     code: str
     keep_us: int
 
 
 def memo_key(code: str, spec_text: str) -> str:
-    """What a result is stored and looked up by, beside the spec's hash: code and arguments.
+    """Returns the key of a result beside the spec's hash: a hash of code and arguments.
 
     Numbers count with their type and sign, members of objects with their order; the order of
     keyword arguments does not count.
@@ -43,7 +43,7 @@ def memo_key(code: str, spec_text: str) -> str:
 
 
 def memo_keep(value: timedelta | str | float) -> timedelta:
-    """Read how long results answer later runs."""
+    """Parse how long results are reused. Raises BadOption outside of 1 second to 10 years."""
     keep = duration(value)
     if not KEEP_MIN <= keep <= KEEP_MAX:
         raise BadOption(f"A memo is kept between 1 second and 10 years, not {value!r}.")
@@ -51,5 +51,5 @@ def memo_keep(value: timedelta | str | float) -> timedelta:
 
 
 def memo_code(function: str, module: str | None) -> str | None:
-    """The hash of code that can be the same elsewhere; None when its file is unknown."""
+    """Returns the hash of the code, comparable between hosts; None if its file is unknown."""
     return None if module is None else sha256(f"{function} {module}".encode()).hexdigest()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What happened in one attempt, as a value; a failing task is expected, not a surprise."""
+"""The outcome of one attempt, as a value; a failing task is expected, not an exception."""
 
 from datetime import timedelta
 from typing import NamedTuple
@@ -9,7 +9,7 @@ import msgspec
 TEXT_MAX = 4_000
 TRACEBACK_MAX = 16_000
 OUTPUT_MAX = 1024 * 1024
-"""Bytes of stdout, and of stderr, that are kept of one attempt."""
+"""Bytes of stdout, and of stderr, that are stored for one attempt."""
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -20,7 +20,7 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     `nondeterminism` or `unknown_task`;
     of a command also what `executors/commands/envelope.py` lists."""
     type: str
-    """The exception's class path, or the name of what happened."""
+    """The class path of the exception, or the name of another cause."""
     message: str = ""
     traceback: str | None = None
     signal: str | None = None
@@ -28,13 +28,13 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     attempt: int = 0
     worker: str = ""
     stderr: str | None = None
-    """The end of what a command wrote there."""
+    """The end of a command's standard error."""
     met: list[int] | None = None
-    """Of a replay: how many of the recorded steps, sleeps and waits it had come to."""
+    """Of a replay: the recorded steps, sleeps and waits that it had reached."""
 
 
 class Output(msgspec.Struct, frozen=True):
-    """What an attempt printed: the end of each stream, and how many bytes came before it."""
+    """Output of an attempt: the end of each stream, and how many bytes were dropped before it."""
 
     stdout: str = ""
     stderr: str = ""
@@ -43,7 +43,7 @@ class Output(msgspec.Struct, frozen=True):
 
 
 class Printing(NamedTuple):
-    """What an attempt has printed so far: the end of each stream, and how many bytes it was."""
+    """Output of an attempt so far: the end of each stream, and its size in bytes."""
 
     stdout: bytes
     stderr: bytes
@@ -59,7 +59,7 @@ class Succeeded(msgspec.Struct, frozen=True, tag=True):
     """SHA-256 of the result's canonical form, in hexadecimal."""
     output: Output | None = None
     usage: dict[str, int] | None = None
-    """What the attempt used, if it was measured."""
+    """Resource usage of the attempt, if it was measured."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
@@ -67,51 +67,51 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
     fault: Fault
     after: timedelta | None = None
-    """When the task itself asked for a delay."""
+    """The delay that the task asked for, if any."""
     final: bool = False
-    """The task said that no retry will help."""
+    """Whether the task ruled out a retry."""
     output: Output | None = None
     usage: dict[str, int] | None = None
 
 
 class Snoozed(msgspec.Struct, frozen=True, tag=True):
-    """The task stepped aside."""
+    """The task postponed its run."""
 
     after: timedelta
     output: Output | None = None
     usage: dict[str, int] | None = None
     wait: str | None = None
-    """What a durable wait is for: `sleep` or `event`; None for a plain snooze."""
+    """The kind of a durable wait: `sleep` or `event`; None for a plain snooze."""
     event: str | None = None
     """The signal it waits for."""
 
 
 class Cancelled(msgspec.Struct, frozen=True, tag=True):
-    """Somebody asked for the run to stop, and it did."""
+    """The run was cancelled on request."""
 
     output: Output | None = None
     usage: dict[str, int] | None = None
 
 
 class Released(msgspec.Struct, frozen=True, tag=True):
-    """The attempt was given back before it came to anything; nobody is to blame."""
+    """The attempt was given back before it had an outcome, for no fault of its task."""
 
     output: Output | None = None
     usage: dict[str, int] | None = None
 
 
-class Disrupted(msgspec.Struct, frozen=True, tag=True):
-    """The attempt's process went down, and nothing shows that this task was the cause."""
+class Crashed(msgspec.Struct, frozen=True, tag=True):
+    """The attempt's process died, and nothing proves that this task was the cause."""
 
     fault: Fault
     output: Output | None = None
     usage: dict[str, int] | None = None
 
 
-type Outcome = Succeeded | Failed | Snoozed | Cancelled | Released | Disrupted
+type Outcome = Succeeded | Failed | Snoozed | Cancelled | Released | Crashed
 
 
 def safe_text(text: str, limit: int = TEXT_MAX) -> str:
-    """Text that any database and any terminal takes: no NUL, no lone surrogates, bounded."""
+    """Returns text that databases and terminals accept: no NUL, no lone surrogates, bounded."""
     clean = text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")
     return clean if len(clean) <= limit else f"{clean[: limit - 20]} … ({len(clean):,} long)"

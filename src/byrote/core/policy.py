@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What follows from an outcome. `judge` is the only place that decides it."""
+"""Retry policies and verdicts. Only `judge` decides what follows from an outcome."""
 
 import hashlib
 from datetime import timedelta
@@ -9,12 +9,12 @@ import msgspec
 
 from byrote.core.duration import duration
 from byrote.core.errors import BadOption
-from byrote.core.outcome import Cancelled, Disrupted, Failed, Outcome, Released, Snoozed, Succeeded
+from byrote.core.outcome import Cancelled, Crashed, Failed, Outcome, Released, Snoozed, Succeeded
 from byrote.core.run import Leased
 
 ATTEMPTS_MAX = 1_000
 LOSSES_MAX = 10
-"""How often a run may go down with its worker before it is taken for the cause."""
+"""How often a run may be lost with its worker before the run counts as the cause."""
 
 type Backoff = Literal["exponential", "linear", "fixed"]
 
@@ -29,7 +29,7 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True):
     """The wait before the second try, before jitter."""
     delay_max: timedelta = timedelta(hours=1)
     factor: float = 2.0
-    """What each wait is multiplied by; exponential back-off only."""
+    """The multiplier of each wait; exponential back-off only."""
     jitter: bool = True
     """Wait a fraction of the back-off drawn from the spec's hash: the same on replay."""
     age_max: timedelta | None = None
@@ -38,10 +38,10 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if type(self.attempts) is not int or not 1 <= self.attempts <= ATTEMPTS_MAX:
             raise BadOption(
-                f"Retry attempts lie between 1 and {ATTEMPTS_MAX}, not {self.attempts!r}."
+                f"Retry attempts are between 1 and {ATTEMPTS_MAX}, not {self.attempts!r}."
             )
         if not 1.0 <= self.factor <= 100.0:
-            raise BadOption(f"A retry factor lies between 1 and 100, not {self.factor!r}.")
+            raise BadOption(f"A retry factor is between 1 and 100, not {self.factor!r}.")
         if self.backoff not in ("exponential", "linear", "fixed"):
             raise BadOption(
                 f"A back-off is 'exponential', 'linear' or 'fixed', not {self.backoff!r}."
@@ -79,7 +79,7 @@ class Succeed(msgspec.Struct, frozen=True):
 
 
 class RetryIn(msgspec.Struct, frozen=True):
-    """Try again after a while; costs an attempt."""
+    """Try again after a delay; counts as an attempt."""
 
     delay: timedelta
 
@@ -93,7 +93,7 @@ class Cancel(msgspec.Struct, frozen=True):
 
 
 class SnoozeFor(msgspec.Struct, frozen=True):
-    """Try again after a while; costs nothing."""
+    """Try again after a delay; does not count as an attempt."""
 
     delay: timedelta
     wait: str | None = None
@@ -104,18 +104,18 @@ class Release(msgspec.Struct, frozen=True):
     """Give the run back at once, uncharged."""
 
 
-class Salvage(msgspec.Struct, frozen=True):
+class GiveBackCrashed(msgspec.Struct, frozen=True):
     """Give the run back at once, uncharged, and count the loss."""
 
 
-type Verdict = Succeed | RetryIn | Fail | Cancel | SnoozeFor | Release | Salvage
+type Verdict = Succeed | RetryIn | Fail | Cancel | SnoozeFor | Release | GiveBackCrashed
 
 SUCCEED = Succeed()
 FAIL = Fail()
 
 
 def judge(run: Leased, outcome: Outcome) -> Verdict:  # noqa: PLR0911 -- one return per case of the table.
-    """Say what follows from an outcome; the same run and outcome always get the same verdict."""
+    """Returns the verdict on an outcome; the same run and outcome always get the same verdict."""
     match outcome:
         case Succeeded():
             return SUCCEED
@@ -129,8 +129,8 @@ def judge(run: Leased, outcome: Outcome) -> Verdict:  # noqa: PLR0911 -- one ret
             return Cancel()
         case Released():
             return Release()
-        case Disrupted():
-            return FAIL if run.losses + 1 >= LOSSES_MAX else Salvage()
+        case Crashed():
+            return FAIL if run.losses + 1 >= LOSSES_MAX else GiveBackCrashed()
         case _:
             assert_never(outcome)
 
@@ -140,8 +140,8 @@ def _again(run: Leased, asked: timedelta | None) -> Verdict:
     if tried >= run.max_attempts:
         return FAIL
     policy = retry_of(run)
-    # A delay the task asked for (a Retry-After, say) is kept to the letter; only our own is
-    # jittered.
+    # A delay that the task asked for (such as a Retry-After) is used as it is; only the policy's
+    # is jittered.
     delay = policy.delay_before(tried + 1, run.spec_hash) if asked is None else asked
     if policy.age_max is not None and run.age + delay > policy.age_max:
         return FAIL
@@ -149,7 +149,7 @@ def _again(run: Leased, asked: timedelta | None) -> Verdict:
 
 
 def retry_of(run: Leased) -> Retry:
-    """The policy a run was sent with."""
+    """Returns the retry policy that a run was enqueued with."""
     if run.retry_json is None:
         return Retry(attempts=run.max_attempts)
     return msgspec.json.decode(run.retry_json, type=Retry)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How far a run has come: what a task may say of it, and what others are told."""
+"""Progress of a run: the reports of its task, and the view for readers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,20 +16,20 @@ from byrote.core.state import FINAL, Status
 MESSAGE_MAX: Final = 500
 """Characters of a message."""
 DATA_MAX: Final = 4_096
-"""Bytes of JSON of what is told beside it."""
+"""Bytes of JSON of the `data` of a report."""
 COUNT_MAX: Final = 1e15
 DIGITS: Final = 6
-"""Digits after the point that are kept of a count."""
+"""Digits after the decimal point that are stored."""
 LEFT_MAX: Final = timedelta(days=3_650)
-"""An estimate beyond this says nothing."""
+"""A longer estimate is not reported."""
 
 
 class ProgressReport(msgspec.Struct, frozen=True):
-    """What a task has said of how far it is; sound."""
+    """A valid report of a task on its progress."""
 
     percent: float
     done: float | None
-    """So many of `total`; None when per cent were given."""
+    """Units of `total` that are done; None if the report is in per cent."""
     total: float | None
     message: str
     data: str | None
@@ -37,10 +37,10 @@ class ProgressReport(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a run has come, as the attempt that told it last saw it."""
+    """The progress of a run, by its last report."""
 
     attempt: int
-    """Which attempt told it."""
+    """The attempt that reported it."""
     percent: float
     """0 to 100."""
     done: float | None
@@ -48,34 +48,34 @@ class Progress(msgspec.Struct, frozen=True):
     message: str
     data: dict[str, Any]
     at: datetime
-    """When it was told."""
+    """When it was reported."""
     eta: datetime | None
-    """When it will be done if it goes on at its pace: an estimate; None while there is none."""
+    """Estimate of when it will be done at its pace so far; None without an estimate."""
     retrying: bool
-    """The attempt that told it has failed: the next begins at 0, and has said nothing yet."""
+    """The attempt that reported it has failed; the next starts at 0 and has not reported yet."""
 
 
 def report_of(
     done: object, total: object = None, message: object = "", data: object = None
 ) -> ProgressReport:
-    """What a task says of its progress; BadOption says what it may say instead."""
+    """Returns a valid report. Raises BadOption with the accepted form otherwise."""
     if not isinstance(message, str) or len(message) > MESSAGE_MAX:
-        raise BadOption(f"A message of progress is a text of up to {MESSAGE_MAX} characters.")
-    said = safe_text(message, MESSAGE_MAX * 10)[:MESSAGE_MAX], _packed(data)
+        raise BadOption(f"A progress message is a string of up to {MESSAGE_MAX} characters.")
+    details = safe_text(message, MESSAGE_MAX * 10)[:MESSAGE_MAX], _packed(data)
     if total is None:
         percent = _number(done)
         if not 0 <= percent <= 100:
             raise BadOption(f"Progress without a total is in per cent, 0 to 100, not {done!r:.40}.")
-        return ProgressReport(round(percent, DIGITS), None, None, *said)
+        return ProgressReport(round(percent, DIGITS), None, None, *details)
     many, of = round(_number(done), DIGITS), round(_number(total), DIGITS)
     if not 0 <= many <= of <= COUNT_MAX:
         raise BadOption(
-            f"Progress is so many of a total of up to {COUNT_MAX:g}, "
+            f"Progress is a number from 0 to the total, which is at most {COUNT_MAX:g}, "
             f"not {done!r:.40} of {total!r:.40}."
         )
-    # Nothing of nothing is all of it.
+    # 0 of 0 is complete.
     percent = round(many / of * 100, DIGITS) if of else 100.0
-    return ProgressReport(percent, many, of, *said)
+    return ProgressReport(percent, many, of, *details)
 
 
 def _number(value: object) -> float:
@@ -84,7 +84,7 @@ def _number(value: object) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(value, str | bytes) or not math.isfinite(number):
-        raise BadOption(f"Progress is told in numbers, not {value!r:.40}.")
+        raise BadOption(f"Progress is in finite numbers, not {value!r:.40}.")
     return number
 
 
@@ -92,15 +92,15 @@ def _packed(data: object) -> str | None:
     if data is None or data == {}:
         return None
     if not isinstance(data, dict):
-        raise BadOption("What is told beside a progress is a JSON object.")
+        raise BadOption(f"The data of a progress report is a JSON object, not {data!r:.40}.")
     try:
         return pack(data, limit=DATA_MAX).text
     except BadPayload as error:
-        raise BadOption(f"What is told beside a progress is small JSON. {error}") from None
+        raise BadOption(f"The data of a progress report is small JSON. {error}") from None
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """The last report of a run as it is stored, and the first one its pace is measured from."""
+    """The last stored report of a run, and the first one that its pace is measured from."""
 
     attempt: int
     percent: float
@@ -113,37 +113,37 @@ class Reported(msgspec.Struct, frozen=True):
     began_percent: float
 
 
-def progress_of(told: Reported, status: Status, faults: Sequence[Mapping[str, Any]]) -> Progress:
-    """A stored report as others are told of it, given where its run stands now."""
-    failed = any(fault.get("attempt", 0) >= told.attempt for fault in faults)
+def progress_of(report: Reported, status: Status, faults: Sequence[Mapping[str, Any]]) -> Progress:
+    """Returns a stored report as the run's progress, given its status and faults."""
+    failed = any(fault.get("attempt", 0) >= report.attempt for fault in faults)
     retrying = failed and status not in FINAL
     return Progress(
-        attempt=told.attempt,
-        percent=0.0 if retrying else told.percent,
-        done=None if retrying else told.done,
-        total=told.total,
-        message="" if retrying else told.message,
-        data={} if retrying or told.data is None else msgspec.json.decode(told.data),
-        at=told.at,
-        eta=_eta(told) if status is Status.RUNNING and not retrying else None,
+        attempt=report.attempt,
+        percent=0.0 if retrying else report.percent,
+        done=None if retrying else report.done,
+        total=report.total,
+        message="" if retrying else report.message,
+        data={} if retrying or report.data is None else msgspec.json.decode(report.data),
+        at=report.at,
+        eta=_eta(report) if status is Status.RUNNING and not retrying else None,
         retrying=retrying,
     )
 
 
-def _eta(told: Reported) -> datetime | None:
-    gained, took = told.percent - told.began_percent, told.at - told.began_at
+def _eta(report: Reported) -> datetime | None:
+    gained, took = report.percent - report.began_percent, report.at - report.began_at
     if gained <= 0 or took <= timedelta():
         return None
-    left = took.total_seconds() * (100 - told.percent) / gained
-    return told.at + timedelta(seconds=left) if left <= LEFT_MAX.total_seconds() else None
+    left = took.total_seconds() * (100 - report.percent) / gained
+    return report.at + timedelta(seconds=left) if left <= LEFT_MAX.total_seconds() else None
 
 
 def spoken(progress: Progress) -> str:
-    """A progress in words: `42 % (420 of 1,000), importing`."""
+    """Returns a progress as text: `42 % (420 of 1,000), importing`."""
     if progress.retrying:
         return f"0 %, retrying: attempt {progress.attempt} failed"
-    # Rounded down: 99.96 is not all of it.
-    said = f"{math.floor(progress.percent * 10) / 10:g} %"
+    # Rounded down: 99.96 is not complete.
+    text = f"{math.floor(progress.percent * 10) / 10:g} %"
     if progress.done is not None and progress.total is not None:
-        said += f" ({progress.done:,.15g} of {progress.total:,.15g})"
-    return f"{said}, {progress.message}" if progress.message else said
+        text += f" ({progress.done:,.15g} of {progress.total:,.15g})"
+    return f"{text}, {progress.message}" if progress.message else text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs as others see them: a frozen record for people, a lean lease for workers."""
+"""A run as a frozen record for readers, and as a lean lease for workers."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,22 +32,22 @@ class Leased(msgspec.Struct, gc=False):
     rank: int
     age_us: int
     as_of_us: int
-    """What `ctx.now()` says, in microseconds since 1970."""
+    """The value of `ctx.now()`, in microseconds since 1970."""
     token: str
     deadline: float
-    """Monotonic time of this process after which the lease must not be believed."""
+    """Monotonic time of this process after which the lease must not be trusted."""
     claimed_at: float = 0.0
     """Monotonic time of this process at which the claim was sent."""
     settling: bool = False
-    """Its verdict is on the way to the database; nobody else has anything to say about it."""
+    """Its verdict is being written; no other part of the worker may change the lease."""
     provenance: Provenance | None = None
-    """What executed the attempt, once it has ended."""
+    """The environment that executed the attempt, once it has ended."""
     hand: int = 0
-    """Whose attempt it was, where it wants to hear how it was settled: a process id."""
+    """Process id of the hand that wants to be notified of the stored verdict; 0 for none."""
 
     @property
     def key(self) -> str:
-        """What no other attempt has, not even the one that a replay repeats."""
+        """Identifies this attempt among all others, also from the one that a replay repeats."""
         return f"{self.id}/{self.attempt}/{self.token}"
 
     @property
@@ -57,7 +57,7 @@ class Leased(msgspec.Struct, gc=False):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One accepted spec on its way to a terminal state, as the database had it when it was read."""
+    """One accepted spec on its way to a terminal status, as it was when it was read."""
 
     id: str
     status: Status
@@ -72,7 +72,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     charged: int
     """Attempts that count against `max_attempts`."""
     losses: int
-    """How often its worker vanished under it."""
+    """How often it was lost with its worker."""
     max_attempts: int
     timeout: timedelta | None
     spec_json: str
@@ -94,7 +94,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     last_attempted_at: datetime | None
     finished_at: datetime | None
     as_of: datetime
-    """What `ctx.now()` says: when the run was accepted, or the run it repeats."""
+    """The value of `ctx.now()`: when the run, or the run that it repeats, was accepted."""
     provenance: list[int | None]
     """Attempt by attempt, the number of the environment that executed it."""
     usage: list[dict[str, Any]]
@@ -102,15 +102,15 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     shadow: bool
     """Whether it only checks if the run it repeats would end the same today."""
     memo_of: str | None = None
-    """The run whose stored result answered this one at once; it may have been pruned since."""
+    """The run whose stored result was reused; it may have been pruned since."""
     unique_key: str | None = None
     """Until it has ended, its task accepts no other run with this key."""
     progress: Progress | None = None
-    """How far it has come, if its task tells; read with the run itself, not with lists of runs."""
+    """Its progress, if its task reports any; not read for lists of runs."""
 
     @property
     def finished(self) -> bool:
-        """Whether the run has come to its end."""
+        """Whether the run has a terminal status."""
         return self.status in FINAL
 
     @property
@@ -130,5 +130,5 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def result(self) -> Any:
-        """What the task returned; None while there is nothing."""
+        """The value that the task returned; None while there is no result."""
         return None if self.result_json is None else unpack(self.result_json)

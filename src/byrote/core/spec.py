@@ -88,16 +88,16 @@ def describe(
     delivery: Delivery,
     limit: int = PAYLOAD_MAX,
 ) -> Spec:
-    """Describe one piece of work; refuses values that would not arrive exactly as sent."""
+    """Returns a spec. Raises BadPayload for values that would not arrive exactly as sent."""
     packed = pack({"task": task, "version": version, "args": args, "kwargs": kwargs}, limit=limit)
     return Spec(task, version, packed.text, packed.digest, delivery)
 
 
 def check_name(what: str, name: object) -> str:
-    """A name of a task, queue or worker: short, printable, no surprises in a shell or a URL."""
+    """Returns the name of a task, queue or worker if it is short and safe in a shell or a URL."""
     if not isinstance(name, str) or len(name) > NAME_MAX or not _NAME.fullmatch(name):
         raise BadOption(
-            f"{name!r} is no {what} name: use up to {NAME_MAX} letters, digits and '_.:/-', "
+            f"{name!r} is not a {what} name: use up to {NAME_MAX} letters, digits and '_.:/-', "
             "beginning and ending with a letter, a digit or '_'."
         )
     return name
@@ -106,7 +106,7 @@ def check_name(what: str, name: object) -> str:
 def _timeout(value: timedelta | str | float) -> timedelta:
     timeout = duration(value)
     if not timedelta(milliseconds=1) <= timeout <= TIMEOUT_MAX:
-        raise BadOption(f"A timeout lies between 1 ms and 30 days, not {value!r}.")
+        raise BadOption(f"A timeout is between 1 ms and 30 days, not {value!r}.")
     return timeout
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The states of a run, and every move between them."""
+"""The statuses of a run, and every transition between them."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -7,10 +7,10 @@ from typing import Final
 
 
 class Status(StrEnum):
-    """Where a run stands."""
+    """The status of a run."""
 
     WAITING = "WAITING"
-    """Not due yet, or waiting for something; `wait_reason` says for what."""
+    """Not due yet, or waiting for something; see `wait_reason`."""
     READY = "READY"
     """Any worker that knows the task may claim it."""
     RUNNING = "RUNNING"
@@ -18,9 +18,9 @@ class Status(StrEnum):
     SUCCESSFUL = "SUCCESSFUL"
     """Ended with a result."""
     FAILED = "FAILED"
-    """Ended without one; waits among the dead letters for a person."""
+    """Ended without one; a dead letter that waits for a person or a rule."""
     CANCELLED = "CANCELLED"
-    """Ended because somebody asked for it."""
+    """Ended on request."""
 
 
 FINAL: Final = frozenset({Status.SUCCESSFUL, Status.FAILED, Status.CANCELLED})

@@ -29,21 +29,21 @@ class Task(msgspec.Struct, frozen=True):
     """Parameters that may be given by name."""
     required: frozenset[str]
     open_ended: bool
-    """Whether it takes `*args`, `**kwargs` or some by place only, so that only binding can tell."""
+    """Whether it has `*args`, `**kwargs` or positional-only parameters; then `check` must bind."""
     by_place: tuple[frozenset[str], ...] = ()
-    """For so many arguments by place, the parameters they fill."""
+    """By the number of positional arguments, the parameters that they fill."""
     command: Command | None = None
-    """How it runs as a program of its own, if it does."""
+    """The program that executes it, if it is not a function in a hand."""
     deterministic: bool = True
-    """Whether attempts have a `random` of their own."""
+    """Whether each attempt has its own seeded `random`."""
     seed: SeedFrom = "run"
-    """What that `random`, `ctx.random`, `ctx.uuid()` and `ctx.seed` follow from."""
+    """What that `random`, `ctx.random`, `ctx.uuid()` and `ctx.seed` are derived from."""
     replay_ignore: tuple[str, ...] = ()
-    """What of its results does not count when a replay is compared, see `core/json/paths.py`."""
+    """Parts of its results that a replay does not compare, see `core/json/paths.py`."""
     files: tuple[str, ...] = ()
     """Data files that it reads, from the folder of its module; their hashes are recorded."""
     memo: timedelta | None = None
-    """How long a result answers later runs of the same spec by the same code; None: not at all."""
+    """How long a result is reused for the same spec and the same code; None: never."""
 
     @property
     def key(self) -> str:
@@ -51,7 +51,7 @@ class Task(msgspec.Struct, frozen=True):
         return f"{self.name}@{self.version}"
 
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Refuse arguments that do not fit the function, while the sender still listens."""
+        """Raise BadArguments in the caller for arguments that do not fit the function."""
         if not self.open_ended and len(args) < len(self.by_place):
             filled = self.by_place[len(args)]
             apart = filled.isdisjoint(kwargs) and kwargs.keys() <= self.names
@@ -115,14 +115,14 @@ def check_files(files: Sequence[str]) -> tuple[str, ...]:
 
 
 def stand_in(name: str, command: Command) -> Callable[..., Any]:
-    """The function of a task that only a command can execute; it takes anything and refuses."""
+    """Returns the function of a task that only a command can execute; calling it raises."""
 
     def only_a_command(*_args: Any, **_kwargs: Any) -> Any:
         raise BadOption(
             f"{name} is the program {' '.join(command.argv)!r}; only a worker can execute it."
         )
 
-    # What a registry tells definitions apart by.
+    # The registry compares definitions by module and qualified name.
     only_a_command.__module__ = "command"
     only_a_command.__qualname__ = repr(command.argv)
     only_a_command.__doc__ = None
@@ -143,7 +143,7 @@ class Registry:
         return len(self._tasks)
 
     def add(self, task: Task) -> None:
-        """Make a task known; two different functions under one name and version are refused."""
+        """Register a task. Raises DuplicateTask for another function under its name and version."""
         known = self._tasks.setdefault(task.key, task)
         if not _same(known.function, task.function):
             raise DuplicateTask(
@@ -168,7 +168,7 @@ class Registry:
 
     @property
     def commands(self) -> dict[str, Command]:
-        """The tasks that run as programs of their own, by name and version."""
+        """The tasks that run as separate programs, by name and version."""
         return {
             task.key: task.command
             if task.seed == task.command.seed
@@ -184,7 +184,7 @@ class Registry:
 
 
 def _same(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
-    # A module imported twice makes its functions twice; what a factory makes twice are two.
+    # A module imported twice defines the same functions again; two closures of a factory differ.
     if "<locals>" in _origin(one):
         return one is other
     return _origin(one) == _origin(other)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Why a run is not executed: pure words about what the store found."""
+"""Explains why a run is not executed, from facts that the store found. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -25,11 +25,11 @@ class UnservedTask(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     since: datetime
     waited_s: float
-    """How long workers were seen to serve the queue without one that knows the task."""
+    """How long live workers have served the queue without one that knows the task."""
     known: Sequence[str] = ()
-    """What live workers know, as `name@version`."""
+    """The tasks that live workers know, as `name@version`."""
     unserved_for: timedelta | None = None
-    """How long the queue's runs wait for such a worker; None is for ever."""
+    """How long the queue's runs wait for such a worker; None: without limit."""
 
     @property
     def key(self) -> str:
@@ -38,7 +38,7 @@ class UnservedTask(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def nearest(self) -> str:
-        """What live workers know that may be meant; empty if nothing is like it."""
+        """The most similar task that live workers know; empty if none is similar."""
         return nearest(self.key, self.known)
 
 
@@ -53,7 +53,7 @@ class UnservedEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a run stands, as far as it decides whether a worker takes it."""
+    """The facts about a run that decide whether a worker can claim it."""
 
     status: str
     queue: str
@@ -65,13 +65,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     served: bool
     """Whether a live worker serves the queue."""
     known: bool
-    """Whether one of those knows the task."""
+    """Whether a live worker of the queue knows the task."""
     tasks: Sequence[str]
     unserved_for: timedelta | None
 
     @property
     def why(self) -> str:
-        """Why it is not executed now, in a sentence; empty where nothing is in its way."""
+        """Why it is not executed now, in a sentence; empty if nothing prevents it."""
         key = f"{self.task}@{self.version}"
         if self.status == "WAITING":
             due = "" if self.due is None else f", due {self.due:%Y-%m-%d %H:%M:%S %Z}"
@@ -83,26 +83,26 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         if not self.served:
             return f"No live worker serves the queue {self.queue}."
         if not self.known:
-            said = f"No live worker of the queue {self.queue} knows {key}"
-            return f"{said}{like(key, self.tasks)}. {end_of(self.unserved_for)}"
+            unknown = f"No live worker of the queue {self.queue} knows {key}"
+            return f"{unknown}{like(key, self.tasks)}. {end_of(self.unserved_for)}"
         return "It waits for a free worker: live workers serve its queue and know its task."
 
 
 def patience(text: str) -> timedelta | None:
-    """How long a queue waits, as in `2h`; None for `never`. BadOption says what is allowed."""
+    """Parse how long a queue waits, as in `2h`; None for `never`. Raises BadOption."""
     if text == "never":
         return None
     try:
         found = duration(text)
     except ValueError as error:
-        raise BadOption(f"{error} Or give `never`.") from None
+        raise BadOption(f"{error} Or use `never`.") from None
     if not LEAST <= found <= MOST:
-        raise BadOption(f"Give a duration from 1 minute to 3650 days, or `never`, not {text!r}.")
+        raise BadOption(f"Use a duration from 1 minute to 3650 days, or `never`, not {text!r}.")
     return found
 
 
 def nearest(key: str, known: Sequence[str]) -> str:
-    """The task among these that is most like `name@version`: another version first."""
+    """Returns the task that is most similar to `name@version`: another version first."""
     name = key.rpartition("@")[0]
     others = [one for one in known if one.rpartition("@")[0] == name]
     found = others[-1:] or get_close_matches(key, list(known), 1)
@@ -110,13 +110,13 @@ def nearest(key: str, known: Sequence[str]) -> str:
 
 
 def like(key: str, known: Sequence[str]) -> str:
-    """The nearest task as the end of a sentence; empty if there is none."""
+    """Returns the nearest task as the end of a sentence; empty without one."""
     found = nearest(key, known)
     return f"; the nearest that is known is {found}" if found else ""
 
 
 def end_of(unserved_for: timedelta | None) -> str:
-    """What becomes of such a run."""
+    """Returns a sentence on how such a run ends."""
     if unserved_for is None:
         return "It waits for ever."
     return f"It ends FAILED ({KIND}) once that has been so for {spoken(unserved_for)}."

@@ -2,11 +2,12 @@
 """Settles attempts of remote workers: around locked rows, and once if an answer is lost."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
 
+from byrote.core.verdict import ACCEPTED_AS
 from byrote.service.http.request import RequestContext
 from byrote.service.verdicts import Row, with_common
 from byrote.store import queries
@@ -14,16 +15,6 @@ from byrote.store.locks import LockScript, adrive
 from byrote.store.query import Query
 from byrote.store.runners.sync import Interrupted
 from byrote.wire import leases as wire
-
-HEARD: Mapping[str, wire.HeardAs] = {
-    "S": "succeeded",
-    "R": "retried",
-    "F": "failed",
-    "C": "cancelled",
-    "Z": "snoozed",
-    "L": "released",
-    "X": "salvaged",
-}
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -44,12 +35,12 @@ async def held_by[T: (wire.Held, wire.Finish, wire.Step, wire.Keep)](
 
 async def settle(
     call: RequestContext, rows: Sequence[Row], action: str
-) -> dict[str, wire.HeardAs | None]:
+) -> dict[str, wire.AcceptedAs | None]:
     """What was accepted, and as what, also earlier from the same lease; None for what is locked."""
     store = call.service.work
     rows, common = with_common(rows)
-    noted = call.noted(action, _accepted)
-    heard: dict[str, wire.HeardAs | None] = {}
+    noted = call.noted(action, _accepted_ids)
+    accepted: dict[str, wire.AcceptedAs | None] = {}
 
     def around(some: Sequence[Row]) -> LockScript:
         return call.service.detour.around(
@@ -62,28 +53,37 @@ async def settle(
     try:
         found = await adrive(around(rows), lambda query: store.ask(query, behind=behind(query)))
     except Interrupted:
-        heard |= await _already(call, rows)
-        rest = [row for row in rows if row["id"] not in heard]
+        accepted |= await _already(call, rows)
+        rest = [row for row in rows if row["id"] not in accepted]
         found = await adrive(around(rest), lambda query: store.all(query, behind=behind(query)))
-    heard |= {run_id: HEARD.get(letter) for run_id, letter in found.items()}
-    missing = [row for row in rows if row["id"] not in heard]
-    return heard | (await _already(call, missing) if missing else {})
+    accepted |= {run_id: _accepted_as(letter) for run_id, letter in found.items()}
+    missing = [row for row in rows if row["id"] not in accepted]
+    return accepted | (await _already(call, missing) if missing else {})
 
 
-def _accepted(found: Sequence[tuple[str, str]]) -> list[str]:
+def _accepted_ids(found: Sequence[tuple[str, str]]) -> list[str]:
     return [run_id for run_id, _ in found]
 
 
-async def _already(call: RequestContext, rows: Sequence[Row]) -> dict[str, wire.HeardAs | None]:
+def _accepted_as(letter: str) -> wire.AcceptedAs | None:
+    """The reply for a code letter; None for LOCKED, which is not one."""
+    return cast("wire.AcceptedAs | None", ACCEPTED_AS.get(letter))
+
+
+async def _already(call: RequestContext, rows: Sequence[Row]) -> dict[str, wire.AcceptedAs | None]:
     pairs: Any = [Pair(row["id"], row["token"]) for row in rows]
     found = await call.service.work.all(queries.finished_leases(pairs))
     return dict.fromkeys((run_id for run_id, _ in found), "already")
 
 
-def reply_of(sent: Sequence[str], heard: Mapping[str, wire.HeardAs | None]) -> wire.FinishReply:
+def reply_of(
+    sent: Sequence[str], accepted: Mapping[str, wire.AcceptedAs | None]
+) -> wire.FinishReply:
     """The reply to these runs: what was accepted, what is lost and what is locked."""
     return wire.FinishReply(
-        accepted=[wire.Heard(run=run_id, heard=how) for run_id, how in heard.items() if how],
-        lost=[run_id for run_id in sent if run_id not in heard],
-        locked=[run_id for run_id, how in heard.items() if how is None] or UNSET,
+        accepted=[
+            wire.AcceptedAttempt(run=run_id, heard=how) for run_id, how in accepted.items() if how
+        ],
+        lost=[run_id for run_id in sent if run_id not in accepted],
+        locked=[run_id for run_id, how in accepted.items() if how is None] or UNSET,
     )

@@ -14,31 +14,23 @@ from byrote.core.json.codec import PAYLOAD_MAX, digest_of
 from byrote.core.outcome import (
     OUTPUT_MAX,
     TRACEBACK_MAX,
-    Disrupted,
+    Crashed,
     Failed,
     Fault,
     safe_text,
 )
-from byrote.core.policy import Fail, RetryIn, Salvage, judge
+from byrote.core.policy import Fail, GiveBackCrashed, RetryIn, judge
 from byrote.core.run import Leased
+from byrote.core.verdict import LETTER_OF_WORD
 from byrote.service.http.decoding import prefixed
 from byrote.wire.leases import Error, Finish, Output
 from byrote.wire.problems import Invalid
 
 type Row = dict[str, Any]
 
-LETTERS: Final[Mapping[str, str]] = {
-    "succeed": "S",
-    "retry": "R",
-    "fail": "F",
-    "cancel": "C",
-    "snooze": "Z",
-    "release": "L",
-    "salvage": "X",
-}
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "result": frozenset({"succeed"}),
-    "error": frozenset({"retry", "fail", "salvage"}),
+    "error": frozenset({"retry", "fail", "crashed"}),
     "snooze": frozenset({"snooze"}),
     "cancelled": frozenset({"cancel"}),
     "released": frozenset({"release"}),
@@ -65,7 +57,7 @@ def row_of(item: Finish, run: Leased | None, path: str) -> Row:
     if item.verdict is not None and item.verdict.kind != "judge":
         if item.verdict.kind not in ALLOWED[what]:
             raise Invalid(f"{path}.verdict: {item.verdict.kind} does not follow from {what}.")
-        row["verdict"] = LETTERS[item.verdict.kind]
+        row["verdict"] = LETTER_OF_WORD[item.verdict.kind]
         if item.verdict.kind in {"retry", "snooze"}:
             row["delay_us"] = item.verdict.delay_us
     return row | _extras(item)
@@ -107,11 +99,11 @@ def _error(error: Error, run: Leased | None, path: str) -> Row:
     if run is None:
         return row  # Either the worker judged, or the lease is lost and the row is dropped.
     after = None if error.retry_after is None else _length(error.retry_after, path)
-    outcome = Disrupted(fault) if error.disrupted else Failed(fault, after, error.fatal)
+    outcome = Crashed(fault) if error.disrupted else Failed(fault, after, error.fatal)
     match judge(run, outcome):
         case RetryIn(delay=delay):
             row |= {"verdict": "R", "delay_us": micros(delay)}
-        case Salvage():
+        case GiveBackCrashed():
             row["verdict"] = "X"
         case Fail():
             row["verdict"] = "F"

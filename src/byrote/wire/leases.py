@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What workers say to the service: claim, renew, finish, release, and who they are.
+"""Requests of workers to the service: claim, renew, finish, release, register.
 
 A lease is proved by the run's id and the token of its claim. A worker that knows nothing but JSON
-sends `{"run", "token", "result"}` or `{"run", "token", "error"}` and the service decides what
-follows; Byrote's own worker decides by the same function and sends its `verdict` along.
+sends `{"run", "token", "result"}` or `{"run", "token", "error"}`, and the service decides the
+verdict; Byrote's own worker decides it by the same function and sends it as `verdict`.
 """
 
 from datetime import datetime
@@ -40,16 +40,16 @@ type Quota = Annotated[int, msgspec.Meta(ge=1, le=BATCH_MAX)]
 
 
 class Claim(Identified, frozen=True, kw_only=True):
-    """Runs a worker wants to attempt."""
+    """A worker's request for runs to attempt."""
 
     worker: Name
     tasks: Annotated[list[TaskName], msgspec.Meta(min_length=1, max_length=1_000)]
-    """Tasks it can execute, as `name@version`; of others it is given none."""
+    """Tasks it can execute, as `name@version`; it receives no others."""
     queues: (
         Annotated[list[Name], msgspec.Meta(min_length=1, max_length=100)]
         | Annotated[dict[Name, Quota], msgspec.Meta(min_length=1, max_length=100)]
     ) = msgspec.field(default_factory=lambda: ["default"])
-    """In this order; or, of each queue at most so many."""
+    """Queues in order of preference; or the most runs to claim from each queue."""
     limit: Quota = 1
     """Runs in all. With quotas by queue, their sum counts, not this."""
     lease_for_s: LeaseFor = LEASE_S
@@ -57,7 +57,7 @@ class Claim(Identified, frozen=True, kw_only=True):
     """How long to wait for a run if there is none now."""
     token: Id | None = None
     """What proves the leases: 122 random bits; absent: the service draws it.
-    With one of its own, a worker whose answer was lost can ask `GET /v1/leases/{token}`."""
+    A worker that draws it can recover a lost reply with `GET /v1/leases/{token}`."""
     floors: Annotated[dict[Name, Measure], msgspec.Meta(max_length=100)] | None = None
     """Ranks to start from, by queue; see the worker's watermark."""
 
@@ -90,7 +90,7 @@ class Lease(Reply, frozen=True, kw_only=True):
 
 
 class Leases(Reply, frozen=True, kw_only=True):
-    """What was claimed; none is an answer, too."""
+    """The claimed runs; the list may be empty."""
 
     leases: list[Lease]
     lease_for_s: float
@@ -118,11 +118,11 @@ class Renewed(Reply, frozen=True, kw_only=True):
 
     run: str
     cancel: bool
-    """Somebody wants the run to stop: end it and finish it as `cancelled`."""
+    """The run was cancelled: stop it and finish it as `cancelled`."""
 
 
 class RenewReply(Reply, frozen=True, kw_only=True):
-    """Leases that hold, and runs that are lost: stop working on them."""
+    """Leases that were renewed, and runs whose leases are lost: stop working on those."""
 
     renewed: list[Renewed]
     lost: list[str]
@@ -134,7 +134,7 @@ class Error(Request, frozen=True, kw_only=True):
     """Why an attempt ended without a result."""
 
     type: Word = "Error"
-    """The class of the error; statistics are kept by it."""
+    """The class of the error; statistics count errors by it."""
     message: Text = ""
     kind: Word = "raised"
     traceback: Text | None = None
@@ -142,17 +142,17 @@ class Error(Request, frozen=True, kw_only=True):
     exit_code: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**32)] | None = None
     stderr: Text | None = None
     retry_after: Duration | Seconds | None = None
-    """When to try again, instead of what the run's policy says."""
+    """The delay before the next attempt, instead of the run's policy."""
     fatal: bool = False
-    """No retry will help: straight to the dead letters."""
+    """Do not retry: the run becomes a dead letter at once."""
     disrupted: bool = False
-    """The attempt's process went down, and nothing shows that this task was the cause."""
+    """The attempt's process died, and nothing proves that this task was the cause."""
     attempt: Count = 0
     worker: Annotated[str, msgspec.Meta(max_length=200)] = ""
 
 
 class Output(Request, frozen=True, kw_only=True):
-    """What an attempt printed: the end of each stream, and how many bytes came before it."""
+    """Output of an attempt: the end of each stream, and how many bytes were dropped before it."""
 
     stdout: Annotated[str, msgspec.Meta(max_length=1_048_576)] = ""
     stderr: Annotated[str, msgspec.Meta(max_length=1_048_576)] = ""
@@ -161,7 +161,7 @@ class Output(Request, frozen=True, kw_only=True):
 
 
 class Snooze(Request, frozen=True, kw_only=True):
-    """Step aside without cost."""
+    """Postpone the run; does not count as an attempt."""
 
     after: Duration | Seconds
     wait: Literal["sleep", "event"] | None = None
@@ -169,15 +169,15 @@ class Snooze(Request, frozen=True, kw_only=True):
 
 
 type VerdictWord = Literal[
-    "succeed", "retry", "fail", "cancel", "snooze", "release", "salvage", "judge"
+    "succeed", "retry", "fail", "cancel", "snooze", "release", "crashed", "judge"
 ]
 
 
 class Verdict(Request, frozen=True, kw_only=True):
-    """What follows, decided by a worker that judges for itself."""
+    """The verdict of a worker that decides it itself."""
 
     kind: VerdictWord = "judge"
-    """`judge` leaves it to the service."""
+    """With `judge` the service decides."""
     delay_us: Micros = 0
 
 
@@ -187,7 +187,7 @@ class Finish(Identified, frozen=True, kw_only=True):
     run: Id
     token: Id
     result: Raw | UnsetType = UNSET
-    """What the task returned: any JSON value, null included."""
+    """The value that the task returned: any JSON value, null included."""
     error: Error | None = None
     snooze: Snooze | None = None
     cancelled: bool = False
@@ -196,29 +196,29 @@ class Finish(Identified, frozen=True, kw_only=True):
     usage: Annotated[dict[Word, Measure], msgspec.Meta(max_length=100)] | None = None
     """Numbers by name, each of 64 bits."""
     provenance: Count | None = None
-    """What executed it, by the number that `POST /v1/provenance` gave."""
+    """The environment that executed it: the number that `POST /v1/provenance` returned."""
     verdict: Verdict | None = None
 
 
 type Finishes = Finish | Annotated[list[Finish], msgspec.Meta(min_length=1, max_length=BATCH_MAX)]
 """Attempts that ended: one, or a batch."""
 
-type HeardAs = Literal[
-    "succeeded", "retried", "failed", "cancelled", "snoozed", "released", "salvaged", "already"
+type AcceptedAs = Literal[
+    "succeeded", "retried", "failed", "cancelled", "snoozed", "released", "crashed", "already"
 ]
 
 
-class Heard(Reply, frozen=True, kw_only=True):
-    """An attempt whose end was accepted; `already` when an earlier copy of this word was."""
+class AcceptedAttempt(Reply, frozen=True, kw_only=True):
+    """An attempt whose verdict was stored; `already` if an earlier copy of the request did it."""
 
     run: str
-    heard: HeardAs
+    heard: AcceptedAs
 
 
 class FinishReply(Reply, frozen=True, kw_only=True):
-    """What was accepted, and what came too late: those leases were lost."""
+    """Attempts whose verdicts were stored, and runs whose leases were lost."""
 
-    accepted: list[Heard]
+    accepted: list[AcceptedAttempt]
     lost: list[str]
     locked: list[str] | msgspec.UnsetType = msgspec.UNSET
     """Neither accepted nor lost: another transaction has locked the row. Send them again soon."""
@@ -231,7 +231,7 @@ class Release(Request, frozen=True, kw_only=True):
 
 
 class Step(Identified, frozen=True, kw_only=True):
-    """A line for the ledger of a run under way."""
+    """A step for the ledger of a running run."""
 
     run: Id
     token: Id
@@ -241,19 +241,19 @@ class Step(Identified, frozen=True, kw_only=True):
     result: Raw | UnsetType = UNSET
     delay_us: Micros | None = None
     place: Word | None = None
-    """Which call of the task it is, by a rule of the worker's own."""
+    """Identifies the call in the task, by the worker's own rule."""
     args_hash: Digest | None = None
     """SHA-256 of the arguments, in hexadecimal digits."""
 
 
 class Steps(Request, frozen=True, kw_only=True):
-    """Lines for ledgers."""
+    """Steps for ledgers."""
 
     steps: Annotated[list[Step], msgspec.Meta(min_length=1, max_length=500)]
 
 
 class NotedStep(Reply, frozen=True, kw_only=True):
-    """A line as the ledger has it now."""
+    """A step as the ledger has it now."""
 
     run: str
     sequence: int
@@ -264,21 +264,21 @@ class NotedStep(Reply, frozen=True, kw_only=True):
 
 
 class StepsReply(Reply, frozen=True, kw_only=True):
-    """What the ledgers have now; a missing line lost its lease, unless its run is locked."""
+    """Steps as the ledgers have them; a missing one lost its lease, unless its run is locked."""
 
     steps: list[NotedStep]
     locked: list[str] | msgspec.UnsetType = msgspec.UNSET
-    """Runs whose lines were not written: another transaction has locked the row. Try again."""
+    """Runs whose steps were not written: another transaction has locked the row. Try again."""
 
 
 class Ledgers(Request, frozen=True, kw_only=True):
-    """Runs under way whose ledgers are wanted."""
+    """Running runs whose ledgers are requested."""
 
     leases: Annotated[list[Held], msgspec.Meta(min_length=1, max_length=16)]
 
 
 class LedgerLine(Reply, frozen=True, kw_only=True):
-    """A line of a ledger."""
+    """A step in a ledger."""
 
     run: str
     sequence: int
@@ -292,13 +292,13 @@ class LedgerLine(Reply, frozen=True, kw_only=True):
 
 
 class LedgersReply(Reply, frozen=True, kw_only=True):
-    """All lines of these runs, in order."""
+    """All steps of these runs, in order."""
 
     lines: list[LedgerLine]
 
 
 class Keep(Identified, frozen=True, kw_only=True):
-    """A small file to be kept with a run under way; its SHA-256 is what it is stored by."""
+    """A small file to store with a running run, under its SHA-256."""
 
     run: Id
     token: Id
@@ -309,7 +309,7 @@ class Keep(Identified, frozen=True, kw_only=True):
 
 
 class Kept(Reply, frozen=True, kw_only=True):
-    """What became of it: `same` when an earlier copy was stored, `taken` when another was."""
+    """The result: `same` if an earlier copy was stored, `taken` if another file has the name."""
 
     verdict: Literal["stored", "same", "taken", "full", "lost"]
     media_type: str | None = None
@@ -317,20 +317,20 @@ class Kept(Reply, frozen=True, kw_only=True):
 
 
 class Provenance(Request, frozen=True, kw_only=True):
-    """What executes attempts: a document and the SHA-256 of its canonical form."""
+    """An environment of attempts: a document and the SHA-256 of its canonical form."""
 
     digest: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
     doc: Annotated[Raw, msgspec.Meta(extra_json_schema=JSON_OBJECT)]
 
 
 class ProvenanceReply(Reply, frozen=True, kw_only=True):
-    """The number to name it by."""
+    """The number of the environment."""
 
     id: int
 
 
 class Register(Request, frozen=True, kw_only=True):
-    """A worker introduces itself."""
+    """Registers a worker."""
 
     worker: Name
     queues: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=100)]
@@ -344,7 +344,7 @@ class Register(Request, frozen=True, kw_only=True):
 
 
 class Heartbeat(Request, frozen=True, kw_only=True):
-    """A worker lives; `known` false in the answer asks it to introduce itself again."""
+    """Reports that a worker is alive; `known` false in the reply asks it to register again."""
 
     idle: bool = False
     stopping: bool = False
@@ -359,14 +359,14 @@ class Known(Reply, frozen=True, kw_only=True):
 
 
 class Unfinished(Request, frozen=True, kw_only=True):
-    """Asks whether anything is due that this worker could claim."""
+    """Asks whether a run is due that this worker could claim."""
 
     queues: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=100)]
     tasks: Annotated[list[TaskName], msgspec.Meta(max_length=1_000)]
 
 
 class UnfinishedReply(Reply, frozen=True, kw_only=True):
-    """Whether something is, and what is left besides when nothing is."""
+    """Whether one is, and if not, which runs remain."""
 
     unfinished: bool
     """A run that this worker could claim is due, or a lease in these queues has expired."""
@@ -383,6 +383,6 @@ class CancellationHint(Reply, frozen=True, kw_only=True):
 
 
 class ArtifactTerms(Reply, frozen=True, kw_only=True):
-    """How large a file of a run may be here."""
+    """How large an artifact may be."""
 
     size_max: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What producers and people say to the service, and what it answers.
+"""Requests of producers and people to the service, and its replies.
 
 Values of tasks (arguments, results) travel as `Raw`: the JSON text as it was sent, byte for byte.
 """
@@ -64,24 +64,24 @@ class NewRun(Request, frozen=True, kw_only=True):
     labels: Annotated[dict[str, str], msgspec.Meta(max_length=32)] | None = None
     traceparent: Annotated[str, msgspec.Meta(max_length=100)] | None = None
     unique_key: UniqueKey | None = None
-    """While a run of the task with it is unfinished, that one is the answer."""
+    """While a run of the task with it is unfinished, that run is returned."""
 
 
 type NewRuns = NewRun | Annotated[list[NewRun], msgspec.Meta(min_length=1, max_length=BATCH_MAX)]
 
 
 class Accepted(Reply, frozen=True, kw_only=True):
-    """A run that is kept from now on, or the unfinished one that has its unique key."""
+    """An accepted run, or the unfinished one that has its unique key."""
 
     id: str
     spec_hash: str
-    """Of the run that is answered; another's arguments may be others."""
+    """The spec hash of the returned run; an earlier run may have other arguments."""
     created: bool = True
-    """False: there was one with this unique key."""
+    """False: an unfinished run with this unique key was returned."""
 
 
 class AcceptedRuns(Reply, frozen=True, kw_only=True):
-    """Runs that are kept from now on, in the order they were sent."""
+    """Accepted runs, in the order they were sent."""
 
     runs: list[Accepted]
 
@@ -121,21 +121,21 @@ class RunBrief(Reply, frozen=True, kw_only=True):
 
 
 class RunView(RunBrief, frozen=True, kw_only=True):
-    """A run and everything that is known of it."""
+    """A run with all its fields."""
 
     spec: Annotated[Raw, msgspec.Meta(extra_json_schema=JSON_OBJECT)]
     """`{"task", "version", "args", "kwargs"}`, verbatim."""
     result: Raw | None
-    """What the task returned, verbatim; null while there is nothing."""
+    """The value that the task returned, verbatim; null while there is no result."""
     retry: Raw | None
     provenance: list[int | None]
     usage: list[dict[str, Any]]
     memo_of: str | None = None
-    """The run whose result answered this one."""
+    """The run whose result was reused."""
     unique_key: str | None = None
     """Until it has ended, its task accepts no other run with this key."""
     progress: ProgressView | None = None
-    """How far it has come; null while its task has told nothing."""
+    """Its progress; null while its task has not reported any."""
 
 
 class RunPage(Reply, frozen=True, kw_only=True):
@@ -153,14 +153,14 @@ class Ids(Identified, frozen=True, kw_only=True):
 
 
 class Moved(Reply, frozen=True, kw_only=True):
-    """A run and where it stands now; RUNNING after a cancel means that its worker was asked."""
+    """A run and its status now; RUNNING after a cancel: its worker was asked to stop it."""
 
     id: str
     status: Status
 
 
 class MovedRuns(Reply, frozen=True, kw_only=True):
-    """What became of runs; one that is missing was not to be moved (or is not known here)."""
+    """Runs that were changed; a missing one was in another status or is unknown."""
 
     runs: list[Moved]
     locked: list[str] | UnsetType = UNSET
@@ -176,7 +176,7 @@ class SignalRun(Request, frozen=True, kw_only=True):
 
 
 class QueueView(Reply, frozen=True, kw_only=True):
-    """A queue and what lies in it; counts of a status stop at `count_max`."""
+    """A queue and its counts by status, which stop at `count_max`."""
 
     queue: str
     paused_at: datetime | None
@@ -185,7 +185,7 @@ class QueueView(Reply, frozen=True, kw_only=True):
     running: int
     dead: int
     oldest_ready_s: float | None
-    """How long the run that is next in line has been due."""
+    """How long the next run to be claimed has been due."""
     depth: int | None = None
     """Runs accepted and not begun, ready or waiting, however many; null before the first count."""
     unserved: list[str] = msgspec.field(default_factory=list)
@@ -197,7 +197,7 @@ class QueuesReply(Reply, frozen=True, kw_only=True):
 
     queues: list[QueueView]
     count_max: int
-    """A count that has reached this may be higher: no table is counted to its end."""
+    """A count that has reached this may be higher: counting stops here."""
 
 
 class QueueState(Reply, frozen=True, kw_only=True):
@@ -211,7 +211,7 @@ class SetUnserved(Request, frozen=True, kw_only=True):
     """How long ready runs of a queue wait for a worker that knows their task."""
 
     after: Annotated[str, msgspec.Meta(max_length=40)]
-    """A duration from one minute on, as in `2h`, or `never`: they wait for ever."""
+    """A duration from one minute on, as in `2h`, or `never`: they wait without limit."""
 
 
 class QueuePatience(Reply, frozen=True, kw_only=True):
@@ -219,11 +219,11 @@ class QueuePatience(Reply, frozen=True, kw_only=True):
 
     queue: str
     unserved_for_s: float | None
-    """After so many seconds without one they end FAILED; null: they wait for ever."""
+    """Seconds without one after which they end FAILED; null: they wait without limit."""
 
 
 class Percentiles(Reply, frozen=True, kw_only=True):
-    """Seconds under which 50, 95 and 99 per cent lie, within a tenth; null without data."""
+    """The 50th, 95th and 99th percentile in seconds, within a tenth; null without data."""
 
     p50: float | None
     p95: float | None
@@ -231,7 +231,7 @@ class Percentiles(Reply, frozen=True, kw_only=True):
 
 
 class TaskStats(Reply, frozen=True, kw_only=True):
-    """What lies in one queue of one task now, and what it did within the window."""
+    """Runs of one task in one queue: counts now, and statistics of the window."""
 
     queue: str
     task: str
@@ -242,7 +242,7 @@ class TaskStats(Reply, frozen=True, kw_only=True):
     failed: int
     cancelled: int
     lost: int
-    """Leases that ran out, and attempts whose process went down through no fault of theirs."""
+    """Leases that ran out, and attempts whose process died without a proven cause."""
     per_s: float
     """Runs that ended, per second."""
     wait_s: Percentiles
@@ -254,9 +254,9 @@ class TaskStats(Reply, frozen=True, kw_only=True):
     depth: int | None = None
     """Runs accepted and not begun, now, ready or waiting; null before the first count."""
     running: int | None = None
-    """Runs in somebody's hands now; null before the first count."""
+    """Runs that workers execute now; null before the first count."""
     oldest_ready_s: float | None = None
-    """How long the first of them has been due, looked for among `count_max` in its queue's line."""
+    """How long the first of them has been due, among the first `count_max` of its queue."""
 
 
 class StatsReply(Reply, frozen=True, kw_only=True):
@@ -269,11 +269,11 @@ class StatsReply(Reply, frozen=True, kw_only=True):
     count_max: int
     tasks: list[TaskStats]
     under_way: list[UnderWayView] = msgspec.field(default_factory=list)
-    """Runs that tell how far they are: the latest fifty to begin, among the last thousand."""
+    """Runs that report progress: the latest fifty to begin, among the last thousand."""
 
 
 class Scale(Reply, frozen=True, kw_only=True):
-    """What an autoscaler wants to know of some queues."""
+    """The load of some queues, for an autoscaler."""
 
     backlog: int
     """Ready and running runs, counted up to `count_max` each."""
@@ -285,7 +285,7 @@ class EventView(Reply, frozen=True, kw_only=True):
     """A fact about a run."""
 
     id: str
-    """Give it as Last-Event-ID to go on from here."""
+    """Send it as Last-Event-ID to continue from here."""
     at: datetime
     kind: str
     run: str
@@ -302,7 +302,7 @@ class EventsReply(Reply, frozen=True, kw_only=True):
 
 
 class ArtifactView(Reply, frozen=True, kw_only=True):
-    """Something an attempt stored; the route of its hash gives the content."""
+    """An artifact of an attempt; the route of its hash returns the content."""
 
     attempt: int
     name: str
@@ -313,7 +313,7 @@ class ArtifactView(Reply, frozen=True, kw_only=True):
 
 
 class ArtifactsReply(Reply, frozen=True, kw_only=True):
-    """What a run left behind, attempt by attempt."""
+    """The artifacts of a run, attempt by attempt."""
 
     artifacts: list[ArtifactView]
 
@@ -340,13 +340,13 @@ class WorkerView(Reply, frozen=True, kw_only=True):
 
 
 class WorkersReply(Reply, frozen=True, kw_only=True):
-    """Workers that have not been forgotten."""
+    """Registered workers."""
 
     workers: list[WorkerView]
 
 
 class Deleted(Reply, frozen=True, kw_only=True):
-    """Dead letters that are gone for good."""
+    """Dead letters that were deleted."""
 
     runs: list[str]
     locked: list[str] | UnsetType = UNSET
@@ -354,7 +354,7 @@ class Deleted(Reply, frozen=True, kw_only=True):
 
 
 class Whoami(Reply, frozen=True, kw_only=True):
-    """What a token may do."""
+    """The permissions of a token."""
 
     name: str
     role: str
@@ -364,6 +364,6 @@ class Whoami(Reply, frozen=True, kw_only=True):
 
 
 class Health(Reply, frozen=True, kw_only=True):
-    """Whether the service lives, or is ready for work."""
+    """Whether the service is alive, or ready for requests."""
 
     status: Literal["ok", "stopping"]

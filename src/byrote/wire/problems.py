@@ -23,10 +23,10 @@ URN: Final = "urn:byrote:problem:"
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """What is wrong with one field."""
+    """The error in one field."""
 
     path: str
-    """Where, as in `$.runs[3].queue`."""
+    """Path of the field, as in `$.runs[3].queue`."""
     message: str
 
 
@@ -43,11 +43,11 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     request_id: str = ""
     errors: list[FieldError] = []
     retry_after_s: float | None = None
-    """As the Retry-After header; the same request may do better then."""
+    """As the Retry-After header; the same request may succeed then."""
 
 
 class Refused(ByroteError):
-    """The service did not do what it was asked; `status` and `code` say why."""
+    """The service refused a request; see `status` and `code`."""
 
     code = "refused"
     status = 400
@@ -74,25 +74,25 @@ class BadRequest(Refused):
 
 
 class Invalid(Refused):
-    """The request was read, and a value in it makes no sense."""
+    """The request was read, and a value in it is invalid."""
 
     code, status, title = "invalid", 422, "A value is not acceptable"
 
 
 class Unauthorized(Refused):
-    """There is no token, or not one that is good."""
+    """The token is missing or not valid."""
 
     code, status, title = "unauthorized", 401, "A valid token is needed"
 
 
 class Forbidden(Refused):
-    """The token is good, but not for this."""
+    """The token is valid, but not for this request."""
 
     code, status, title = "forbidden", 403, "The token does not allow this"
 
 
 class NotFound(Refused):
-    """There is no such thing, as far as this token may know."""
+    """The object does not exist, or this token may not see it."""
 
     code, status, title = "not_found", 404, "Not found"
 
@@ -104,7 +104,7 @@ class MethodNotAllowed(Refused):
 
 
 class Conflict(Refused):
-    """The run is not in a state for this."""
+    """The status of the run does not allow this."""
 
     code, status, title = "conflict", 409, "Not in this state"
 
@@ -134,7 +134,7 @@ class NotJson(Refused):
 
 
 class TooMany(Refused):
-    """The token asks more often than it may."""
+    """The token sends more requests than it may."""
 
     code, status, title = "too_many", 429, "Too many requests"
 
@@ -146,7 +146,7 @@ class TooSlow(Refused):
 
 
 class Broken(Refused):
-    """The service has a fault; it is in its log under the request's id."""
+    """The service failed; its log has the error under the request's id."""
 
     code, status, title = "broken", 500, "The service failed"
 
@@ -178,11 +178,11 @@ KINDS: Final[Mapping[str, type[Refused]]] = {
     )
 }
 PASSING: Final = frozenset({"too_many", "too_slow", "unavailable", "broken", "row_locked"})
-"""Codes after which the same request may do better a little later."""
+"""Codes after which the same request may succeed a little later."""
 
 
 def refusal_of(error: ByroteError) -> Refused:  # noqa: PLR0911 -- one return per kind.
-    """An error of the core as the wire tells it."""
+    """Returns the refusal for an error of the core."""
     match error:
         case Refused():
             return error
@@ -195,7 +195,7 @@ def refusal_of(error: ByroteError) -> Refused:  # noqa: PLR0911 -- one return pe
         case UnknownRun():
             return NotFound(str(error))
         case DatabaseUnreachable():
-            # Where the database is, is nobody's business out there.
+            # The address of the database is not disclosed to clients.
             return Unavailable("The database does not answer.", retry_after_s=2)
         case RowLocked(brief=brief):
             return RunLocked(brief, retry_after_s=1)
@@ -206,7 +206,7 @@ def refusal_of(error: ByroteError) -> Refused:  # noqa: PLR0911 -- one return pe
 
 
 def problem_of(error: Refused, *, request_id: str = "") -> Problem:
-    """The body of an answer that says no."""
+    """Returns the body of a refusal."""
     return Problem(
         type=URN + error.code,
         title=error.title,
@@ -220,7 +220,7 @@ def problem_of(error: Refused, *, request_id: str = "") -> Problem:
 
 
 def error_of(status: int, body: bytes) -> Refused:
-    """The error that an answer stands for, whoever sent it: a proxy in between need not know us."""
+    """Returns the error for a response, also for one of a proxy in between, without a Problem."""
     try:
         problem = msgspec.json.decode(body, type=Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):

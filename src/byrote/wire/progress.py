@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How far runs have come: what workers tell the service, and what it tells others."""
+"""Progress of runs: reports of workers to the service, and its replies to readers."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ type Number = Annotated[float, msgspec.Meta(ge=0, le=COUNT_MAX)]
 
 
 class Report(Identified, frozen=True, kw_only=True):
-    """How far one attempt has come: `done` of `total`, or per cent where there is no total."""
+    """Progress of one attempt: `done` of `total`, or per cent without a total."""
 
     run: Id
     done: Number
@@ -34,13 +34,13 @@ class LeaseReport(Report, frozen=True, kw_only=True):
 
 
 class Reports(Request, frozen=True, kw_only=True):
-    """How far attempts have come, one report each."""
+    """Progress of attempts, one report each."""
 
     reports: Annotated[list[LeaseReport], msgspec.Meta(min_length=1, max_length=REPORTS_MAX)]
 
 
 class ReportReply(Reply, frozen=True, kw_only=True):
-    """Runs whose reports were written, and runs that are lost: stop working on them."""
+    """Runs whose reports were written, and runs whose leases are lost: stop working on those."""
 
     accepted: list[str]
     lost: list[str]
@@ -49,7 +49,7 @@ class ReportReply(Reply, frozen=True, kw_only=True):
 
 
 class ProgressView(Reply, frozen=True, kw_only=True):
-    """How far a run has come, as the attempt that told it last saw it."""
+    """The progress of a run, by its last report."""
 
     attempt: int
     percent: float
@@ -59,13 +59,13 @@ class ProgressView(Reply, frozen=True, kw_only=True):
     data: dict[str, Any]
     at: datetime
     eta: datetime | None
-    """When it will be done if it goes on at its pace: an estimate."""
+    """Estimate of when it will be done at its pace so far."""
     retrying: bool
-    """The attempt that told it has failed, and the next one has said nothing yet."""
+    """The attempt that reported it has failed, and the next one has not reported yet."""
 
 
 class UnderWayView(Reply, frozen=True, kw_only=True):
-    """A run under way that tells how far it is."""
+    """A running run that reports progress."""
 
     run: str
     task: str
@@ -74,27 +74,27 @@ class UnderWayView(Reply, frozen=True, kw_only=True):
 
 
 class RunProgress(Reply, frozen=True, kw_only=True):
-    """Where a run stands, and how far it has come."""
+    """The status and the progress of a run."""
 
     run: str
     status: Status
     wait_reason: str | None
     attempts: int
     progress: ProgressView | None
-    """Null while its task has told nothing."""
+    """Null while its task has not reported any."""
 
 
 def view_of(progress: Progress | None) -> ProgressView | None:
-    """A progress as the wire tells it."""
+    """Returns a progress as a message."""
     return None if progress is None else ProgressView(**msgspec.structs.asdict(progress))
 
 
 def progress_of(view: ProgressView | None) -> Progress | None:
-    """A progress as the core has it."""
+    """Returns a message as a progress of the core."""
     return None if view is None else Progress(**msgspec.structs.asdict(view))
 
 
 def under_way_of(run: str, task: str, queue: str, progress: Progress) -> UnderWayView:
-    """A run under way as the wire tells of it."""
+    """Returns a running run and its progress as a message."""
     view = ProgressView(**msgspec.structs.asdict(progress))
     return UnderWayView(run=run, task=task, queue=queue, progress=view)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Types and limits that every message of the wire is written in."""
+"""Types and limits that all messages share."""
 
 from functools import cache
 from typing import Annotated, Any, Final, get_args, get_type_hints
@@ -77,20 +77,20 @@ PATH_TYPES: Final[dict[str, Any]] = {
     "name": Name,
     "worker": Name,
 }
-"""What the parts of an address are."""
+"""The types of parameters in paths."""
 CASELESS: Final = frozenset({"id", "token", "hash"})
-"""Those that are the same in capital letters."""
+"""Parameters that ignore case."""
 
 JSON_LIST: Final[dict[str, Any]] = {"type": "array", "items": {}}
 JSON_OBJECT: Final[dict[str, Any]] = {"type": "object"}
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What somebody asks for; a field nobody knows is refused, not passed over."""
+    """A request; unknown fields are refused, not ignored."""
 
 
 class Identified(Request, frozen=True, kw_only=True):
-    """A request that names runs or leases: ids are the same in capital letters, as UUIDs are."""
+    """A request that names runs or leases; ids ignore case, as UUIDs do."""
 
     def __post_init__(self) -> None:
         for name in id_fields(type(self)):
@@ -113,4 +113,4 @@ def _holds_ids(hint: Any) -> bool:
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What the service answers; readers pass over fields they do not know."""
+    """A reply of the service; clients ignore unknown fields."""

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from byrote.core import events
 from byrote.core.errors import StoreRefused, ValueRefused
-from byrote.core.outcome import Disrupted, Failed, Fault, Outcome, Succeeded
+from byrote.core.outcome import Crashed, Failed, Fault, Outcome, Succeeded
 from byrote.core.policy import (
     Cancel,
+    GiveBackCrashed,
     Release,
     RetryIn,
-    Salvage,
     SnoozeFor,
     judge,
 )
@@ -35,7 +35,7 @@ ASIDE_S = 0.25
 CHARS_MAX = 8 * 1024 * 1024
 """Characters of output after which a batch is full."""
 
-COMES_BACK = frozenset({RetryIn, SnoozeFor, Release, Salvage})
+COMES_BACK = frozenset({RetryIn, SnoozeFor, Release, GiveBackCrashed})
 """Verdicts after which the run may be claimed again at once."""
 
 
@@ -198,12 +198,12 @@ def told(  # noqa: PLR0911 -- one fact per verdict.
         case Release():
             return events.Released(*who)
         case _:
-            return events.Salvaged(*who, error=_error_of(outcome))
+            return events.Crashed(*who, error=_error_of(outcome))
 
 
 def _error_of(outcome: Outcome) -> str:
     match outcome:
-        case Failed(fault=fault) | Disrupted(fault=fault):
+        case Failed(fault=fault) | Crashed(fault=fault):
             # The class only: a message may quote what the task was given.
             return f"{fault.kind} {fault.type}"
         case _:

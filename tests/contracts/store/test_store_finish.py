@@ -11,7 +11,7 @@ from byrote.core.errors import StoreRefused
 from byrote.core.json.codec import pack
 from byrote.core.outcome import (
     Cancelled,
-    Disrupted,
+    Crashed,
     Failed,
     Fault,
     Outcome,
@@ -47,7 +47,7 @@ ENDS: dict[str, tuple[Callable[[], Outcome], Status, int, int]] = {
     "C": (Cancelled, Status.CANCELLED, 0, 0),
     "Z": (lambda: Snoozed(timedelta(hours=1)), Status.WAITING, 0, 0),
     "L": (Released, Status.READY, 0, 0),
-    "X": (lambda: Disrupted(NO), Status.READY, 0, 1),
+    "X": (lambda: Crashed(NO), Status.READY, 0, 1),
 }
 
 

@@ -170,9 +170,9 @@ def test_everything_can_be_changed_and_is_described_as_a_call_is(db: Db) -> None
     [
         ("timing", "0 3 * *", "five fields of cron"),
         ("timing", "", "This field is required"),
-        ("zone", "Mars/Olympus", "There is no time zone"),
+        ("zone", "Mars/Olympus", "Unknown time zone"),
         ("jitter", "a while", "Write a duration"),
-        ("jitter", "2d", "A jitter lies between"),
+        ("jitter", "2d", "A jitter is between"),
         ("catch_up", "all", "free to overlap"),
         ("queue", "made-up", "not among the QUEUES"),
         ("priority", "101", "less than or equal to 100"),
@@ -254,7 +254,7 @@ def test_one_is_added_for_another_alias_of_the_database(root: Client, db: Db) ->
 @pytest.mark.parametrize(
     ("field", "value", "told"),
     [
-        ("name", "no name", "is no schedule name"),
+        ("name", "no name", "is not a schedule name"),
         ("name", "x" * 151, "up to 150 characters"),
         ("name", "daily_25", "already"),
         ("task", "tests.gone", "Select a valid choice"),

@@ -156,12 +156,12 @@ def test_a_schedule_is_described_exactly_as_a_call() -> None:
         ({"every": 0.1}, "between 1 s and 366 days"),
         ({"at": datetime(2026, 12, 24)}, "aware datetime"),  # noqa: DTZ001 -- the point.
         ({"cron": "@daily", "zone": "Mars/Olympus"}, "no time zone 'Mars/Olympus'"),
-        ({"every": "1h", "jitter": "2d"}, "A jitter lies between"),
+        ({"every": "1h", "jitter": "2d"}, "A jitter is between"),
         ({"every": "1h", "catch_up": "some"}, "catch_up is"),
         ({"every": "1h", "catch_up": "all"}, "free to overlap"),
         ({"every": "1h", "args": (object(),)}, "object"),
-        ({"every": "1h", "name": "no name"}, "no schedule name"),
-        ({"every": "1h", "name": 5}, "no schedule name"),
+        ({"every": "1h", "name": "no name"}, "not a schedule name"),
+        ({"every": "1h", "name": 5}, "not a schedule name"),
     ],
 )
 def test_what_makes_no_sense_is_refused_where_it_is_defined(how: Any, said: str) -> None:

@@ -2,7 +2,7 @@
 import signal
 from typing import Any
 
-from byrote.core.outcome import Cancelled, Disrupted, Failed, Outcome, Released
+from byrote.core.outcome import Cancelled, Crashed, Failed, Outcome, Released
 from byrote.executors.hands.crash import CrashResolution, ExitReason, bury
 from tests.core.leases import leased
 
@@ -38,11 +38,11 @@ def test_what_had_not_begun_is_executed_elsewhere() -> None:
 
 
 def test_without_a_single_culprit_nobody_is_charged() -> None:
-    assert set(kinds(buried(executing=set())).values()) == {Disrupted}
+    assert set(kinds(buried(executing=set())).values()) == {Crashed}
     assert kinds(buried(executing={1, 2})) == {
         0: Released,
-        1: Disrupted,
-        2: Disrupted,
+        1: Crashed,
+        2: Crashed,
         3: Released,
     }
 
@@ -62,7 +62,7 @@ def test_a_hand_that_we_killed_charges_nobody_else() -> None:
 
 def test_a_suspect_that_is_long_done_proves_nothing() -> None:
     """The board still shows slot 9, whose result had already been delivered."""
-    assert set(kinds(buried(executing={9})).values()) == {Disrupted}
+    assert set(kinds(buried(executing={9})).values()) == {Crashed}
 
 
 def test_a_death_is_told_in_words() -> None:

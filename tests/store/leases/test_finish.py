@@ -9,6 +9,7 @@ import pytest
 from byrote.assembly.identity import new_token
 from byrote.core.policy import Retry
 from byrote.core.state import Status
+from byrote.core.verdict import ENDS
 from byrote.store import queries
 from byrote.store.runners.sync import fetch
 from byrote.testing import FakeClock
@@ -38,6 +39,12 @@ LETTERS = {
     "L": ({}, Status.READY, None, 0, 0, "Released"),
     "X": ({}, Status.READY, None, 0, 1, "Crashed"),
 }
+
+
+def test_the_statement_writes_the_kinds_of_the_table() -> None:
+    kinds = {name[0]: row[-1] for name, row in LETTERS.items()}
+
+    assert kinds == {end.letter: end.kind for end in ENDS}
 
 
 @pytest.mark.parametrize("name", LETTERS)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """P8: the event log and the rows always agree, because one statement writes both."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
 import pytest
 
+from byrote.core.log.kinds import EventKind
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.sync import fetch
@@ -13,22 +15,22 @@ from byrote.testing import FakeClock
 from tests.store.verify.walker import Walker
 from tests.support import LEASE, Db, claim, count, enqueue, finish, history, verdict
 
-STATUS_AFTER = {
-    "Enqueued": {"READY", "WAITING"},
-    "Promoted": {"READY"},
-    "Claimed": {"RUNNING"},
-    "Renewed": {"RUNNING"},
-    "CancelRequested": {"RUNNING"},
-    "Succeeded": {"SUCCESSFUL"},
-    "Retried": {"READY", "WAITING"},
-    "Failed": {"FAILED"},
-    "Cancelled": {"CANCELLED"},
-    "Snoozed": {"READY", "WAITING"},
-    "Released": {"READY"},
-    "Crashed": {"READY"},
-    "Lost": {"READY"},
-    "Revived": {"READY"},
-    "Signalled": {"READY", "WAITING", "RUNNING"},
+STATUS_AFTER: Mapping[str, set[str]] = {
+    EventKind.ENQUEUED: {"READY", "WAITING"},
+    EventKind.PROMOTED: {"READY"},
+    EventKind.CLAIMED: {"RUNNING"},
+    EventKind.RENEWED: {"RUNNING"},
+    EventKind.CANCEL_REQUESTED: {"RUNNING"},
+    EventKind.SUCCEEDED: {"SUCCESSFUL"},
+    EventKind.RETRIED: {"READY", "WAITING"},
+    EventKind.FAILED: {"FAILED"},
+    EventKind.CANCELLED: {"CANCELLED"},
+    EventKind.SNOOZED: {"READY", "WAITING"},
+    EventKind.RELEASED: {"READY"},
+    EventKind.CRASHED: {"READY"},
+    EventKind.LOST: {"READY"},
+    EventKind.REVIVED: {"READY"},
+    EventKind.SIGNALLED: {"READY", "WAITING", "RUNNING"},
 }
 
 

@@ -10,7 +10,8 @@ import pytest
 
 import byrote.store
 from byrote.core.log.fold import RULES, fold_all
-from byrote.core.log.record import NOT_MOVES
+from byrote.core.log.kinds import MOVES, EventKind
+from byrote.core.verdict import STATISTICS
 from byrote.store import queries
 from byrote.store.runners.sync import fetch
 from byrote.testing import FakeClock
@@ -77,4 +78,14 @@ def test_every_kind_that_a_statement_tells_has_a_rule() -> None:
         for insert in re.findall(r"insert into byrote_events(.*?)\n\)", text, re.DOTALL):
             told |= set(re.findall(r"'([A-Z][a-z]\w+)'", insert))
 
-    assert told == set(RULES) | NOT_MOVES
+    assert told == set(EventKind)
+    assert set(RULES) == MOVES
+
+
+def test_the_statistics_count_the_kinds_of_the_table() -> None:
+    statement = Path(byrote.store.__file__).parent / "sql" / "stats" / "count_stats.sql"
+    [kinds] = re.findall(
+        r"where kind in \(('Enqueued'.*?)\)", statement.read_text(encoding="utf-8")
+    )
+
+    assert set(re.findall(r"'(\w+)'", kinds)) == set(STATISTICS)

@@ -63,7 +63,7 @@ CANCEL_S = 3.0
 LEAVE_S = 10.0
 """Time limit of closing: the worker's grace of two seconds, and some for its processes."""
 _log = logging.getLogger("byrote.replay")
-ENDED = (event.Succeeded, event.Failed, event.Cancelled, event.Swept)
+ENDED = (event.Succeeded, event.Failed, event.Cancelled, event.Lost)
 
 type FindTask = Callable[[UnknownTaskRef], bool]
 """Whether the hands could execute a task that the app did not register."""

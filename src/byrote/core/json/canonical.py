@@ -2,8 +2,8 @@
 """The canonical form: one spelling for every JSON value, so that equal specs share a hash.
 
 It is RFC 8785 with one extension: integers are written exactly, whatever their size. A plain
-RFC 8785 would round 2**53 + 1 to 2**53 and give two payloads one hash. It is only ever hashed;
-what is stored and delivered is the text as it was given. docs/reference/spec-hash.md tells the
+RFC 8785 would round 2**53 + 1 to 2**53, so two payloads would have one hash. It is only ever
+hashed; the text as it was sent is stored and delivered. docs/reference/spec-hash.md describes the
 format byte by byte, contracts/spec_hash.json holds vectors for other languages.
 
 This is the slow, plain reference; `codec` has a path in C that is tested to agree with it.
@@ -16,7 +16,7 @@ _quote = json.JSONEncoder(ensure_ascii=False).encode  # Escapes exactly what RFC
 
 
 class _Mark(str):
-    """Text to copy as it is; a plain value never holds a str subclass, so it is never mistaken."""
+    """Text to copy as it is; distinct from values, which never hold a str subclass."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ _COMMA: Final = _Mark(",")
 
 
 def canonical(value: object) -> bytes:
-    """Write a plain JSON value in its one canonical form; TypeError or ValueError if it has none.
+    """Returns the canonical form of a plain JSON value. Raises TypeError or ValueError without one.
 
     It keeps its own stack, so that nesting is bounded by memory and not by the caller's frames.
     """
@@ -38,10 +38,10 @@ def canonical(value: object) -> bytes:
         kind = type(node)
         if kind is list:
             written.append("[")
-            pending.extend(reversed(_list_pieces(node)))  # type: ignore[arg-type]  # kind says so
+            pending.extend(reversed(_list_pieces(node)))  # type: ignore[arg-type]  # Checked by kind.
         elif kind is dict:
             written.append("{")
-            pending.extend(reversed(_dict_pieces(node)))  # type: ignore[arg-type]  # kind says so
+            pending.extend(reversed(_dict_pieces(node)))  # type: ignore[arg-type]  # Checked by kind.
         else:
             written.append(_scalar(node))
     return "".join(written).encode()
@@ -80,7 +80,7 @@ def _scalar(node: object) -> str:
     if kind is int:
         return str(node)
     if kind is float:
-        return float_text(node)  # type: ignore[arg-type]  # kind says so
+        return float_text(node)  # type: ignore[arg-type]  # Checked by kind.
     if node is None:
         return "null"
     if kind is bool:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""JSON in and out, exactly: a task receives the very types and values that were sent, or nobody.
+"""JSON in and out, exactly: a task receives the types and values that were sent.
 
 JSON encoders convert in silence: a tuple comes back as a list, NaN as null, a datetime as text.
-`pack` refuses what would not come back, and says where it is and what to send instead.
+`pack` refuses such values; its error has the path and what to send instead.
 
-How the hot path proves that without a walk in Python: `marshal` refuses every subclass of the
+The hot path checks this without a walk in Python: `marshal` refuses every subclass of the
 plain types (IntEnum, OrderedDict, str subclasses), and comparing the value with what the text
-decodes to finds the rest. The bytes marshal makes are thrown away; they are never read back.
+decodes to finds the rest. The bytes from marshal are discarded.
 """
 
 import json
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 PAYLOAD_MAX: Final = 4 * 1024 * 1024
-"""Bytes of JSON a payload may have unless its queue says otherwise."""
+"""Bytes of JSON a payload may have unless its queue has another limit."""
 
 PAYLOAD_LARGE: Final = 256 * 1024
 """Bytes of JSON above which a caller is advised to pass a reference."""
@@ -53,26 +53,26 @@ def _canonical_float(token: str) -> msgspec.Raw:
 _decode_shape = msgspec.json.Decoder(float_hook=_canonical_float).decode
 
 _SCALARS = frozenset({int, bool, str, type(None)})
-"""What comes back by its nature, and is canonical as it is written; floats are not."""
+"""Types that always come back exactly and are canonical as encoded; floats are not."""
 _SCALAR_MAX = 1_000
 """Bytes; far below where integers are too long."""
 
 _ASCII = bytes(range(128))
 _HIGH = re.compile(rb"[\xee\xef]")  # The first bytes of U+E000..U+FFFF in UTF-8,
-_ASTRAL = re.compile(rb"[\xf0-\xf4]")  # and of what lies above.
+_ASTRAL = re.compile(rb"[\xf0-\xf4]")  # and of U+10000 and above.
 
 
 class Packed(msgspec.Struct, frozen=True, gc=False):
     """A value on its way to the database."""
 
     text: str
-    """The JSON text, verbatim: what is stored and delivered."""
+    """The JSON text that is stored and delivered, verbatim."""
     digest: bytes
     """The SHA-256 of the text's canonical form, 32 bytes."""
 
 
 def pack(value: object, *, limit: int = PAYLOAD_MAX) -> Packed:
-    """Write `value` as JSON that comes back exactly, with its hash; refuse it with BadPayload."""
+    """Returns `value` as JSON that comes back exactly, with its hash. Raises BadPayload."""
     try:
         raw = _encode(value)
     except (TypeError, ValueError, RecursionError):
@@ -92,7 +92,7 @@ def pack(value: object, *, limit: int = PAYLOAD_MAX) -> Packed:
 
 
 def unpack(text: str | bytes) -> Any:
-    """Give back exactly what was packed."""
+    """Returns exactly the value that was packed."""
     try:
         return _decode(text)
     except (msgspec.DecodeError, UnicodeError) as error:
@@ -102,19 +102,19 @@ def unpack(text: str | bytes) -> Any:
 
 
 def digest_of(text: str | bytes) -> bytes:
-    """Recompute a hash from the stored text; a text that `check_text` refuses is refused here."""
+    """Returns the hash of a stored text. Raises BadPayload where `check_text` does."""
     raw = _utf8(text)
     value = unpack(raw)
     if _too_deep(value, raw):
         raise _refusal(value)
-    # Text that our encoder would write again byte for byte has no key twice; else look closely.
+    # Text that our encoder would write byte for byte has no duplicate key; other text is parsed.
     if _encode(value) != raw:
         _refuse_faults(raw)
     return _digest(_decode_shape(raw), raw)
 
 
 def check_text(text: str | bytes, *, limit: int = PAYLOAD_MAX) -> Packed:
-    """Accept JSON text that a person wrote and keep it byte for byte, whitespace included.
+    """Accept JSON text from outside and store it byte for byte, whitespace included.
 
     Refused: malformed JSON, a key given twice, NaN and Infinity, numbers beyond a float's range,
     lone surrogates, and what is too long, too deep or too large.
@@ -127,7 +127,7 @@ def check_text(text: str | bytes, *, limit: int = PAYLOAD_MAX) -> Packed:
 
 
 def _comes_back(value: Any, shape: object, raw: bytes) -> bool:
-    """Tell whether the text decodes to `value`; ValueError if a type in it is not plain."""
+    """Whether the text decodes to `value`. Raises ValueError if a type in it is not plain."""
     marshal.dumps(value, 4)
     # Floats make a shape differ from its value; only then is the text decoded once more.
     return bool(shape == value or _decode(raw) == value)
@@ -141,7 +141,7 @@ def _digest(shape: object, raw: bytes) -> bytes:
 
 
 def _sorts_differently(form: bytes) -> bool:
-    # UTF-8 and UTF-16 order differ only between U+E000..U+FFFF and what lies above.
+    # UTF-8 and UTF-16 order differ only between U+E000..U+FFFF and U+10000 and above.
     unusual = form.translate(None, _ASCII)
     return bool(_HIGH.search(unusual) and _ASTRAL.search(unusual))
 
@@ -179,7 +179,7 @@ def _utf8(text: str | bytes) -> bytes:
 
 
 def _refuse_faults(raw: bytes) -> None:
-    """Raise what is wrong with a text, with its path: json can tell what msgspec passes over."""
+    """Raise BadPayload with its path: json finds faults that msgspec accepts."""
     try:
         value = json.loads(raw.decode(), object_pairs_hook=Members, parse_int=_bounded_int)
     except json.JSONDecodeError as error:

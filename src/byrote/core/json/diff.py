@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What differs between two JSON values, as JSON Pointers (RFC 6901) with old and new.
+"""Differences between two JSON values, as JSON Pointers (RFC 6901) with old and new.
 
 Two values are the same exactly when their canonical forms are, so when their hashes are: `1` and
-`1.0` are, `1` and `true` are not. Lists are compared place by place, without the ends they share:
-what was put in at the front is one addition, not a change of everything. The path of something
+`1.0` are, `1` and `true` are not. Lists are compared item by item, without the ends they share:
+an item inserted at the front is one addition, not a change of every item. The path of something
 removed counts in the old value, every other path in the new one.
 """
 
@@ -20,7 +20,7 @@ type _Pair = tuple[str, Any, Any]
 
 
 class _Missing:
-    """What stands where one side has nothing; None is a value."""
+    """Stands for an absent value; None is a value."""
 
 
 MISSING: Final = _Missing()

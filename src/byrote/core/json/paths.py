@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Places of a result that do not count when two are compared: `$.order.at`, `$.items[*].id`.
+"""Paths to parts of a result that a comparison ignores: `$.order.at`, `$.items[*].id`.
 
 `$` is the whole result, `.name` or `["any name"]` a member, `[0]` an item, `.*` and `[*]` every one
-of them. A JSON Pointer, as differences are printed, does as well: `/items/0/id`. A failure has the
-parts `$error.message` and `$error.type`; paths into results leave failures alone.
+of them. A JSON Pointer, as differences are printed, is accepted as well: `/items/0/id`. A failure
+has the parts `$error.message` and `$error.type`; paths into results leave failures alone.
 """
 
 import json
@@ -22,14 +22,14 @@ _STEP = re.compile(
 )
 
 ERROR: Final = sys.intern("\x00error")
-"""The first step of a path into a failure; no member is named so."""
+"""The first step of a path into a failure; not a possible member name."""
 
 type Path = tuple[str | int | None, ...]
-"""Steps into a value: a member's name, an item's place, None for all of them."""
+"""Steps into a value: a member's name, an item's index, None for all of them."""
 
 
 def read_path(text: str) -> Path:
-    """The steps of a path; BadOption when it is none."""
+    """Returns the steps of a path. Raises BadOption if the text is not a path."""
     if text.startswith("/"):
         return tuple(_pointed(step) for step in text[1:].split("/"))
     if not text.startswith("$"):
@@ -51,14 +51,14 @@ def read_path(text: str) -> Path:
 
 
 def read_paths(texts: Sequence[str]) -> tuple[Path, ...]:
-    """Every path of a list; BadOption when it is a plain string, or too long."""
+    """Returns every path of a list. Raises BadOption for a plain string or a list too long."""
     if isinstance(texts, str) or len(texts) > PATHS_MAX:
-        raise BadOption(f"Give up to {PATHS_MAX} paths to ignore, in a list such as ['$.at'].")
+        raise BadOption(f"Pass up to {PATHS_MAX} paths to ignore, in a list such as ['$.at'].")
     return tuple(map(read_path, texts))
 
 
 def without(value: Any, paths: Sequence[Path]) -> Any:
-    """A copy of a JSON value without what lies at these paths; items of lists become null."""
+    """Returns a copy of a JSON value without these paths; ignored items of lists become null."""
     for path in paths:
         value = _left(value, path)
     return value
@@ -73,7 +73,7 @@ def _left(value: Any, path: Path) -> Any:
             if rest or not _meant(step, name)
         }
     if type(value) is list:
-        # Removed, an item would move those behind it, and they would be compared with others.
+        # Removing an item would shift the following ones, which would be compared with others.
         return [
             (_left(part, rest) if rest else None) if _meant(step, str(place)) else part
             for place, part in enumerate(value)
@@ -105,6 +105,6 @@ def _pointed(step: str) -> str:
 
 def _bad(text: str) -> BadOption:
     return BadOption(
-        f"{text!r} is no path to ignore; write $.name, $.list[0].name, $.list[*].name or "
+        f"{text!r} is not a path to ignore; write $.name, $.list[0].name, $.list[*].name or "
         '$["any name"].'
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Why a payload is refused: where the culprit is and what to send instead, never what it holds."""
+"""Explains why a payload is refused: the path and what to send instead, never the value."""
 
 import json
 import re
@@ -13,10 +13,10 @@ from typing import Any, Final
 from byrote.core.errors import BadPayload
 
 DEPTH_MAX: Final = 500
-"""Lists and dicts that may lie within each other."""
+"""Levels of nested lists and dicts."""
 
 INT_LENGTH_MAX: Final = 4300
-"""Characters an integer may have in JSON, its sign included: what msgspec can read."""
+"""Characters an integer may have in JSON, its sign included: the limit of msgspec."""
 
 _INT_MIN: Final = 1 - 10 ** (INT_LENGTH_MAX - 1)
 _INT_MAX: Final = 10**INT_LENGTH_MAX - 1
@@ -39,7 +39,7 @@ _ADVICE: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     (object, "a dict of plain values"),
 )
 _WRITTEN_AS_TEXT: Final = frozenset({"decimal", "ipaddress", "pathlib", "uuid"})
-"""Modules whose values have one text that says all of them."""
+"""Modules whose values `str` represents completely."""
 
 type _Trail = tuple[_Trail, str | int] | None
 
@@ -51,7 +51,7 @@ class Members(list[tuple[str, Any]]):
 
 
 def find_fault(value: object) -> BadPayload | None:
-    """Find the first thing in `value`, in reading order, that JSON would not bring back exactly."""
+    """Returns the first part of `value`, in reading order, that JSON would not return exactly."""
     pending: list[tuple[object, _Trail, int]] = [(value, None, 0)]
     while pending:
         node, trail, depth = pending.pop()
@@ -67,7 +67,7 @@ def _children(node: Any) -> Iterable[tuple[str | int, object]]:
     if kind is list:
         return enumerate(node)
     if kind is dict:
-        return node.items()  # type: ignore[no-any-return]  # kind says so
+        return node.items()  # type: ignore[no-any-return]  # Checked by kind.
     return node if kind is Members else ()
 
 

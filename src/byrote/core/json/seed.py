@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers and ids that follow from a run, or from its spec, in a way any language can repeat.
+"""Numbers and ids derived from a run, or from its spec, in a way any language can repeat.
 
 Everything is derived from one digest of 32 bytes per run. By default it is that of the run's id,
 so every attempt and every replay of a run draws the same numbers, and two runs with the same
@@ -13,7 +13,7 @@ from typing import Literal
 from byrote.core.errors import BadOption
 
 type SeedFrom = Literal["run", "spec"]
-"""What the random numbers of a task follow from."""
+"""What the random numbers of a task are derived from."""
 
 SEED_BITS = 53
 """As many as a JSON number holds exactly everywhere."""

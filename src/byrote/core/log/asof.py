@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A run as it was: what never changes comes from its row, the rest from the log up to then."""
+"""A run at a past moment: constant fields from its row, the others from the log up to then."""
 
 from datetime import datetime
 from typing import Any
@@ -12,9 +12,9 @@ from byrote.core.state import FINAL, Status
 
 
 def as_it_was(run: Run, then: RunState, at: datetime) -> Run:
-    """The run at a moment, given what the log told of it up to then.
+    """Returns the run at a moment; `then` is its state by the log up to that moment.
 
-    What the log does not tell is taken from the row if it cannot have changed since.
+    Fields that the log does not have are taken from the row if they cannot have changed since.
     """
     status = Status(then.status) if then.status is not None else run.status
     ended = then.attempts if status is not Status.RUNNING else then.attempts - 1
@@ -39,7 +39,7 @@ def as_it_was(run: Run, then: RunState, at: datetime) -> Run:
         worker_ids=run.worker_ids[: then.attempts],
         provenance=run.provenance[:ended],
         usage=[usage for usage in run.usage if usage.get("attempt", 0) <= ended],
-        # Only the last report is kept: what was told before it is not known.
+        # Only the last report is stored; earlier ones are not known.
         progress=run.progress if run.progress is not None and run.progress.at <= at else None,
     )
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The head of the chain of the event log, and what a head that was kept elsewhere proves.
+"""The head of the event log's hash chain, and the check against a head stored elsewhere.
 
 Each link of the chain is a hash over the link before it and a stretch of the log, so one hash
 stands for everything up to it. The database alone cannot prove that its last links are still
-there: a chain without them is a shorter, sound chain. A head that was kept outside can.
+there: a chain without them is a shorter, valid chain. A head that is stored outside can.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from byrote.core.errors import BadOption
 from byrote.core.log.findings import Finding
 
 FORM: Final = 1
-"""The version of a kept head's form."""
+"""The version of the format of a stored head."""
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -30,10 +30,10 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Chained(msgspec.Struct, frozen=True, kw_only=True):
-    """What the database has of the chain."""
+    """The chain as the database has it."""
 
     head: Head | None
-    """None if there is no link."""
+    """None if the chain has not begun."""
     noted: int | None
     """The number of the last link, as the duty that adds links has noted it."""
     first: int | None
@@ -60,12 +60,12 @@ def read_head(text: bytes, name: PurePath) -> Head:
 
 
 def written_head(head: Head) -> bytes:
-    """The text of a head to be kept, which `read_head` reads."""
+    """Returns the text of a head, which `read_head` parses."""
     return msgspec.json.format(msgspec.json.encode(head), indent=2) + b"\n"
 
 
 def judge_chain(chained: Chained, kept: Head | None) -> Iterator[Finding]:
-    """What is missing at the end of the chain, by the duty's note and by a head that was kept."""
+    """Returns findings on missing links, by the duty's note and by a head stored elsewhere."""
     last = 0 if chained.head is None else chained.head.link
     if chained.noted is not None and chained.noted > last:
         yield Finding("chain", f"{_links(last + 1, chained.noted)} taken out after they were made")
@@ -73,8 +73,8 @@ def judge_chain(chained: Chained, kept: Head | None) -> Iterator[Finding]:
         return
     what = f"the kept head (link {kept.link} of {kept.linked_at:%Y-%m-%dT%H:%M:%SZ})"
     if kept.link > last:
-        said = f"{_links(last + 1, kept.link)} taken out since {what}, or this is an older copy"
-        yield Finding("chain", said)
+        missing = _links(last + 1, kept.link)
+        yield Finding("chain", f"{missing} taken out since {what}, or this is an older copy")
     elif chained.there is None and chained.first is not None and kept.link < chained.first:
         yield Finding(
             "chain",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `byrote verify` looks for, and what it says when it finds something."""
+"""The checks of `byrote verify`, and the findings that it reports."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -12,16 +12,16 @@ CHECKS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "leases": "no two leases of one run overlap",
         "fence": "every accepted write came from the holder of a live lease",
-        "ends": "a run that has ended stays as it ended, in one place",
+        "ends": "a run that has ended stays as it ended, in one table",
         "kept": "no accepted run is missing",
         "attempts": "attempts rise one by one and stay within the budget",
-        "moves": "every move of a run is told once, and was a possible one",
+        "moves": "every move of a run is logged once, and was a possible one",
         "rows": "the log and the row agree",
         "early": "nothing was claimed before it was due",
         "specs": "stored specs match their hashes, and name their runs' tasks",
         "results": "what succeeded has a result; whatever else has a hash matches it",
-        "records": "steps, artifacts, signals and errors are what the log tells of them",
-        "stuck": "no run is stuck while a worker lives",
+        "records": "steps, artifacts, signals and errors match the log",
+        "stuck": "no run is stuck while a worker is alive",
         "catalog": "tables, indexes and partitions are as they should be",
         "chain": "the chained part of the log is as it was written",
     }
@@ -30,7 +30,7 @@ CHECKS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that should not be, and why."""
+    """One violation of a check, with its details."""
 
     check: str
     said: str
@@ -39,7 +39,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A run's row, as far as it is verified."""
+    """The columns of a run's row that are verified."""
 
     id: str
     home: str
@@ -70,11 +70,11 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     provenance: list[int | None] | None
     """The environment of each attempt, None where it is not known."""
     errors: list[bytes]
-    """The hashes of the errors that are kept."""
+    """The hashes of the stored errors."""
 
 
 class LoggedRecord(msgspec.Struct, frozen=True, gc=False):
-    """A step or an artifact as the log tells of it."""
+    """A step or an artifact as the log has it."""
 
     run: str
     kind: str
@@ -85,14 +85,14 @@ class LoggedRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class AttemptWrite(msgspec.Struct, frozen=True, gc=False):
-    """Something that is stored of a run besides its row."""
+    """A record of a run that is stored outside its row."""
 
     run: str
     at: datetime
     attempt: int | None
     """The attempt that wrote it under its lease; None for a signal, which came from outside."""
     kind: str
-    """The kind of event that tells of it."""
+    """The kind of the event that records it."""
     entry: str
     what: str
     facts: str | None = None
@@ -101,18 +101,18 @@ class AttemptWrite(msgspec.Struct, frozen=True, gc=False):
 
 
 class DatabaseFacts(msgspec.Struct, frozen=True):
-    """What must be known of the whole database to judge one run."""
+    """Facts about the whole database that the audit of one run needs."""
 
     now: datetime
     horizon: datetime
-    """The log has nothing older: it was pruned up to here."""
+    """The log was pruned up to here."""
     alive: bool
-    """Whether some worker lives, so that nothing may be left lying."""
+    """Whether a worker is alive, so that no run may be left behind."""
     quiet: Mapping[str, datetime]
-    """Queues that tell fewer kinds of events, and since when."""
+    """Queues that log fewer kinds of events, and since when."""
     kept_until: Mapping[str, datetime]
-    """By the kind of its last event, from when on an ended run must still be there."""
+    """By the kind of its last event, since when an ended run must still be stored."""
     environments: frozenset[int]
-    """The environments that are there, by their numbers."""
+    """The numbers of the stored environments."""
     overdue: Mapping[tuple[str, str, int], datetime] = {}
-    """Tasks, by queue, that no live worker knew for too long: what was due by then has ended."""
+    """Tasks, by queue, that no live worker knew for too long: runs due by then must have ended."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Folds what the log tells of a run into the state of its row. Pure: the same log, the same row.
+"""Folds the log of a run into the state of its row. Pure: the same log, the same row.
 
-Every kind of event has one rule, which says what its statement does to the row. A kind without a
-rule may say in its data which status it leads to; of one that does not, nothing is known but that
-the run moved. What is not known is None in `status`, and stays so until an event tells it.
+Every kind of event has one rule: the changes that its statement makes to the row. A kind without a
+rule may have the resulting status in its data; otherwise only the move itself is known. An unknown
+status is None until a later event has it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,13 +12,14 @@ from typing import Any, Final
 
 import msgspec
 
+from byrote.core.log.kinds import EventKind
 from byrote.core.log.record import LogEntry, upcast
 
 FINISHED: Final = frozenset({"SUCCESSFUL", "FAILED", "CANCELLED"})
 
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A run as the log has it at some moment: the columns of its row that moves change."""
+    """The state of a run by the log at some moment: the columns that moves change."""
 
     status: str | None = None
     wait_reason: str | None = None
@@ -27,7 +28,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     charged: int = 0
     losses: int = 0
     due: datetime | None = None
-    """When it may be claimed, if the log tells."""
+    """When it may be claimed, if the log has it."""
     leased_by: str | None = None
     lease_token: str | None = None
     leased_until: datetime | None = None
@@ -37,7 +38,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cancel_requested_at: datetime | None = None
     finished_at: datetime | None = None
     spec_hash: bytes | None = None
-    """None if the log does not tell it: its beginning was dropped, or is older than such hashes."""
+    """None if the log does not have it: its beginning was dropped, or precedes such hashes."""
     result_hash: bytes | None = None
 
 
@@ -47,152 +48,152 @@ type FieldChanges = dict[str, Any]
 type Rule = Callable[[RunState, LogEntry], FieldChanges]
 
 
-def fold(before: RunState, told: LogEntry) -> RunState:
-    """The run after one more event."""
-    told = upcast(told)
-    if told.move > before.moves + 1:
-        # Moves in between were not told: whatever they changed is not known any more.
+def fold(before: RunState, entry: LogEntry) -> RunState:
+    """Returns the state after one more event."""
+    entry = upcast(entry)
+    if entry.move > before.moves + 1:
+        # Moves in between are missing from the log: what they changed is unknown.
         before = msgspec.structs.replace(before, status=None, leased_until=None)
-    changes = RULES.get(told.kind, _other)(before, told)
-    fields = {"attempts": told.attempt, **changes, "moves": told.move}
+    changes = RULES.get(entry.kind, _other)(before, entry)
+    fields = {"attempts": entry.attempt, **changes, "moves": entry.move}
     return msgspec.structs.replace(before, **fields)
 
 
 def fold_all(events: Iterable[LogEntry]) -> RunState:
-    """The run after these events, which are in the order of their moves."""
+    """Returns the state after these events, which are in the order of their moves."""
     picture = BLANK
-    for told in events:
-        picture = fold(picture, told)
+    for entry in events:
+        picture = fold(picture, entry)
     return picture
 
 
-def _said(told: LogEntry, name: str) -> Any:
-    return None if told.data is None else told.data.get(name)
+def _field(entry: LogEntry, name: str) -> Any:
+    return None if entry.data is None else entry.data.get(name)
 
 
-def _enqueued(_before: RunState, told: LogEntry) -> FieldChanges:
-    started = {"enqueued_at": told.at, "due": told.at, "spec_hash": told.digest}
-    data = told.data or {}
+def _enqueued(_before: RunState, entry: LogEntry) -> FieldChanges:
+    started = {"enqueued_at": entry.at, "due": entry.at, "spec_hash": entry.digest}
+    data = entry.data or {}
     if "status" in data:
-        return {"enqueued_at": told.at, "status": data["status"]}
+        return {"enqueued_at": entry.at, "status": data["status"]}
     if "run_after" not in data:
         return {**started, "status": "READY"}
     due = moment(data["run_after"])
     return {**started, "status": "WAITING", "wait_reason": "due", "due": due}
 
 
-def _promoted(_before: RunState, _told: LogEntry) -> FieldChanges:
+def _promoted(_before: RunState, _entry: LogEntry) -> FieldChanges:
     return {"status": "READY", "wait_reason": None}
 
 
-def _claimed(before: RunState, told: LogEntry) -> FieldChanges:
+def _claimed(before: RunState, entry: LogEntry) -> FieldChanges:
     return {
         "status": "RUNNING",
         "wait_reason": None,
-        "leased_by": told.worker,
-        "lease_token": told.token,
-        "leased_until": told.leased_until,
-        "started_at": before.started_at or told.at,
-        "last_attempted_at": told.at,
+        "leased_by": entry.worker,
+        "lease_token": entry.token,
+        "leased_until": entry.leased_until,
+        "started_at": before.started_at or entry.at,
+        "last_attempted_at": entry.at,
     }
 
 
-def _renewed(_before: RunState, told: LogEntry) -> FieldChanges:
-    return {"status": "RUNNING", "leased_until": told.leased_until}
+def _renewed(_before: RunState, entry: LogEntry) -> FieldChanges:
+    return {"status": "RUNNING", "leased_until": entry.leased_until}
 
 
-def _cancel_requested(_before: RunState, told: LogEntry) -> FieldChanges:
-    return {"status": "RUNNING", "cancel_requested_at": told.at}
+def _cancel_requested(_before: RunState, entry: LogEntry) -> FieldChanges:
+    return {"status": "RUNNING", "cancel_requested_at": entry.at}
 
 
-def _succeeded(before: RunState, told: LogEntry) -> FieldChanges:
-    return {**_remembered(before, told), "charged": before.charged + 1}
+def _succeeded(before: RunState, entry: LogEntry) -> FieldChanges:
+    return {**_remembered(before, entry), "charged": before.charged + 1}
 
 
-def _remembered(_before: RunState, told: LogEntry) -> FieldChanges:
-    return {**_ended(told, "SUCCESSFUL"), "result_hash": told.digest}
+def _remembered(_before: RunState, entry: LogEntry) -> FieldChanges:
+    return {**_ended(entry, "SUCCESSFUL"), "result_hash": entry.digest}
 
 
-def _failed(before: RunState, told: LogEntry) -> FieldChanges:
-    # A verdict has data; without any it was the sweep, which found the run lost once too often,
-    # or, where no worker is named, no live worker knew the task of a ready run.
-    if told.worker is None:
-        return _ended(told, "FAILED")
-    if told.data is None:
-        return {**_ended(told, "FAILED"), **_taken(before)}
-    return {**_ended(told, "FAILED"), "charged": before.charged + 1}
+def _failed(before: RunState, entry: LogEntry) -> FieldChanges:
+    # A verdict has data. Without data, the sweep ended a run that was lost too often; without a
+    # worker, no live worker knew the task of a ready run.
+    if entry.worker is None:
+        return _ended(entry, "FAILED")
+    if entry.data is None:
+        return {**_ended(entry, "FAILED"), **_taken(before)}
+    return {**_ended(entry, "FAILED"), "charged": before.charged + 1}
 
 
-def _cancelled(before: RunState, told: LogEntry) -> FieldChanges:
-    ended = _ended(told, "CANCELLED")
-    if told.data is not None:
-        return {**ended, **_counted(before, _said(told, "said"))}
-    if told.worker is not None:
+def _cancelled(before: RunState, entry: LogEntry) -> FieldChanges:
+    ended = _ended(entry, "CANCELLED")
+    if entry.data is not None:
+        return {**ended, **_counted(before, _field(entry, "said"))}
+    if entry.worker is not None:
         return {**ended, **_taken(before)}
-    return {**ended, "cancel_requested_at": told.at}
+    return {**ended, "cancel_requested_at": entry.at}
 
 
-def _again(before: RunState, told: LogEntry) -> FieldChanges:
-    status = _said(told, "status")
-    changes = {"status": status, "wait_reason": _said(told, "wait"), "leased_until": None}
-    changes |= _counted(before, _said(told, "said"))
+def _again(before: RunState, entry: LogEntry) -> FieldChanges:
+    status = _field(entry, "status")
+    changes = {"status": status, "wait_reason": _field(entry, "wait"), "leased_until": None}
+    changes |= _counted(before, _field(entry, "said"))
     if status == "WAITING":
-        changes["due"] = later(told.at, _said(told, "delay_us") or 0)
+        changes["due"] = later(entry.at, _field(entry, "delay_us") or 0)
     return changes
 
 
-def _released(_before: RunState, _told: LogEntry) -> FieldChanges:
+def _released(_before: RunState, _entry: LogEntry) -> FieldChanges:
     return {"status": "READY", "leased_until": None}
 
 
-def _crashed(before: RunState, _told: LogEntry) -> FieldChanges:
+def _crashed(before: RunState, _entry: LogEntry) -> FieldChanges:
     return {"status": "READY", "leased_until": None, "losses": before.losses + 1}
 
 
-def _lost(before: RunState, _told: LogEntry) -> FieldChanges:
+def _lost(before: RunState, _entry: LogEntry) -> FieldChanges:
     return {"status": "READY", "leased_until": None, **_taken(before)}
 
 
 def _taken(before: RunState) -> FieldChanges:
-    """What a sweep does: nobody's word was heard, so the token is worth nothing any more."""
+    """The changes of a sweep: the loss is counted and the token is no longer valid."""
     return {"losses": before.losses + 1, "lease_token": None}
 
 
-def _deleted(_before: RunState, _told: LogEntry) -> FieldChanges:
+def _deleted(_before: RunState, _entry: LogEntry) -> FieldChanges:
     return {"status": None}
 
 
-def _revived(before: RunState, told: LogEntry) -> FieldChanges:
-    changes: FieldChanges = {"status": "READY", "wait_reason": None, "due": told.at}
+def _revived(before: RunState, entry: LogEntry) -> FieldChanges:
+    changes: FieldChanges = {"status": "READY", "wait_reason": None, "due": entry.at}
     if before.status != "FAILED":
         return changes
     fresh = ("leased_by", "lease_token", "cancel_requested_at", "finished_at")
     return {**changes, "charged": 0, "losses": 0, **dict.fromkeys(fresh)}
 
 
-def _signalled(before: RunState, told: LogEntry) -> FieldChanges:
-    status = _said(told, "status")
+def _signalled(before: RunState, entry: LogEntry) -> FieldChanges:
+    status = _field(entry, "status")
     if status == "READY" and before.status != "READY":
-        return {"status": status, "wait_reason": None, "due": told.at}
+        return {"status": status, "wait_reason": None, "due": entry.at}
     return {"status": status}
 
 
-def _other(_before: RunState, told: LogEntry) -> FieldChanges:
-    status = _said(told, "status")
-    changes: FieldChanges = {"status": status, "wait_reason": _said(told, "wait")}
+def _other(_before: RunState, entry: LogEntry) -> FieldChanges:
+    status = _field(entry, "status")
+    changes: FieldChanges = {"status": status, "wait_reason": _field(entry, "wait")}
     if status != "RUNNING":
         changes["leased_until"] = None
     if status in FINISHED:
-        changes["finished_at"] = told.at
+        changes["finished_at"] = entry.at
     return changes
 
 
-def _ended(told: LogEntry, status: str) -> FieldChanges:
-    return {"status": status, "wait_reason": None, "leased_until": None, "finished_at": told.at}
+def _ended(entry: LogEntry, status: str) -> FieldChanges:
+    return {"status": status, "wait_reason": None, "leased_until": None, "finished_at": entry.at}
 
 
-def _counted(before: RunState, said: str | None) -> FieldChanges:
-    match said:
+def _counted(before: RunState, letter: str | None) -> FieldChanges:
+    match letter:
         case "S" | "R" | "F":
             return {"charged": before.charged + 1}
         case "X":
@@ -202,29 +203,29 @@ def _counted(before: RunState, said: str | None) -> FieldChanges:
 
 
 RULES: Final[Mapping[str, Rule]] = {
-    "Enqueued": _enqueued,
-    "Promoted": _promoted,
-    "Claimed": _claimed,
-    "Renewed": _renewed,
-    "CancelRequested": _cancel_requested,
-    "Succeeded": _succeeded,
-    "Remembered": _remembered,
-    "Failed": _failed,
-    "Cancelled": _cancelled,
-    "Retried": _again,
-    "Snoozed": _again,
-    "Released": _released,
-    "Crashed": _crashed,
-    "Lost": _lost,
-    "Revived": _revived,
-    "Signalled": _signalled,
-    "Deleted": _deleted,
+    EventKind.ENQUEUED: _enqueued,
+    EventKind.PROMOTED: _promoted,
+    EventKind.CLAIMED: _claimed,
+    EventKind.RENEWED: _renewed,
+    EventKind.CANCEL_REQUESTED: _cancel_requested,
+    EventKind.SUCCEEDED: _succeeded,
+    EventKind.REMEMBERED: _remembered,
+    EventKind.FAILED: _failed,
+    EventKind.CANCELLED: _cancelled,
+    EventKind.RETRIED: _again,
+    EventKind.SNOOZED: _again,
+    EventKind.RELEASED: _released,
+    EventKind.CRASHED: _crashed,
+    EventKind.LOST: _lost,
+    EventKind.REVIVED: _revived,
+    EventKind.SIGNALLED: _signalled,
+    EventKind.DELETED: _deleted,
 }
-"""What each kind of event does to a row."""
+"""The changes that each kind of event makes to a row."""
 
 
 def moment(text: str | None) -> datetime | None:
-    """A time as PostgreSQL writes it into JSON; None for one that Python cannot hold."""
+    """Parse a time that PostgreSQL wrote into JSON; None if Python cannot represent it."""
     try:
         return None if text is None else datetime.fromisoformat(text)
     except ValueError:
@@ -232,7 +233,7 @@ def moment(text: str | None) -> datetime | None:
 
 
 def later(at: datetime, delay_us: int) -> datetime | None:
-    """A moment so many microseconds on; None for one that Python cannot hold."""
+    """Returns the moment `delay_us` later; None if Python cannot represent it."""
     try:
         return at + timedelta(microseconds=delay_us)
     except OverflowError:

@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""What the event log tells of a run, move by move, in its newest form.
+"""Entries of the event log on a run, move by move, in the newest form of their kind.
 
 Every event carries the version of its kind's form. `upcast` reads an older form as the newest one,
-so that whoever folds knows only that. What an old form left unsaid stays unsaid: it is None, never
-a guess.
+so that `fold` handles only that. A field that an old form lacks is None, never a guess.
 
     kind       version  what is new
     Enqueued   2        `run_after` in the data of a run that is not due yet, else it is READY;
                         `shadow` in that of one that only checks another
-    Signalled  2        `status` in the data: whether the signal let the run go on
+    Signalled  2        `status` in the data: whether the signal resumed the run
     Snoozed    2        `status` and `wait` in the data
     Retried, Cancelled, Failed, Crashed, Succeeded, Released (by finish)
-               2        `status`, and `said`, the verdict before a wish to cancel overruled it
+               2        `status`, and `said`, the verdict before a cancellation overruled it
     Enqueued   3        the digest is the spec's hash
     Succeeded, Remembered
                3        the digest is the result's hash
     Retried, Failed, Crashed, Cancelled, Lost
                3        the digest is the hash of the attempt's error, if there was one
     Signalled  3        the digest is the payload's hash, and `name` in the data that of the signal
-    Claimed    2        the steps and artifacts of the attempt are told (StepStored, ArtifactStored)
+    Claimed    2        steps and artifacts of the attempt are logged (StepStored, ArtifactStored)
 
-StepStored and ArtifactStored tell what an attempt has stored. They are not moves and have no runs;
-their data has, by run and by step or artifact, its facts.
+StepStored and ArtifactStored record what an attempt has stored. They are not moves and have no
+runs; their data has the facts of each, by run and by step or artifact.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,12 +29,11 @@ from typing import Any, Final
 
 import msgspec
 
-NOT_MOVES: Final = frozenset({"StepStored", "ArtifactStored"})
-"""Kinds that tell what an attempt has stored, and move no run."""
+from byrote.core.log.kinds import EventKind
 
 
 class LogEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One move of one run, as the statement that made it told it."""
+    """One move of one run, as its statement logged it."""
 
     kind: str
     at: datetime
@@ -48,35 +46,35 @@ class LogEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     leased_until: datetime | None = None
     data: Mapping[str, Any] | None = None
     digest: bytes | None = None
-    """The hash of what the event is about, such as the spec or the result."""
+    """The hash of the subject of the event, such as the spec or the result."""
 
 
-def upcast(told: LogEntry) -> LogEntry:
-    """The event in the newest form of its kind; the same event always gives the same."""
-    while (step := UPCASTERS.get((told.kind, told.schema))) is not None:
-        told = msgspec.structs.replace(told, schema=told.schema + 1, data=step(told))
-    return told
+def upcast(entry: LogEntry) -> LogEntry:
+    """Returns the entry in the newest form of its kind; deterministic."""
+    while (step := UPCASTERS.get((entry.kind, entry.schema))) is not None:
+        entry = msgspec.structs.replace(entry, schema=entry.schema + 1, data=step(entry))
+    return entry
 
 
-def _enqueued_1(told: LogEntry) -> Mapping[str, Any]:
-    del told
+def _enqueued_1(entry: LogEntry) -> Mapping[str, Any]:
+    del entry
     return {"status": None}
 
 
-def _signalled_1(told: LogEntry) -> Mapping[str, Any]:
-    del told
+def _signalled_1(entry: LogEntry) -> Mapping[str, Any]:
+    del entry
     return {"status": None}
 
 
-def _snoozed_1(told: LogEntry) -> Mapping[str, Any]:
-    data = told.data or {}
+def _snoozed_1(entry: LogEntry) -> Mapping[str, Any]:
+    data = entry.data or {}
     # Without a delay it was READY; with one it waited, unless its signal had come meanwhile.
     status = None if (data.get("delay_us") or 0) > 0 else "READY"
     return {**data, "said": "Z", "status": status, "wait": None}
 
 
-def _retried_1(told: LogEntry) -> Mapping[str, Any]:
-    data = told.data or {}
+def _retried_1(entry: LogEntry) -> Mapping[str, Any]:
+    data = entry.data or {}
     waits = (data.get("delay_us") or 0) > 0
     return {
         **data,
@@ -86,21 +84,21 @@ def _retried_1(told: LogEntry) -> Mapping[str, Any]:
     }
 
 
-def _cancelled_1(told: LogEntry) -> Mapping[str, Any] | None:
-    data = told.data
+def _cancelled_1(entry: LogEntry) -> Mapping[str, Any] | None:
+    data = entry.data
     if data is None:
         return None
     # Only a retry had both a delay and an error, and only a crash an error alone.
     overruled = "R" if data.get("delay_us") is not None else "X"
-    said = "C" if data.get("kind") is None else overruled
-    return {**data, "said": said, "status": "CANCELLED"}
+    reported = "C" if data.get("kind") is None else overruled
+    return {**data, "said": reported, "status": "CANCELLED"}
 
 
 UPCASTERS: Final[Mapping[tuple[str, int], Callable[[LogEntry], Mapping[str, Any] | None]]] = {
-    ("Enqueued", 1): _enqueued_1,
-    ("Signalled", 1): _signalled_1,
-    ("Snoozed", 1): _snoozed_1,
-    ("Retried", 1): _retried_1,
-    ("Cancelled", 1): _cancelled_1,
+    (EventKind.ENQUEUED, 1): _enqueued_1,
+    (EventKind.SIGNALLED, 1): _signalled_1,
+    (EventKind.SNOOZED, 1): _snoozed_1,
+    (EventKind.RETRIED, 1): _retried_1,
+    (EventKind.CANCELLED, 1): _cancelled_1,
 }
 """From one version of a kind to the next; a kind that is not here never changed its meaning."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a worker needs of whatever executes its runs, and what executors are given."""
+"""The port between a worker and the executor of its runs."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from queue import SimpleQueue
@@ -10,26 +10,27 @@ from byrote.core.outcome import Outcome, Printing
 from byrote.core.run import Leased
 
 type Emit = Callable[[Sequence[Event]], None]
-"""Takes facts that have happened, in order."""
+"""Receives events in order."""
 
 
 type ReportOutcomes = Callable[[Sequence[tuple[Leased, Outcome]]], None]
-"""Takes attempts that have come to an end."""
+"""Receives attempts that have ended."""
 
 
 class Ask(NamedTuple):
-    """What an attempt wants of its run's ledger, and where the answer goes, from any thread."""
+    """A request of an attempt to its run's ledger, and the callback for the reply."""
 
     run: Leased
     verb: str
-    """`load` for all of it, `note` for one more line, `progress` for how far it has come."""
+    """`load` reads all steps, `note` writes one, `progress` reports progress."""
     payload: Mapping[str, Any]
     answer: Callable[[bool, Any], None]
-    """Whether it was done, and what came of it; of what was not, why, None for a lost lease."""
+    """Receives `(ok, payload)`, on any thread. On failure the payload is the reason, or None if
+    the lease was lost."""
 
 
 type Asks = SimpleQueue[Ask | None]
-"""Asks on their way to whoever has the database; None is the last."""
+"""Requests on their way to the part of the worker that has the database; None ends them."""
 
 
 type OnceStatement = Callable[[str, str], tuple[bytes, Mapping[str, Any]]]
@@ -37,36 +38,36 @@ type OnceStatement = Callable[[str, str], tuple[bytes, Mapping[str, Any]]]
 
 
 class Clock(Protocol):
-    """Monotonic time of this process, and the only way to get it."""
+    """Monotonic time of this process, passed in so that tests can set it."""
 
     def __call__(self) -> float:
         """Seconds that never go back."""
 
 
 class Capacity(NamedTuple):
-    """How many more runs an executor wants, and of which tasks."""
+    """How many more runs an executor can take, and of which tasks."""
 
     limit: int
     tasks: Sequence[str]
     worth: int = 1
-    """Fewer than this are not worth a round trip now; more room will come in a moment."""
+    """Claims of fewer runs than this are not worth a round trip; more slots will be free soon."""
 
 
 class Executor(Protocol):
-    """Leased runs in, outcomes out; never raises for what a task does."""
+    """Takes leased runs and reports outcomes; never raises because of a task."""
 
     def start(self, report: ReportOutcomes) -> None:
-        """Get ready; every submitted run is reported exactly once, unless it is forgotten."""
+        """Start; every submitted run is reported exactly once, unless `forget` is called for it."""
 
     @property
     def tasks(self) -> Sequence[str]:
         """Names and versions of the tasks it can execute."""
 
     def room(self) -> Capacity:
-        """How much may be claimed now, of which tasks."""
+        """Returns how many runs may be claimed now, and of which tasks."""
 
     def submit(self, runs: Sequence[Leased]) -> None:
-        """Execute these runs as soon as there is room."""
+        """Execute these runs as soon as slots are free."""
 
     def cancel(self, runs: Collection[Leased]) -> None:
         """Stop these attempts; they are reported as cancelled."""
@@ -75,13 +76,13 @@ class Executor(Protocol):
         """Stop these attempts, whose leases are lost; nothing is reported."""
 
     def printed(self, run: Leased) -> Printing | None:
-        """What an attempt under way has printed so far, if that is known; from any thread."""
+        """Returns the output of a running attempt so far, if known; callable from any thread."""
 
     def give_back(self) -> None:
-        """Report what has not begun as released, and begin nothing more."""
+        """Report runs that have not begun as released, and begin no more."""
 
     def kill(self) -> None:
-        """Stop everything now; what was under way is reported as released."""
+        """Stop everything now; running attempts are reported as released."""
 
     def stop(self) -> None:
-        """Leave; nothing may be under way any more."""
+        """Stop; no attempt may be running any more."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a store answers to the parts of a worker."""
+"""Replies of a store to the parts of a worker."""
 
 from datetime import datetime
 from typing import Final
@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 LOCKED: Final = "locked"
-"""Instead of an answer: the row is locked by another transaction, and nothing was changed."""
+"""Instead of a reply: another transaction has locked the row, and nothing was changed."""
 
 
 class Locked(msgspec.Struct, frozen=True, gc=False):
@@ -17,13 +17,13 @@ class Locked(msgspec.Struct, frozen=True, gc=False):
 
 
 def say_locked(number: int) -> str:
-    """The sentence about runs that were left out because their rows are locked."""
+    """Returns the message about runs that were skipped because their rows are locked."""
     are = "1 run is" if number == 1 else f"{number:,} runs are"
     return f"{are} locked by another transaction; try again."
 
 
 class ReclaimedRun(msgspec.Struct, frozen=True):
-    """A run whose lease ran out, and what became of it."""
+    """A run whose lease ran out, and its status now."""
 
     id: str
     status: str
@@ -45,7 +45,7 @@ class UnknownTaskRef(msgspec.Struct, frozen=True):
 
 
 class Remainder(msgspec.Struct, frozen=True):
-    """What is left in the queues of a worker that drains them."""
+    """Runs that remain in the queues of a worker that drains them."""
 
     due: bool
     """Whether the worker has to stay: something is ready for it, due, or to be taken back."""
@@ -55,15 +55,15 @@ class Remainder(msgspec.Struct, frozen=True):
     """Ready runs of tasks that the worker does not know; counted only when nothing is due."""
 
     def __str__(self) -> str:
-        """What a worker reports when it leaves."""
-        told = ["nothing left to do"]
+        """The message that a worker reports when it exits."""
+        parts = ["nothing left to do"]
         if self.elsewhere:
             are = "1 run is" if self.elsewhere == 1 else f"{self.elsewhere} runs are"
-            told.append(f"{are} being executed by other workers")
+            parts.append(f"{are} being executed by other workers")
         if self.unknown:
             are = "1 ready run is" if self.unknown == 1 else f"{self.unknown} ready runs are"
-            told.append(f"{are} of tasks or versions that this worker does not know")
-        return "; ".join(told)
+            parts.append(f"{are} of tasks or versions that this worker does not know")
+        return "; ".join(parts)
 
 
 class Promotion(msgspec.Struct, frozen=True):
@@ -75,12 +75,12 @@ class Promotion(msgspec.Struct, frozen=True):
 
 
 class Archived(msgspec.Struct, frozen=True):
-    """What one step of archiving did."""
+    """The result of one step of archiving."""
 
     archived: int
     seen: int
     reached: str | None
-    """The last run it has looked at; None at the end of the table."""
+    """The last run that was examined; None at the end of the table."""
     last: str | None
     """The last one that was old enough."""
 
@@ -94,13 +94,13 @@ class StepReply(msgspec.Struct, frozen=True):
     """A sleep or a wait that is not over."""
     result_json: str | None
     left_us: int | None
-    """Until it is over by itself; None when it never is."""
+    """Time until it ends by itself; None if it never does."""
     written: bool = True
     """False: an earlier copy of the statement had written it, and nothing was changed."""
 
 
 class StepRow(msgspec.Struct, frozen=True):
-    """One line of a run's ledger."""
+    """One step in a run's ledger."""
 
     run_id: str
     sequence: int
@@ -114,14 +114,14 @@ class StepRow(msgspec.Struct, frozen=True):
     at: datetime
     wake_at: datetime | None
     place: str | None = None
-    """Which call of the task it is, see `executors/runtime/steps/branches.py`; absent: its
+    """Identifies the call in the task, see `executors/runtime/steps/branches.py`; absent: its
     sequence."""
     args_hash: str | None = None
-    """That of the arguments the step was called with, if they could be hashed."""
+    """The hash of the arguments of the step, if they could be hashed."""
 
 
 class RecordedStep(msgspec.Struct, frozen=True):
-    """One line of a run's ledger, as much of it as an attempt needs."""
+    """The columns of a step that an attempt needs."""
 
     run_id: str
     sequence: int
@@ -134,7 +134,7 @@ class RecordedStep(msgspec.Struct, frozen=True):
 
 
 def line_of(row: RecordedStep | StepRow) -> list[str | int | bool | None]:
-    """A line as it is sent to the attempt that asks for its ledger."""
+    """Returns a step in the form that is sent to the attempt."""
     return [row.sequence, row.kind, row.name, row.open, row.result_json, row.place, row.args_hash]
 
 
@@ -146,7 +146,7 @@ class Duty(msgspec.Struct, frozen=True):
 
 
 class ArtifactReply(msgspec.Struct, frozen=True):
-    """What became of an artifact, and what is under its name now."""
+    """Whether an artifact was stored, and what is stored under its name now."""
 
     verdict: str
     media_type: str
@@ -155,7 +155,7 @@ class ArtifactReply(msgspec.Struct, frozen=True):
 
 
 class Walked(msgspec.Struct, frozen=True):
-    """One page of a walk: how much was removed, and where it ended; None at the very end."""
+    """One page of a walk: how many rows were removed, and its last key; None at the end."""
 
     removed: int
     reached: str | None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a worker needs of a store, one port for each of its parts."""
+"""The ports between a worker and its store, one for each part of the worker."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -24,20 +24,20 @@ from byrote.core.verdict import Judged
 
 
 class PartContext(NamedTuple):
-    """What a part brings along to its line."""
+    """What a part of a worker passes to its connection."""
 
     purpose: str
     stopped: Callable[[float], bool]
-    """Waits so many seconds, or until the worker has stopped: whether it has."""
+    """Waits for `seconds` or until the worker has stopped; returns whether it has."""
     notice: Callable[[str, str | None], None]
-    """Hears the purpose and what goes wrong, or None when it goes well again."""
+    """Receives the purpose and the error, or None once it works again."""
     chance: Callable[[], float]
     impatient: Callable[[], bool] = lambda: False
-    """Whether to raise what is refused for lack of rights, instead of asking again later."""
+    """Whether to raise errors of missing privileges instead of retrying later."""
 
 
 class ClaimRequest(NamedTuple):
-    """What a claim asks for, and when it was asked."""
+    """The parameters of a claim, and when it was sent."""
 
     quotas: Mapping[str, int]
     """How many of each queue, at most."""
@@ -48,110 +48,110 @@ class ClaimRequest(NamedTuple):
     deadline: float
     claimed_at: float
     floors: Mapping[str, int]
-    """Ranks to start from; where there is none, from the very front."""
+    """Ranks to start from, by queue; without one, from the front."""
 
 
 class ClaimPort(Protocol):
-    """The line of a claimer."""
+    """The store as the claimer uses it."""
 
     @property
     def listening(self) -> bool:
-        """Whether `rest` ends when work comes, so that looking often is needless."""
+        """Whether `rest` ends when work arrives, so that frequent polling is not needed."""
 
     def claim(self, wanted: ClaimRequest) -> list[Leased] | None:
-        """Lease what is wanted; None when the answer was lost and nothing had come of it."""
+        """Lease runs; None if the reply was lost and nothing had been leased."""
 
     def idle(self, *, worker: str, idle: bool) -> None:
         """Ask to be woken when work comes, or stop asking."""
 
     def rest(self, wake: int, seconds: float, *, for_room: bool = False) -> None:
-        """Wait until the descriptor can be read, or so long, or until there may be work.
+        """Wait until the descriptor is readable, for `seconds`, or until there may be work.
 
-        One that waits for room rather than for work does not want to hear of work.
+        With `for_room`, the worker has no free slot, and new work does not end the wait.
         """
 
     def unfinished(self, *, queues: Sequence[str], tasks: Sequence[str]) -> Remainder:
-        """What is left in these queues for a worker that knows these tasks."""
+        """Returns what remains in these queues for a worker that knows these tasks."""
 
     def close(self) -> None:
-        """Leave; the line may be used again."""
+        """Close the connection; the next call opens it again."""
 
 
 class FinishPort(Protocol):
-    """The line of a recorder."""
+    """The store as the recorder uses it."""
 
     def finish(self, judged: Sequence[Judged]) -> Mapping[str, str]:
-        """Settle attempts: the ids accepted, and as which letter; what is missing was lost.
+        """Write verdicts; returns the accepted ids and their code letters. A missing id was lost.
 
-        LOCKED for those that could not be written: they are to be sent again later.
+        LOCKED instead of a letter: the verdict was not written and must be sent again later.
         """
 
     def close(self) -> None:
-        """Leave; the line may be used again."""
+        """Close the connection; the next call opens it again."""
 
 
 class RegistryPort(Protocol):
-    """The line of a keeper: leases kept alive, and the list of workers."""
+    """The store as the lease keeper uses it: leases and the list of workers."""
 
     def register(self, description: Mapping[str, Any]) -> None:
         """Announce a worker."""
 
     def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
-        """Say that a worker lives; False when it is not on the list."""
+        """Report that a worker is alive; returns False if it is not registered."""
 
     def deregister(self, worker: str) -> None:
         """Take a worker off the list."""
 
     def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> Mapping[str, bool | str]:
-        """Extend leases: ids still held, and whether their cancellation is wanted.
+        """Extend leases; returns the ids still held, and whether their cancellation was requested.
 
-        LOCKED for those that could not be extended: they hold for as long as they did before.
+        LOCKED for a lease that could not be extended: it still ends when it did before.
         """
 
     def close(self) -> None:
-        """Leave; the line may be used again."""
+        """Close the connection; the next call opens it again."""
 
 
 class StepPort(Protocol):
-    """The line of a scribe."""
+    """The store as the ledger server uses it."""
 
     def load(self, leases: Sequence[Leased]) -> list[RecordedStep]:
-        """The ledgers of these runs, each in order."""
+        """Returns the ledgers of these runs, each in order."""
 
     def note(self, steps: Sequence[Mapping[str, Any]]) -> list[StepReply]:
-        """Write steps under their leases; what is missing was lost, unless it is `holding`."""
+        """Write steps under their leases; a missing one was lost, unless it is `holding`."""
 
     def progress(self, reports: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Write how far attempts have come, one report each; returns the runs it was written for.
+        """Write progress, one report per attempt; returns the runs it was written for.
 
-        What is missing was lost, unless it is `holding`.
+        A missing run was lost, unless it is `holding`.
         """
 
     def holding(self, leases: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Which of these leases, by `id` and `token`, hold now."""
+        """Returns which of these leases, by `id` and `token`, are valid now."""
 
     def close(self) -> None:
-        """Leave; the line may be used again."""
+        """Close the connection; the next call opens it again."""
 
 
 class ArtifactPort(Protocol):
-    """The line of whoever looks after artifacts."""
+    """The store as the parts that handle artifacts use it."""
 
     def home(self) -> str:
-        """The name of this store's part of a place that others may share."""
+        """Returns the prefix of this store in an artifact store that others may share."""
 
     def keep(self, lease: Leased, artifact: Mapping[str, Any]) -> ArtifactReply:
-        """Store an artifact under a lease; small contents come along as `data`."""
+        """Store an artifact under a lease; small contents are passed as `data`."""
 
     def referred(self, hashes: Sequence[str]) -> list[str]:
-        """Which of these hashes some artifact refers to."""
+        """Returns which of these hashes an artifact refers to."""
 
     def close(self) -> None:
-        """Leave; the line may be used again."""
+        """Close the connection; the next call opens it again."""
 
 
 class MaintenancePort(Protocol):
-    """The line of a sweeper, where housekeeping is the workers' affair."""
+    """The store as a worker's maintenance uses it, where workers are responsible for it."""
 
     def due(self, *, worker: str, every: Mapping[str, timedelta]) -> list[Duty]:
         """Take every duty that is due."""
@@ -169,80 +169,80 @@ class MaintenancePort(Protocol):
         """End runs whose task was unknown for as long as their queue waits."""
 
     def archive(self, *, after: str, limit: int) -> Archived:
-        """Move finished runs that lie after a cursor to the archive."""
+        """Move finished runs after a cursor to the archive."""
 
     def partition(self) -> None:
-        """Make the coming days' partitions."""
+        """Create the partitions of the coming days."""
 
     def prune(self) -> None:
-        """Forget what has been kept long enough."""
+        """Delete rows whose retention has ended."""
 
     def forget(self, *, limit: int) -> int:
-        """Delete some of what is not wanted any more; gives the most of one kind."""
+        """Delete one batch of orphaned rows. Returns the largest count per table."""
 
     def chain(self, *, limit: int) -> int:
-        """Add a link to the chain of the log; gives how many events it holds."""
+        """Add a link to the chain of the log. Returns the number of events in it."""
 
     def prune_artifacts(self, after: str) -> Walked:
-        """Forget a page of artifacts whose runs were pruned."""
+        """Delete a page of artifacts whose runs were pruned."""
 
     def prune_blobs(self, after: str) -> Walked:
-        """Forget a page of small contents that nothing refers to."""
+        """Delete a page of small contents that nothing refers to."""
 
     def announce(self, schedules: Sequence[Schedule]) -> list[str]:
-        """Keep the schedules that an app defines; gives the names of those that it changed."""
+        """Store the schedules that an app defines. Returns the names of those that changed."""
 
     def due_schedules(self, *, limit: int) -> list[StoredSchedule]:
-        """Schedules that are due, the longest due first."""
+        """Returns schedules that are due, the longest due first."""
 
     def tick(self, turns: Sequence[ScheduleMove]) -> list[TickResult]:
-        """Move schedules on, and accept the runs of their ticks."""
+        """Advance schedules, and enqueue the runs of their ticks."""
 
     def set_aside(self, name: str, fault: str) -> None:
-        """Pause a schedule that cannot go on as it is."""
+        """Pause a schedule that cannot tick because of a fault."""
 
     def bookmark(self, duty: str, cursor: str) -> None:
-        """Remember how far a duty came."""
+        """Store the cursor of a duty."""
 
     def watch_asked(self) -> bool:
-        """Whether somebody has asked to watch a run of this worker since this was last asked."""
+        """Whether a client has begun to watch a run of this worker since the last call."""
 
     def watched(self) -> list[str]:
-        """Which runs somebody watches now."""
+        """Returns the runs that clients watch now."""
 
     def tell(self, run: Leased, printed: Printing) -> None:
-        """Tell those who watch a run what its attempt has printed so far."""
+        """Send the output of an attempt so far to the clients that watch its run."""
 
     def close(self) -> None:
-        """Leave; the line may be used again."""
+        """Close the connection; the next call opens it again."""
 
 
 class WorkerStore(Protocol):
-    """Where a worker's runs come from and go to: a line for each of its parts."""
+    """The store of a worker's runs: a port for each part of the worker."""
 
     def check(self) -> None:
-        """Raise what a person has to do something about before a worker can work."""
+        """Raise an error that a person must fix before the worker can start."""
 
     def leases(
         self, line: PartContext, *, on_cancel: Callable[[], None], on_return: Callable[[], None]
     ) -> ClaimPort:
-        """A claimer's line.
+        """Returns the claimer's port.
 
         `on_cancel` is called when a run of this worker was cancelled, `on_return` when runs of lost
-        workers are READY again; where the store cannot notify, neither is.
+        workers are READY again; a store that cannot notify calls neither.
         """
 
     def verdicts(self, line: PartContext) -> FinishPort:
-        """A recorder's line."""
+        """Returns the recorder's port."""
 
     def roll(self, line: PartContext) -> RegistryPort:
-        """A keeper's line."""
+        """Returns the lease keeper's port."""
 
     def ledgers(self, line: PartContext) -> StepPort:
-        """A scribe's line."""
+        """Returns the ledger server's port."""
 
     def shelf(self, line: PartContext) -> ArtifactPort:
-        """A line for artifacts."""
+        """Returns the port for artifacts."""
 
     def duties(self, line: PartContext) -> MaintenancePort | None:
-        """A sweeper's line; None where the store keeps house itself."""
+        """Returns the port for maintenance; None if the store maintains itself."""

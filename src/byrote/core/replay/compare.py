@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What differs between two runs, part by part."""
+"""Differences between two runs, part by part."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -23,10 +23,10 @@ class Comparison(msgspec.Struct, frozen=True):
     delivery: Changes
     provenance: Changes
     steps: Changes
-    """What was done step by step, and what came of each."""
+    """The steps and their results."""
     result: Changes
     execution: Changes
-    """Who executed it, how often and how long it took; seldom the same."""
+    """Worker, attempts and timings; rarely the same."""
 
     @property
     def parts(self) -> dict[str, Changes]:
@@ -60,14 +60,14 @@ def _ledger(steps: Sequence[StepRow]) -> dict[str, Any]:
 
 
 def _step(step: StepRow) -> dict[str, Any]:
-    told: dict[str, Any] = {"kind": step.kind, "name": step.name}
+    view: dict[str, Any] = {"kind": step.kind, "name": step.name}
     if step.open:
-        return {**told, "open": True}
-    return {**told, "result": None if step.result_json is None else unpack(step.result_json)}
+        return {**view, "open": True}
+    return {**view, "result": None if step.result_json is None else unpack(step.result_json)}
 
 
 def result_diff(old: Run, new: Run) -> Changes:
-    """What differs in how two runs ended: status, result, last error."""
+    """Returns the differences in status, result and last error of two runs."""
     return diff(_result(old), _result(new))
 
 
@@ -83,13 +83,13 @@ def _delivery(run: Run) -> dict[str, Any]:
 
 
 def _result(run: Run) -> dict[str, Any]:
-    told: dict[str, Any] = {"status": str(run.status)}
+    view: dict[str, Any] = {"status": str(run.status)}
     if run.result_json is not None:
-        told["result"] = run.result
+        view["result"] = run.result
     elif run.faults:
         last = run.faults[-1]
-        told["error"] = {name: last.get(name) for name in ("kind", "type", "message")}
-    return told
+        view["error"] = {name: last.get(name) for name in ("kind", "type", "message")}
+    return view
 
 
 def _execution(run: Run) -> dict[str, Any]:

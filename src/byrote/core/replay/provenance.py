@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What executed an attempt, as a document with a hash: the same environment, the same hash.
+"""The environment of an attempt as a document: the same environment has the same hash.
 
 The document, as `executors/runtime/provenance/environment.py` measures it and a worker completes
 it:
 
-    code         tasks: for every task the hash of its function, that of the file it stands in
+    code         tasks: for every task the hash of its function, that of its file
                  (`module`) and its top-level package (`tree`);
                  trees: for every such package the hash of its modules that were imported;
                  modules: the hash of every module of the project that a task uses, and
@@ -26,7 +26,7 @@ from byrote.core.json.diff import Changes, diff
 from byrote.core.memo import Memo
 
 SHOWN = 12
-"""Characters of a hash that are enough for people."""
+"""Characters of a hash that are shown."""
 
 
 class Provenance(msgspec.Struct):
@@ -36,7 +36,7 @@ class Provenance(msgspec.Struct):
     text: str
     id: int | None = None
     memos: Mapping[str, Memo] = {}
-    """What is remembered of results that came about here, by task (`name@version`)."""
+    """The memos of tasks (`name@version`) whose results are reused."""
 
 
 def provenance_of(doc: Mapping[str, Any], memos: Mapping[str, Memo] | None = None) -> Provenance:
@@ -46,7 +46,7 @@ def provenance_of(doc: Mapping[str, Any], memos: Mapping[str, Memo] | None = Non
 
 
 def seen_by(doc: Mapping[str, Any], task: str) -> dict[str, Any]:
-    """What of a document matters for one task (`name@version`): not the code of all others."""
+    """Returns the parts of a document that concern one task (`name@version`)."""
     view = {name: part for name, part in doc.items() if name != "packages_hash"}
     code = _object(doc.get("code"))
     mine = code_of(doc, task)
@@ -64,12 +64,12 @@ def seen_by(doc: Mapping[str, Any], task: str) -> dict[str, Any]:
 
 
 def code_of(doc: Mapping[str, Any], task: str) -> Mapping[str, Any]:
-    """What a document says of the code of one task (`name@version`)."""
+    """Returns the entry of one task (`name@version`) in a document."""
     return _object(_object(_object(doc.get("code")).get("tasks")).get(task))
 
 
 def _object(part: object) -> Mapping[str, Any]:
-    """A part of a document. Workers of other kinds may describe themselves as they like."""
+    """Returns a part of a document, or {}: other workers may write documents of another form."""
     return part if isinstance(part, Mapping) else {}
 
 
@@ -80,16 +80,16 @@ def provenance_diff(
     task: str,
     task_old: str | None = None,
 ) -> Changes:
-    """What differs between two environments for a task, which may have been another in the first.
+    """Returns the differences of two environments for a task; `task_old` is its key in the first.
 
-    None stands for an environment that is not known.
+    None stands for an unknown environment.
     """
     pairs = ((old, task_old or task), (new, task))
     return diff(*(None if doc is None else seen_by(doc, name) for doc, name in pairs))
 
 
 def brief(doc: Mapping[str, Any], task: str) -> str:
-    """A document in one line for people."""
+    """Returns a summary of a document in one line."""
     view = seen_by(doc, task)
     vcs, code = _object(view.get("vcs")), view["code"]
     parts = [

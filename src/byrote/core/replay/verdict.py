@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What a verified replay comes to: the same, something else, or nothing that could be compared.
+"""Verdicts on a verified replay: same, differs, or not replayable.
 
-Of a run that succeeded its result is compared, in canonical form, so by its hash. Of one that
-failed, the class path and the message of its last error are, and nothing else: tracebacks name
-lines, and those move.
+For a run that succeeded, the canonical form of the result is compared, by its hash. For one that
+failed, only the class path and the message of the last error are: tracebacks contain line numbers,
+which change.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,9 +30,9 @@ type Why = Literal[
 
 NOTHING: Final = Changes([])
 HIDDEN: Final = "(hidden)"
-"""What stands for a value that is not to be shown."""
+"""Replaces a value that must not be shown."""
 STEP_FAULTS: Final = frozenset({"nondeterminism", "not_recorded"})
-"""Kinds of faults of a replay that took another way than the record."""
+"""Kinds of faults of a replay that called other steps than the recorded ones."""
 
 
 class Same(msgspec.Struct, frozen=True, kw_only=True, tag="same", tag_field="verdict"):
@@ -44,17 +44,17 @@ class Same(msgspec.Struct, frozen=True, kw_only=True, tag="same", tag_field="ver
     task: str
     """Its name and version."""
     hash: str
-    """The hash of what was compared, without what was ignored."""
+    """The hash of the compared value, without the ignored parts."""
     provenance: Changes = NOTHING
-    """What is different about who executed it; it made no difference."""
+    """Differences between the environments; they did not change the outcome."""
     withheld: Sequence[WithheldCall] = ()
-    """Calls that the replay made and that were not sent."""
+    """Calls of the replay that were not sent."""
     memo_of: str | None = None
-    """The run that computed the result, if a memo answered the original; that one was replayed."""
+    """The run that computed the reused result of the original; that run was replayed."""
 
 
 class Differs(msgspec.Struct, frozen=True, kw_only=True, tag="differs", tag_field="verdict"):
-    """The replay ended otherwise than the original."""
+    """The replay and the original ended differently."""
 
     original: str
     replay: str
@@ -65,32 +65,32 @@ class Differs(msgspec.Struct, frozen=True, kw_only=True, tag="differs", tag_fiel
     """Where the results differ; of runs that failed, where `type` and `message` of the errors do;
     where only one failed, /result and /error."""
     artifacts: Changes = NOTHING
-    """Artifacts by name whose contents, by their hashes, are not the recorded ones."""
+    """Artifacts by name whose hashes differ from the recorded ones."""
     steps: Changes = NOTHING
-    """Recorded steps, by number, that the replay had not come to when it failed, or that it would
+    """Recorded steps, by number, that the replay had not reached when it failed, or that it would
     have called with other arguments."""
     provenance: Changes = NOTHING
-    """What is different about who executed it."""
+    """Differences between the environments."""
     withheld: Sequence[WithheldCall] = ()
-    """Calls that the replay made and that were not sent."""
+    """Calls of the replay that were not sent."""
     memo_of: str | None = None
-    """The run that computed the result, if a memo answered the original; that one was replayed."""
+    """The run that computed the reused result of the original; that run was replayed."""
 
 
 class NotReplayable(
     msgspec.Struct, frozen=True, kw_only=True, tag="not replayable", tag_field="verdict"
 ):
-    """There is nothing to compare, and why."""
+    """The run and its replay cannot be compared."""
 
     original: str
     replay: str | None = None
-    """The id of the shadow run, if it came to one."""
+    """The id of the shadow run, if one was enqueued."""
     task: str | None
     why: Why
     reason: str
-    """In a sentence, with what to do about it."""
+    """The reason in a sentence, with what to do."""
     memo_of: str | None = None
-    """The run that computed the result, if a memo answered the original; that one was replayed."""
+    """The run that computed the reused result of the original; that run was replayed."""
 
 
 type Replayed = Same | Differs | NotReplayable
@@ -98,7 +98,7 @@ type Replayed = Same | Differs | NotReplayable
 
 
 def obstacle(run: Run, known: Collection[str]) -> NotReplayable | None:
-    """Why a run cannot be replayed with these tasks (`name@version`), if it cannot."""
+    """Returns why a run cannot be replayed with these tasks (`name@version`), or None."""
     found = _about_record(run) or _about_task(run, known)
     if found is None:
         return None
@@ -117,26 +117,26 @@ def _about_record(run: Run) -> tuple[Why, str] | None:  # noqa: PLR0911 -- one r
     if run.status not in FINAL:
         return "unfinished", f"It is {run.status} and has no outcome to compare with yet."
     if run.status is Status.CANCELLED:
-        return "cancelled", "It was cancelled before it came to an outcome."
+        return "cancelled", "It was cancelled before it had an outcome."
     if not is_sound(run):
         return "altered", "Its stored spec is not the one it was accepted with: the hash differs."
     if run.status is Status.SUCCESSFUL:
         return _about_result(run)
     if _kind(run) in (None, "lost"):
-        return "lost", "It ended because its workers vanished; no outcome of the task is known."
+        return "lost", "It ended because its workers were lost; no outcome of the task is known."
     return None
 
 
 def _about_result(run: Run) -> tuple[Why, str] | None:
     if run.result_json is None or run.result_hash is None:
-        return "expired", "Its result is not kept any more."
+        return "expired", "Its result is no longer stored."
     if _hash(run.result_json) != run.result_hash:
         return "altered", "Its stored result is not the one that was recorded: the hash differs."
     return None
 
 
 def is_sound(run: Run) -> bool:
-    """Whether the stored spec is the one that was accepted: it has its hash, and names its task."""
+    """Whether the stored spec matches its hash and names the task of its run."""
     if _hash(run.spec_json) != run.spec_hash:
         return False
     match unpack(run.spec_json):
@@ -178,7 +178,7 @@ def judge_replay(
 ) -> Replayed:
     """Compare a run with its shadow, which has ended; the same two always get the same verdict.
 
-    `steps` is the original's ledger; it is asked for only where the shadow failed. `arguments`
+    `steps` is the original's ledger; it is needed only if the shadow failed. `arguments`
     are the steps that the shadow would have called with other arguments than the original.
     """
     who = {"original": original.id, "replay": shadow.id, "task": key_of(original)}
@@ -186,7 +186,7 @@ def judge_replay(
         return NotReplayable(**who, why="cancelled", reason="The replay was cancelled.")
     fault = shadow.faults[-1] if shadow.status is Status.FAILED else {}
     if fault.get("kind") == "lost":
-        return NotReplayable(**who, why="lost", reason="The replay's worker vanished under it.")
+        return NotReplayable(**who, why="lost", reason="The replay was lost with its worker.")
     if fault.get("kind") in STEP_FAULTS and fault["kind"] != _kind(original):
         return NotReplayable(**who, why="steps", reason=str(fault.get("message")))
     views = _view(original, ignore), _view(shadow, ignore)
@@ -215,7 +215,7 @@ def _withheld_ids(original: Run, withheld: Sequence[WithheldCall]) -> list[str]:
 
 
 def hide_values(verdict: Replayed) -> Replayed:
-    """The verdict without values of results and messages of errors: paths and kinds only."""
+    """Returns the verdict with paths and kinds of differences only, without any values."""
     if not isinstance(verdict, Differs):
         return verdict
     hidden = [
@@ -231,8 +231,8 @@ def hide_values(verdict: Replayed) -> Replayed:
 
 
 def _missed(original: Run, met: list[int] | None, steps: Sequence[StepRow]) -> Changes:
-    """Finished steps of the original after those the replay came to; of crashes nobody knows."""
-    # An earlier attempt of a run that failed may have come further than its last.
+    """Finished steps of the original that the replay did not reach; none if that is unknown."""
+    # An earlier attempt of a failed run may have reached more steps than its last one.
     failed = original.status is Status.FAILED
     left = [
         step
@@ -254,7 +254,7 @@ def _kind(run: Run) -> str | None:
 
 
 def _view(run: Run, ignore: Sequence[Path]) -> Any:
-    """What of a run's end is compared."""
+    """The compared part of a run's outcome."""
     if run.status is Status.SUCCESSFUL:
         return without(run.result, [path for path in ignore if path[0] is not ERROR])
     last = run.faults[-1]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Calls that a replayed attempt makes without effect: enqueue, signal, cancel and the like.
+"""Withholds calls of a replayed attempt that would have effects: enqueue, signal, cancel, retry.
 
-A replay executes the code of a task again, and what that code sends would be executed by the
-workers of production. So its executor opens a `Withholding` around each attempt. The doors that can
-be answered ask `withholding()` first: they send nothing, return what a success returns, and count
-the call, which the verdict then lists. Every other statement that writes is refused by `Query`.
+A replay executes the code of a task again, and the workers of production would execute the runs
+that this code enqueues. So its executor opens a `Withholding` around each attempt. The calls whose
+reply can be made up check `withholding()` first: they send nothing, return the reply of a success,
+and are counted for the verdict. `Query` refuses every other statement that writes.
 
-The ids of runs that were not enqueued follow from the run and the number of the call. The original
-got others, so `aligned` compares results without regard to them.
+The ids of runs that were not enqueued are derived from the run and the number of the call. The
+original has other ids, so `aligned` ignores them when results are compared.
 """
 
 import re
@@ -22,7 +22,7 @@ from byrote.core.errors import WithheldInReplay
 from byrote.core.json.seed import uuid_bits
 
 type ReportWithheld = Callable[[str, str, int], None]
-"""Takes the call, its object (a task, a signal, a run) and how often it was made."""
+"""Receives the call, its object (a task, a signal, a run) and how often it was made."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -64,7 +64,7 @@ class Withholding:
             self._report(call, what, count)
 
     def check(self, run_id: str) -> None:
-        """Refuse to look at a run that was not enqueued."""
+        """Raise WithheldInReplay for a run that was not enqueued."""
         if run_id in self.ids:
             raise WithheldInReplay(
                 f"Run {run_id} was not enqueued, since this is a replay, so it has no result. Wait "
@@ -74,22 +74,22 @@ class Withholding:
 
 _attempt: ContextVar[Withholding | None] = ContextVar("byrote_withholding", default=None)
 open_withholding = _attempt.set
-"""Withholds what this thread or coroutine would send from now on."""
+"""Withholds the calls of this thread or coroutine from now on."""
 _process: list[Withholding] = []
 
 
 def withhold_everywhere() -> None:
-    """Withhold what any thread of this process would send: it executes nothing but replays."""
+    """Withhold calls of all threads: the process executes nothing but replays."""
     _process.append(Withholding())
 
 
 def withholding() -> Withholding | None:
-    """Where calls are counted instead of being made; None outside of replays."""
+    """Returns the object that counts calls instead of sending them; None outside of replays."""
     return _attempt.get() or (_process[0] if _process else None)
 
 
 def withheld_id(run_id: str, number: int) -> str:
-    """The id that a replay of a run gets for the run with this number that it does not enqueue."""
+    """Returns the made-up id of the run with this number that a replay does not enqueue."""
     digest = sha256(b"withheld" + run_id.encode()).digest()
     text = f"{uuid_bits(digest, number):032x}"
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
@@ -118,7 +118,7 @@ class _Alignment:
                 return new
 
     def _match(self, old: str, new: str) -> bool:
-        """Whether two texts are alike but for these ids, each of which stands for one other."""
+        """Whether two texts differ only in these ids, each of which maps to one other."""
         theirs, ours = _UUID.findall(old), _UUID.findall(new)
         if len(theirs) != len(ours) or _UUID.split(old) != _UUID.split(new):
             return False

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Cron expressions: which local minutes match, and when those minutes are due in a time zone.
 
-The five fields are those of Debian's cron, plus `L`, `LW`, `5L` and `MON#1`. Two rules say what
-happens when clocks change, and which one holds follows from the hour field alone:
+The five fields are those of Debian's cron, plus `L`, `LW`, `5L` and `MON#1`. Two rules
+decide what happens when clocks change, and the hour field alone decides which one applies:
 
 - The hour field leaves an hour of the day out (`30 2 * * *`, `0 */2 * * *`): the expression means
   local times, and each is due once. A local time that is skipped is due at the first moment after
@@ -12,7 +12,7 @@ happens when clocks change, and which one holds follows from the hour field alon
   every moment at which the zone's clock shows a matching minute. So nothing is due for a skipped
   hour, and an hour that comes twice has its ticks twice.
 
-The time zone is the authority on offsets and is asked about a moment at a time. The search assumes
+The time zone is the authority on offsets, queried for one moment at a time. The search assumes
 that no zone changes its clocks twice within three days; a test checks that of every zone.
 """
 
@@ -30,7 +30,7 @@ from byrote.core.errors import BadOption
 EXPRESSION_MAX: Final = 1000
 """Characters of an expression; the longest one without repetitions has about 500."""
 YEAR_MAX: Final = 9998
-"""The last year that is searched: in 9999, a moment may lie beyond the calendar in some zone."""
+"""The last year that is searched: in 9999, a moment may be beyond the calendar in some zone."""
 
 MINUTE: Final = timedelta(minutes=1)
 DAY: Final = timedelta(days=1)
@@ -79,7 +79,7 @@ class Field(msgspec.Struct, frozen=True):
         return int(text)
 
     def refusal(self, term: str) -> BadOption:
-        """What is wrong with a term of this field."""
+        """Returns the error for a term of this field."""
         names = f" or {self.names[0]}-{self.names[-1]}" if self.names else ""
         return BadOption(f"bad {self.name} {term!r}, it takes {self.low}-{self.high}{names}")
 

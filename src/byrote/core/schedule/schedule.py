@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Periodic tasks: what is to run, by which timing, and what follows when a tick is due.
+"""Periodic tasks: their specs, their timings, and the runs of ticks that are due.
 
 A tick is one due moment of a schedule. The id of its run is derived from the schedule's name and
 that moment, so however many beats there are, a tick has one run.
@@ -19,7 +19,7 @@ from byrote.core.spec import LABELS_MAX, Delivery, Spec, check_name
 
 SCHEDULE_NAME_MAX: Final = 150
 TICKS_MAX: Final = 100
-"""Runs of one schedule that one turn may accept; what is left is the next turn's."""
+"""Runs of one schedule that one turn may enqueue; the next turn enqueues the rest."""
 LATE: Final = timedelta(minutes=1)
 """A tick older than this was missed."""
 JITTER_MAX: Final = timedelta(days=1)
@@ -27,11 +27,11 @@ TICK_LABELS: Final = ("schedule", "tick")
 """Labels that a tick's run has besides its own: the schedule's name, and the due moment."""
 
 type CatchUp = Literal["one", "all", "none"]
-"""Of ticks that were missed while no beat was there: run the latest, all of them, or none."""
+"""Ticks that were missed while no beat was running: run the latest, all of them, or none."""
 
 
 class Timing(TypedDict, total=False):
-    """When, and how, a spec is to run again and again."""
+    """When and how a spec runs periodically."""
 
     cron: str
     every: timedelta | str | float
@@ -43,7 +43,7 @@ class Timing(TypedDict, total=False):
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to run, and when; flat, as it is stored."""
+    """A spec and its timing; flat, as it is stored."""
 
     name: str
     timing: str
@@ -59,7 +59,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     retry_json: str | None = None
     labels: dict[str, str] | None = None
     unique_key: str | None = None
-    """What keeps its runs apart: no new one while another with this key is unfinished."""
+    """No new run is enqueued while another with this key is unfinished."""
     jitter_us: int = 0
     catch_up: CatchUp = "one"
 
@@ -70,7 +70,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def delivery(self) -> Delivery:
-        """How its runs are delivered when a person lets one go."""
+        """The delivery of a run that a person starts by hand."""
         return Delivery(
             queue=self.queue,
             priority=self.priority,
@@ -84,13 +84,13 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spec(self) -> Spec:
-        """What a person who lets one go enqueues."""
+        """The spec of a run that a person starts by hand."""
         digest = bytes.fromhex(self.spec_hash)
         return Spec(self.task, self.version, self.spec_json, digest, self.delivery)
 
     @property
     def digest(self) -> str:
-        """Tells two definitions of a schedule apart."""
+        """Hash of the definition: it differs if any field does."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
 
@@ -110,14 +110,14 @@ class StoredSchedule(msgspec.Struct, frozen=True, kw_only=True):
     """Ticks without a run, since an earlier one was unfinished."""
     paused_at: datetime | None
     fault: str | None
-    """Why it was paused, if that was not a person's wish."""
+    """Why it was paused, if a fault paused it and not a person."""
     changed_at: datetime
     now: datetime
-    """When the database was asked."""
+    """The database's time when it was read."""
 
     @property
     def state(self) -> Literal["on", "paused", "fault", "over"]:
-        """Whether it ticks, in a word; why it does not, if so."""
+        """Whether it ticks, and if not, why, in a word."""
         if self.fault is not None:
             return "fault"
         if self.paused_at is not None:
@@ -126,7 +126,7 @@ class StoredSchedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tick(msgspec.Struct, frozen=True):
-    """One due moment, and the run it is to have."""
+    """One due moment and its run."""
 
     name: str
     id: str
@@ -136,23 +136,23 @@ class Tick(msgspec.Struct, frozen=True):
 
 
 class ScheduleMove(msgspec.Struct, frozen=True):
-    """What one look at a schedule that is due comes to."""
+    """The ticks of a schedule that is due, and its next moment."""
 
     name: str
     expected: datetime
-    """The moment it was due; a schedule that another beat has moved on since is left alone."""
+    """The moment it was due; if another beat advanced the schedule since, nothing is written."""
     next_at: datetime | None
     ticks: list[Tick]
 
 
 class TickResult(msgspec.Struct, frozen=True):
-    """What became of a tick."""
+    """The result of a tick."""
 
     name: str
     at: datetime
     id: str
     made: bool
-    """False: an earlier run was unfinished, so there is none."""
+    """False: an earlier run was unfinished, so none was enqueued."""
 
 
 def make_schedule(
@@ -167,10 +167,12 @@ def make_schedule(
     overlap: bool = False,
     catch_up: CatchUp = "one",
 ) -> Schedule:
-    """Describe a schedule; BadOption says what is wrong with it."""
+    """Returns a schedule. Raises BadOption for invalid or contradictory options."""
     how = spec.delivery
     if how.run_after is not None:
-        raise BadOption(f"The schedule {name!r} says when; leave run_after out of its spec.")
+        raise BadOption(
+            f"The schedule {name!r} has its own timing; leave run_after out of its spec."
+        )
     if how.unique_key is not None and overlap:
         raise BadOption(f"The schedule {name!r} has a unique key, so its runs cannot overlap.")
     if catch_up == "all" and not overlap:
@@ -198,14 +200,14 @@ def make_schedule(
 
 
 def check_schedule(schedule: Schedule) -> None:
-    """Refuse what could never tick, or not as it is meant."""
+    """Raise BadOption for a schedule that could never tick or has an invalid option."""
     check_name("schedule", schedule.name)
     if len(schedule.name) > SCHEDULE_NAME_MAX:
         raise BadOption(f"A schedule's name has up to {SCHEDULE_NAME_MAX} characters.")
     if schedule.catch_up not in ("one", "all", "none"):
         raise BadOption(f"catch_up is 'one', 'all' or 'none', not {schedule.catch_up!r}.")
     if not 0 <= schedule.jitter_us <= micros(JITTER_MAX):
-        raise BadOption(f"A jitter lies between 0 and {spoken(JITTER_MAX)}.")
+        raise BadOption(f"A jitter is between 0 and {spoken(JITTER_MAX)}.")
     labels = schedule.labels or {}
     taken = [label for label in TICK_LABELS if label in labels]
     if taken:
@@ -233,7 +235,7 @@ def next_tick(schedule: Schedule, *, after: datetime) -> datetime | None:
 
 
 def turn_of(planned: StoredSchedule) -> ScheduleMove:
-    """What to do about a schedule that is due."""
+    """Returns the ticks of a schedule that is due, and when it is due next."""
     schedule, now, first = planned.schedule, planned.now, planned.next_at
     if first is None or first > now:
         raise BadOption(f"The schedule {schedule.name!r} is not due.")
@@ -245,7 +247,7 @@ def turn_of(planned: StoredSchedule) -> ScheduleMove:
 def _due(
     schedule: Schedule, first: datetime, now: datetime
 ) -> tuple[list[datetime], datetime | None]:
-    """Which of the ticks until now have a run, and which comes next."""
+    """Returns the ticks until now that get a run, and the next tick."""
     if schedule.catch_up == "all":
         moments = [first]
         for moment in ticks_after(schedule.timing, schedule.zone, first):
@@ -259,7 +261,7 @@ def _due(
 
 
 def tick_of(schedule: Schedule, moment: datetime) -> Tick:
-    """The tick of a schedule at a moment; the same for whoever asks."""
+    """Returns the tick of a schedule at a moment; the same in every process."""
     noise = hashlib.sha256(f"{schedule.name} {moment.astimezone(UTC).isoformat()}".encode())
     later = schedule.jitter_us * int.from_bytes(noise.digest()[16:24]) // 2**64
     run_id = _id_of(moment, noise.hexdigest())
@@ -275,7 +277,7 @@ def _id_of(moment: datetime, noise: str) -> str:
 
 
 def row_of(schedule: Schedule) -> dict[str, Any]:
-    """The parameters that statements have for a schedule."""
+    """Returns a schedule as the parameters of its statements."""
     row = msgspec.structs.asdict(schedule)
     row["hash"] = bytes.fromhex(row.pop("spec_hash"))
     row["labels"] = (

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Timings of periodic tasks, as texts: which moments they mean.
+"""Timings of periodic tasks: texts that stand for a series of moments.
 
 Five fields of cron, read in a time zone; `every 10m`, counted from 1970 so that every beat agrees;
-`at 2026-12-24T18:00:00+00:00`, once. `core/schedule/cron.py` says what happens when clocks change.
+`at 2026-12-24T18:00:00+00:00`, once. See `core/schedule/cron.py` for changes of clocks.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ NICKNAMES: Final[Mapping[str, str]] = {
     "@yearly": "0 0 1 1 *",
 }
 OF_THE_MACHINE: Final = frozenset({"localtime", "posixrules", "Factory"})
-"""Names that mean something else on each machine, or nothing."""
+"""Names whose meaning differs between machines, or that have none."""
 
 _SPACES = re.compile(r"\s+")
 
@@ -35,9 +35,9 @@ _SPACES = re.compile(r"\s+")
 def timing_of(
     *, cron: str | None, every: timedelta | str | float | None, at: datetime | None
 ) -> str:
-    """The text of a timing, from the one way that was given."""
+    """Returns the text of a timing. Raises BadOption unless exactly one argument is present."""
     if [cron, every, at].count(None) != 2:
-        raise BadOption("Say when by one of cron, every and at.")
+        raise BadOption("Use exactly one of cron, every and at.")
     if cron is not None:
         return read_timing(cron)
     if every is not None:
@@ -48,7 +48,7 @@ def timing_of(
 
 
 def read_timing(text: str) -> str:
-    """A timing as people write it, in the form that is stored; BadOption says how to write it."""
+    """Returns the stored form of a timing that a person wrote. Raises BadOption with examples."""
     if not isinstance(text, str):
         raise BadOption(_advice(text))
     text = _SPACES.sub(" ", text).strip()
@@ -68,7 +68,7 @@ def latest_tick(timing: str, zone: str, *, first: datetime, now: datetime) -> da
     if timing.startswith("every "):
         length = _every(timing[6:])
         return max(first, EPOCH + (now - EPOCH) // length * length)
-    # Most tick every day; nobody counts through the months of those.
+    # Most schedules tick daily: try the last day before counting through a long absence.
     for start in (max(first, now - timedelta(days=1)), first):
         passed = takewhile(lambda moment: moment <= now, ticks_after(timing, zone, start))
         latest = max(passed, default=None)
@@ -78,7 +78,7 @@ def latest_tick(timing: str, zone: str, *, first: datetime, now: datetime) -> da
 
 
 def ticks_after(timing: str, zone: str, after: datetime) -> Iterator[datetime]:
-    """The moments of a timing that lie after a moment, in UTC."""
+    """Returns the moments of a timing after a moment, in UTC."""
     where = zone_of(zone)
     if timing.startswith("every "):
         return _multiples(_every(timing[6:]), after)
@@ -98,7 +98,7 @@ def zone_of(name: str) -> tzinfo:
         if name not in OF_THE_MACHINE:
             return ZoneInfo(name)
     raise BadOption(
-        f"There is no time zone {name!r} here; write one like 'Europe/Berlin' or 'UTC'. "
+        f"Unknown time zone {name!r}; write one like 'Europe/Berlin' or 'UTC'. "
         "(On a system without time zones, install the package tzdata.)"
     )
 
@@ -121,7 +121,7 @@ def _moment(text: str) -> datetime:
 def _in_utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise BadOption(
-            f"{moment.isoformat()} has no time zone; give an aware datetime, or end it with Z."
+            f"{moment.isoformat()} has no time zone; pass an aware datetime, or end it with Z."
         )
     try:
         return moment.astimezone(UTC)
@@ -135,7 +135,7 @@ def _every(value: timedelta | str | float) -> timedelta:
     except ValueError as error:
         raise BadOption(str(error)) from None
     if not EVERY_MIN <= length <= EVERY_MAX:
-        raise BadOption(f"`every` lies between 1 s and 366 days, not {value!r}.")
+        raise BadOption(f"`every` is between 1 s and 366 days, not {value!r}.")
     return length
 
 

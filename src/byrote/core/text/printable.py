@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Text that cannot move a terminal's cursor, ring its bell or begin a line of a log.
 
-Whatever comes from a database, a request or a task goes through here before it is written for
-people; what is escaped is shown as Python would write it.
+Text from a database, a request or a task is escaped here, as Python would escape it, before it is
+written for people.
 """
 
 import re
@@ -11,7 +11,7 @@ _IN_JSON = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
-    """The text with all but its line breaks and tabs escaped that is not printable."""
+    """Returns the text with unprintable characters escaped, except line breaks and tabs."""
     if text.isprintable():
         return text
     return "".join(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Takes passwords out of text that may be shown: errors, logs, settings."""
+"""Removes passwords from text that may be shown: errors, logs, settings."""
 
 import re
 from typing import Final

@@ -13,7 +13,7 @@ import msgspec
 
 from byrote.core.command import Command
 from byrote.core.json.seed import SEED_LABEL, run_digest, seed_of
-from byrote.core.outcome import OUTPUT_MAX, Disrupted, Failed, Fault, Outcome, Printing
+from byrote.core.outcome import OUTPUT_MAX, Crashed, Failed, Fault, Outcome, Printing
 from byrote.core.run import Leased
 from byrote.executors.commands import container
 from byrote.executors.commands.ask_socket import AskSocket
@@ -232,7 +232,7 @@ class CommandAttempt:
             worker=self._worker,
             stderr=stderr_tail(self._stderr.kept),
         )
-        return self._with_output(Disrupted(fault), self._stdout.kept)
+        return self._with_output(Crashed(fault), self._stdout.kept)
 
     @property
     def farewell(self) -> list[str] | None:

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from byrote.core.command import Command, Payload
-from byrote.core.outcome import Cancelled, Disrupted, Fault, Outcome, Printing, Released
+from byrote.core.outcome import Cancelled, Crashed, Fault, Outcome, Printing, Released
 from byrote.core.ports.executor import Asks, Capacity, Clock, ReportOutcomes
 from byrote.core.replay.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
@@ -248,7 +248,7 @@ class Commands(SelectorLoop):
     def _troubled(self, run: Leased, error: OSError) -> Outcome:
         message = f"The worker could not start a process: {error.strerror}."
         fault = Fault("lost", "CannotFork", message, attempt=run.attempt, worker=self._worker)
-        return Disrupted(fault)
+        return Crashed(fault)
 
     def _watch(self, attempt: CommandAttempt) -> None:
         pipes = attempt.pipes

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import NamedTuple
 
-from byrote.core.outcome import Disrupted, Failed, Fault, Outcome, Released
+from byrote.core.outcome import Crashed, Failed, Fault, Outcome, Released
 from byrote.core.run import Leased
 
 
@@ -65,7 +65,7 @@ def bury(
             # It was only waiting for something when another one's code ran.
             outcomes[slot] = Released()
         else:
-            outcomes[slot] = Disrupted(crash_fault(death, run, worker))
+            outcomes[slot] = Crashed(crash_fault(death, run, worker))
     return CrashResolution(outcomes, elsewhere)
 
 

@@ -29,7 +29,7 @@ from byrote.core.json.codec import PAYLOAD_MAX, pack, unpack
 from byrote.core.outcome import (
     TRACEBACK_MAX,
     Cancelled,
-    Disrupted,
+    Crashed,
     Failed,
     Fault,
     Outcome,
@@ -69,7 +69,7 @@ class Disruption(Exception):
 
 WITHHELD = "replay.withheld"
 """Reports a call that a replay made without effect."""
-RETURNED, RAISED, SNOOZED, CANCELLED, DECLINED, RELEASED, DISRUPTED = range(7)
+RETURNED, RAISED, SNOOZED, CANCELLED, DECLINED, RELEASED, CRASHED = range(7)
 
 type Job = Sequence[Any]
 """`[slot, id, task, version, spec, attempt, timeout_ms, queue, labels, trace, deadline, hash,
@@ -194,7 +194,7 @@ def raised(  # noqa: PLR0911 -- one return per way to end.
             delay = None if error.after is None else micros(error.after)
             return [slot, RAISED, fault_of(error.error), delay, error.final]
         case Disruption():
-            return [slot, DISRUPTED, fault_of(error.error)]
+            return [slot, CRASHED, fault_of(error.error)]
         case Snooze():
             return [slot, SNOOZED, micros(error.after)]
         case RetryLater(after=after):
@@ -285,8 +285,8 @@ def outcome_of(result: Result, attempt: int, worker: str) -> Outcome:
             return Cancelled(output, usage)
         case 5:  # RELEASED
             return Released(output, usage)
-        case 6:  # DISRUPTED
+        case 6:  # CRASHED
             fault = msgspec.convert(result[2] | {"attempt": attempt, "worker": worker}, Fault)
-            return Disrupted(fault, output, usage)
+            return Crashed(fault, output, usage)
         case odd:
             raise ValueError(f"No attempt ends as {odd!r}.")

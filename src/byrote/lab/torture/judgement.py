@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import psycopg
 
+from byrote.core.verdict import ENDS
 from byrote.lab.torture.diary import lines, read
 
 VIOLATIONS_SHOWN = 50
@@ -25,16 +26,8 @@ SHADOW_S = 20.0
 ENDED = frozenset({"SUCCESSFUL", "FAILED", "CANCELLED"})
 
 
-SETTLED = {
-    "Succeeded": "Succeeded",
-    "Retried": "Retried",
-    "Failed": "Failed",
-    "Cancelled": "Cancelled",
-    "Snoozed": "Snoozed",
-    "Released": "Released",
-    "Salvaged": "Crashed",
-}
-"""What a worker logs when an attempt was settled, and what the database's log has for it."""
+FINISHED = frozenset(end.kind for end in ENDS)
+"""Events that a worker logs when the database has stored how an attempt ended."""
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -75,8 +68,8 @@ def gather(folder: Path, logs: Iterable[Path]) -> DiaryFacts:
     for log in logs:
         for line in lines(log):
             match line.get("event"):
-                case kind if kind in SETTLED and line["attempt"]:  # 0: ended without one.
-                    seen.settled[line["run"], line["attempt"], SETTLED[kind]] += 1
+                case kind if kind in FINISHED and line["attempt"]:  # 0: ended without one.
+                    seen.settled[line["run"], line["attempt"], kind] += 1
                 case "LeaseLost":
                     seen.lost += 1
                     seen.given_up.add((line["run"], line["attempt"], line["worker"]))

@@ -11,13 +11,11 @@ import msgspec
 
 from byrote.artifacts.content_store import pieces
 from byrote.core.artifact import POSTGRES
-from byrote.core.outcome import Disrupted, Failed, Outcome, Succeeded
+from byrote.core.outcome import Crashed, Failed, Outcome, Succeeded
 from byrote.core.policy import (
     Cancel,
-    Fail,
     Release,
     RetryIn,
-    Salvage,
     SnoozeFor,
     Succeed,
     Verdict,
@@ -25,7 +23,7 @@ from byrote.core.policy import (
 from byrote.core.ports.replies import LOCKED, ArtifactReply, RecordedStep, Remainder, StepReply
 from byrote.core.ports.store import ClaimRequest
 from byrote.core.run import Leased
-from byrote.core.verdict import LETTERS, Judged, usage_of
+from byrote.core.verdict import LETTER_OF_ACCEPTED, LETTERS, WORDS, Judged, usage_of
 from byrote.sdk.calls.replies import LeaseRead, LeasesRead, given, text_of
 from byrote.sdk.transport.request import ServiceCall
 from byrote.wire.leases import (
@@ -44,25 +42,7 @@ from byrote.wire.progress import ReportReply
 
 _encode = msgspec.json.encode
 
-WORDS: Mapping[type, str] = {
-    Succeed: "succeed",
-    RetryIn: "retry",
-    Fail: "fail",
-    Cancel: "cancel",
-    SnoozeFor: "snooze",
-    Release: "release",
-    Salvage: "salvage",
-}
-HEARD: Mapping[str, str] = {
-    "succeeded": "S",
-    "retried": "R",
-    "failed": "F",
-    "cancelled": "C",
-    "snoozed": "Z",
-    "released": "L",
-    "salvaged": "X",
-}
-_SUCCEED = {"kind": "succeed"}
+_SUCCEED = {"kind": WORDS[Succeed]}
 
 _leases = msgspec.json.Decoder(LeasesRead).decode
 _renewed = msgspec.json.Decoder(RenewReply).decode
@@ -163,7 +143,9 @@ def finish(judged: Sequence[Judged]) -> ServiceCall[dict[str, str]]:
         # `already`: an earlier copy of this report was accepted, with the same verdict.
         own = {run.id: LETTERS[type(verdict)] for run, _, verdict in judged}
         reply = _finished(body)
-        accepted = {row.run: HEARD.get(row.heard, own[row.run]) for row in reply.accepted}
+        accepted = {
+            row.run: LETTER_OF_ACCEPTED.get(row.heard, own[row.run]) for row in reply.accepted
+        }
         return accepted | dict.fromkeys(reply.locked or (), LOCKED)
 
     body = _encode([finish_of(*entry) for entry in judged])
@@ -192,8 +174,8 @@ def _trouble_of(outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
     if isinstance(verdict, RetryIn | SnoozeFor):
         word["delay_us"] = verdict.delay // timedelta(microseconds=1)
     match outcome:
-        case Failed(fault=fault) | Disrupted(fault=fault):
-            disrupted = {"disrupted": True} if type(outcome) is Disrupted else {}
+        case Failed(fault=fault) | Crashed(fault=fault):
+            disrupted = {"disrupted": True} if type(outcome) is Crashed else {}
             said["error"] = msgspec.to_builtins(fault) | disrupted
     match verdict:
         case SnoozeFor(delay=delay, wait=wait, event=event):

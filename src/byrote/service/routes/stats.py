@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from byrote.core.duration import duration
+from byrote.core.verdict import STATISTICS
 from byrote.service.views import queue_view
 from byrote.store import queries
 from byrote.store.queries.queues import DEPTH_MAX, Depth, Tally
@@ -76,7 +77,10 @@ def _with_depth(task: TaskStats, depth: Depth | None) -> TaskStats:
 
 def _one(key: Key, tallies: Sequence[Tally], window_s: float) -> TaskStats:
     plain = {tally.measure: tally.n for tally in tallies if tally.measure not in {"wait", "run"}}
-    ended = sum(plain.get(kind, 0) for kind in ("Succeeded", "Failed", "Cancelled"))
+    counts = dict.fromkeys(STATISTICS.values(), 0)
+    for kind, statistic in STATISTICS.items():
+        counts[statistic] += plain.get(kind, 0)
+    ended = counts["succeeded"] + counts["failed"] + counts["cancelled"]
     errors = {
         measure.removeprefix("error "): n
         for measure, n in plain.items()
@@ -87,12 +91,7 @@ def _one(key: Key, tallies: Sequence[Tally], window_s: float) -> TaskStats:
         queue=key[0],
         task=key[1],
         version=key[2],
-        enqueued=plain.get("Enqueued", 0),
-        succeeded=plain.get("Succeeded", 0),
-        retried=plain.get("Retried", 0),
-        failed=plain.get("Failed", 0),
-        cancelled=plain.get("Cancelled", 0),
-        lost=plain.get("Lost", 0) + plain.get("Crashed", 0),
+        **counts,
         per_s=round(ended / window_s, 3),
         wait_s=percentiles({t.bucket: t.n for t in tallies if t.measure == "wait"}),
         run_s=percentiles({t.bucket: t.n for t in tallies if t.measure == "run"}),

@@ -182,7 +182,7 @@ class Maintenance:
             swept = self._duties.sweep(limit=SWEEP_MAX)
             if swept:
                 self._means.emit(
-                    [events.Swept(row.id, row.status, row.attempt, row.worker) for row in swept]
+                    [events.Lost(row.id, row.status, row.attempt, row.worker) for row in swept]
                 )
             if len(swept) < SWEEP_MAX:
                 return

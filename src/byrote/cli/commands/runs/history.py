@@ -16,6 +16,7 @@ from byrote.core.duration import duration, spoken
 from byrote.core.errors import NotThereThen, UnknownRun
 from byrote.core.log.asof import as_it_was
 from byrote.core.log.fold import BLANK, RunState, fold, fold_all
+from byrote.core.log.kinds import EventKind
 from byrote.core.log.record import LogEntry
 from byrote.core.run import Run
 from byrote.store import queries
@@ -104,7 +105,7 @@ def _details(told: LogEntry, then: RunState) -> str:
         parts.append(str(data["type"]))
     if then.status == "WAITING" and then.due is not None:
         parts.append(f"{then.wait_reason} until {moment(then.due)}")
-    if told.kind in {"Lost", "Crashed"}:
+    if told.kind in {EventKind.LOST, EventKind.CRASHED}:
         parts.append(f"loss {then.losses}")
     return ", ".join(parts)
 
