@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TextIO
+from xml.etree import ElementTree as ET
 
 import click
 import msgspec
@@ -28,7 +29,6 @@ from byrote.store.runners.sync import Store
 
 SHOWN_MAX = 20
 """Verdicts of many that are printed for people; programs get all."""
-BAR = 30
 COLOURS = {"same": "green", "differs": "red", "not replayable": "yellow"}
 
 
@@ -56,7 +56,7 @@ def verify_runs(
         wanted = _wanted(opened.store, which, task, **chosen)
         began = monotonic()
         counts: Counter[str] = Counter()
-        cases: list[str] = []
+        cases: list[ET.Element] = []
         if wanted:
             # A project that imports tasks by their path says so; see byrote.django.
             known: FindTask | None = click.get_current_context().obj
@@ -113,25 +113,24 @@ def _code(counts: Counter[str], *, lenient: bool) -> int:
     return FAILED if counts["not replayable"] and not allowed else 0
 
 
-def _watched(verdicts: Iterable[Replayed], whole: int, *, quiet: bool) -> Iterator[Replayed]:
-    """Pass verdicts on and, on a terminal, draw how far it has come."""
-    drawn = sys.stderr.isatty() and not quiet
+def _watched(verdicts: Iterable[Replayed], total: int, *, quiet: bool) -> Iterator[Replayed]:
+    """Yield the verdicts and, on a terminal, draw a progress bar with their counts."""
     counts: Counter[str] = Counter()
-    if drawn:
-        _draw(counts, whole)
-    for verdict in verdicts:
-        counts[word_of(verdict)] += 1
-        if drawn:
-            _draw(counts, whole)
-        yield verdict
-    if drawn:
-        click.echo("\r\033[K", err=True, nl=False)
+    with click.progressbar(
+        verdicts,
+        length=total,
+        show_pos=True,
+        item_show_func=lambda _verdict: _counts(counts),
+        file=sys.stderr,
+        hidden=quiet or not sys.stderr.isatty(),
+    ) as bar:
+        for verdict in bar:
+            counts[word_of(verdict)] += 1
+            yield verdict
 
 
-def _draw(counts: Counter[str], whole: int) -> None:
-    bar = ("#" * (BAR * counts.total() // whole)).ljust(BAR, ".")
-    told = "  ".join(f"{counts[word]} {word}" for word in COLOURS if counts[word])
-    click.echo(f"\r\033[K{bar} {counts.total()}/{whole}  {told}", err=True, nl=False)
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{counts[word]} {word}" for word in COLOURS if counts[word])
 
 
 def _printed(verdicts: Iterable[Replayed], *, as_json: bool, alone: bool) -> Iterator[Replayed]:
@@ -198,8 +197,7 @@ def _summarise(task: str, counts: Counter[str], seconds: float, *, as_json: bool
         found = {word.replace(" ", "_"): counts[word] for word in COLOURS}
         print_json({"task": task, "replayed": whole, **found, "seconds": round(seconds, 3)})
     elif whole:
-        told = ", ".join(f"{counts[word]} {word}" for word in COLOURS if counts[word])
         runs = "1 run" if whole == 1 else f"{whole:,} runs"
-        click.echo(f"{runs} of {task} replayed in {seconds:.1f} s: {told}.")
+        click.echo(f"{runs} of {task} replayed in {seconds:.1f} s: {_counts(counts)}.")
     else:
         click.echo(f"No run of {task} that has ended by itself matches.", err=True)

@@ -2,7 +2,7 @@
 """`byrote events`: what happens, as it happens, by a cursor that misses nothing."""
 
 import re
-import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -87,7 +87,7 @@ def _stream(
         elif not follow:
             return
         if follow and len(page) < PAGE:
-            threading.Event().wait(LOOK_S)
+            time.sleep(LOOK_S)
 
 
 def _fields(event: LoggedEvent) -> dict[str, Any]:

@@ -13,9 +13,9 @@ import click
 
 from byrote.assembly.artifacts import default_place
 from byrote.assembly.clock import now
+from byrote.assembly.executors import log_form
 from byrote.assembly.identity import chance
 from byrote.assembly.settings import read_size, resolve
-from byrote.cli.commands.processes.worker import log_form
 from byrote.cli.database import check, open_url
 from byrote.cli.options import url_option
 from byrote.core.errors import MissingExtra

@@ -14,6 +14,7 @@ import click
 import psycopg
 
 from byrote.assembly.clock import now
+from byrote.assembly.executors import log_form
 from byrote.assembly.identity import chance
 from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
@@ -22,7 +23,7 @@ from byrote.cli.options import url_option
 from byrote.cli.support.server_probe import new_queues
 from byrote.embedded.databases import own_url
 from byrote.embedded.server import open_server
-from byrote.observe.logs import Format, LogWriter, set_up_logging
+from byrote.observe.logs import LogWriter, set_up_logging
 from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
 from byrote.store.runners.sync import unreachable
@@ -98,13 +99,6 @@ def start_log(settings: Settings) -> LogWriter:
     form = log_form(settings)
     set_up_logging(form, settings.log_level)
     return LogWriter(sys.stderr, form=form, level=settings.log_level, now=now)
-
-
-def log_form(settings: Settings) -> Format:
-    """Text for people, JSON for machines, unless one was chosen."""
-    if settings.log_format != "auto":
-        return settings.log_format
-    return "text" if sys.stderr.isatty() else "json"
 
 
 def _embedded(opened: contextlib.ExitStack) -> str:

@@ -25,7 +25,7 @@ from byrote.store import bulk, queries
 from byrote.store.queries.enqueue import enqueue_unique, is_keyed
 from byrote.store.runners.sync import unreachable
 
-TOLD_EVERY = 1_000
+DRAWN_EVERY = 1_000
 
 
 @click.command(
@@ -131,27 +131,25 @@ def _delivery(
 
 
 def _accept_all(app: App, specs: Iterator[Spec], *, as_json: bool) -> None:
-    count = itertools.count()
-    numbered = ((new_id(), spec) for spec in _counted(specs, count))
+    counter = itertools.count()
     try:
-        with app.store.borrow() as connection:
+        with (
+            app.store.borrow() as connection,
+            click.progressbar(
+                specs,
+                label="lines read",
+                show_pos=True,
+                update_min_steps=DRAWN_EVERY,
+                file=sys.stderr,
+                hidden=not sys.stderr.isatty(),
+            ) as read,
+        ):
+            numbered = ((new_id(), spec) for spec, _ in zip(read, counter, strict=False))
             bulk.enqueue_all(connection, bulk.batches(numbered))
     except psycopg.OperationalError as error:
         raise unreachable(app.door, error) from error
-    accepted = next(count)
+    accepted = next(counter)
     if as_json:
         print_json({"accepted": accepted})
     else:
         click.echo(f"{accepted:,} runs accepted.")
-
-
-def _counted(specs: Iterable[Spec], count: "itertools.count[int]") -> Iterator[Spec]:
-    """Pass specs on and, on a terminal, tell how many there were so far."""
-    watched = sys.stderr.isatty()
-    for spec in specs:
-        yield spec
-        done = next(count) + 1
-        if watched and done % TOLD_EVERY == 0:
-            click.echo(f"\r{done:,} read", err=True, nl=False)
-    if watched:
-        click.echo("\r", err=True, nl=False)
