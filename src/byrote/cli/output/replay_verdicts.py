@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `byrote replay --verify` does and prints."""
+"""Runs `byrote replay --verify` and prints the verdicts."""
 
 import sys
 from collections import Counter
@@ -28,7 +28,7 @@ from byrote.core.text.printable import one_line
 from byrote.store.runners.sync import Store
 
 SHOWN_MAX = 20
-"""Verdicts of many that are printed for people; programs get all."""
+"""Maximum number of verdicts printed as text; JSON has all."""
 COLOURS = {"same": "green", "differs": "red", "not replayable": "yellow"}
 
 
@@ -44,25 +44,25 @@ def verify_runs(
     allow_not_replayable: bool,
     **chosen: Any,
 ) -> None:
-    """Verify one run, or the newest of a task, and end with the exit code that says how it went."""
+    """Verify one run, or the newest of a task, and exit with the matching code."""
     settings = resolve({"database_url": url, "app": app}).settings
     if settings.app is None:
         raise BadOption(
-            "Verifying executes tasks; say whose code with --app MODULE:APP, for example "
+            "Verifying executes tasks; name the app with --app MODULE:APP, for example "
             "--app shop.tasks:app, or set `app` in byrote.toml or BYROTE_APP."
         )
     options = ReplayOptions(**{**how, "jobs": how["jobs"] or 1})
     with open_app(url) as opened:
-        wanted = _wanted(opened.store, which, task, **chosen)
+        selected = _selected(opened.store, which, task, **chosen)
         began = monotonic()
         counts: Counter[str] = Counter()
         cases: list[ET.Element] = []
-        if wanted:
-            # A project that imports tasks by their path says so; see byrote.django.
+        if selected:
+            # Set by projects that import tasks by path; see byrote.django.
             known: FindTask | None = click.get_current_context().obj
             opening = open_stage(settings.app, settings, opened.store, options, recognise=known)
             with opening as stage:
-                watched = _watched(stage.perform(wanted), len(wanted), quiet=task is None)
+                watched = _watched(stage.perform(selected), len(selected), quiet=task is None)
                 for verdict in _printed(watched, as_json=as_json, alone=task is None):
                     counts[word_of(verdict)] += 1
                     if junit is not None:
@@ -75,7 +75,7 @@ def verify_runs(
     click.get_current_context().exit(_code(counts, lenient=allow_not_replayable))
 
 
-def _wanted(
+def _selected(
     store: Store,
     which: str | None,
     task: str | None,
@@ -134,7 +134,7 @@ def _counts(counts: Counter[str]) -> str:
 
 
 def _printed(verdicts: Iterable[Replayed], *, as_json: bool, alone: bool) -> Iterator[Replayed]:
-    """Pass verdicts on, and print those that somebody wants to see."""
+    """Yield the verdicts, and print those to be shown."""
     shown = 0
     for verdict in verdicts:
         if as_json:
@@ -145,7 +145,7 @@ def _printed(verdicts: Iterable[Replayed], *, as_json: bool, alone: bool) -> Ite
                 show_verdict(verdict)
         yield verdict
     if shown > SHOWN_MAX:
-        click.echo(f"… and {shown - SHOWN_MAX} more; --json and --junit tell of all.")
+        click.echo(f"… and {shown - SHOWN_MAX} more; --json and --junit list all.")
 
 
 def word_of(verdict: Replayed) -> str:
@@ -165,12 +165,12 @@ def show_verdict(verdict: Replayed) -> None:
             click.echo(one_line(f"  {reason}"))
         case Same(original=original, task=task, replay=shadow, hash=found):
             click.echo(f"{painted}  run {original} of {task}, replayed as {shadow}")
-            click.echo(f"  the hash is {found} again")
+            click.echo(f"  same hash {found}")
         case Differs(original=original, task=task, replay=shadow):
             click.echo(f"{painted}  run {original} of {task}, replayed as {shadow}")
             old, new = verdict.status
             if old is not new:
-                click.echo(f"  it was {old} and is {new} now")
+                click.echo(f"  status was {old}, now {new}")
             _show_part(
                 "result" if old == "SUCCESSFUL" or new is not old else "error", verdict.result
             )
@@ -200,4 +200,4 @@ def _summarise(task: str, counts: Counter[str], seconds: float, *, as_json: bool
         runs = "1 run" if whole == 1 else f"{whole:,} runs"
         click.echo(f"{runs} of {task} replayed in {seconds:.1f} s: {_counts(counts)}.")
     else:
-        click.echo(f"No run of {task} that has ended by itself matches.", err=True)
+        click.echo(f"No finished run of {task} matches.", err=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote migrate`: brings the schema up to date, or says what it lacks."""
+"""`byrote migrate`: brings the schema up to date, or reports what it lacks."""
 
 import click
 import psycopg
@@ -18,7 +18,7 @@ from byrote.store.runners.sync import unreachable
 @click.command(epilog="Example: byrote migrate --check || byrote migrate")
 @database_options
 @click.option("--check", "only_check", is_flag=True, help="Change nothing; exit with 3 if behind.")
-@click.option("--sql", "only_print", is_flag=True, help="Print every migration and do nothing.")
+@click.option("--sql", "only_print", is_flag=True, help="Print every migration and change nothing.")
 def migrate(*, url: str | None, as_json: bool, only_check: bool, only_print: bool) -> None:
     """Bring the database's schema up to date.
 

@@ -42,12 +42,16 @@ type Look = Callable[[], tuple[StatsReply, WorkersReply]]
 @database_options
 @click.option("--service", metavar="URL", help="Ask a service; BYROTE_SERVICE_TOKEN has its token.")
 @click.option(
-    "--window", type=DurationParam(), default="5m", show_default=True, help="Of the rates."
+    "--window",
+    type=DurationParam(),
+    default="5m",
+    show_default=True,
+    help="Time span of the rates.",
 )
 @click.option(
-    "--every", type=DurationParam(), default="2s", show_default=True, help="How often to look."
+    "--every", type=DurationParam(), default="2s", show_default=True, help="Refresh interval."
 )
-@click.option("--once", is_flag=True, help="Look once.")
+@click.option("--once", is_flag=True, help="Print once and exit.")
 def top(
     *,
     url: str | None,
@@ -57,10 +61,10 @@ def top(
     every: timedelta,
     once: bool,
 ) -> None:
-    """Watch queues, tasks, workers, and runs that tell how far they are, until Ctrl-C.
+    """Watch queues, tasks, workers, and runs that report progress, until Ctrl-C.
 
-    Rates and times are counted by services as things happen; without one running they stand still.
-    With --json it prints one object per look.
+    Rates and times are counted by running services; without a service they do not change.
+    With --json, prints one object per refresh.
     """
     with _source(url, service, window) as look:
         while True:
@@ -124,8 +128,8 @@ def _token() -> str | None:
 def _show(stats: StatsReply, workers: WorkersReply, *, live: bool) -> None:
     if live:
         click.echo(CLEAR, nl=False)
-    counted = "never" if stats.as_of is None else f"{stats.as_of:%H:%M:%S}Z"
-    click.echo(f"Byrote, the last {spoken(timedelta(seconds=stats.window_s))}, as of {counted}\n")
+    counted = "no statistics yet" if stats.as_of is None else f"as of {stats.as_of:%H:%M:%S}Z"
+    click.echo(f"Byrote, last {spoken(timedelta(seconds=stats.window_s))}, {counted}\n")
     print_table(QUEUES, map(_queue, stats.queues[:SHOWN]), empty="No queue has been used yet.")
     click.echo()
     busiest = sorted(stats.tasks, key=lambda task: (-task.per_s, -(task.depth or 0)))[:SHOWN]
@@ -138,12 +142,12 @@ def _show(stats: StatsReply, workers: WorkersReply, *, live: bool) -> None:
         )
         for task in busiest
     ]  # fmt: skip
-    print_table(TASKS, rows, empty="Nothing was counted in this window.")
+    print_table(TASKS, rows, empty="No statistics in this window.")
     if stats.under_way:
         click.echo()
         print_table(UNDER_WAY, map(_under_way, stats.under_way[:SHOWN]), empty="")
     click.echo()
-    print_table(WORKERS, map(_worker, workers.workers[:SHOWN]), empty="There are no workers.")
+    print_table(WORKERS, map(_worker, workers.workers[:SHOWN]), empty="No workers.")
 
 
 def _queue(queue: QueueView) -> tuple[object, ...]:
@@ -175,5 +179,5 @@ def _worker(worker: WorkerView) -> tuple[object, ...]:
 
 
 def _under_way(row: UnderWayView) -> tuple[object, ...]:
-    told = Progress(**msgspec.structs.asdict(row.progress))
-    return row.run, row.task, row.queue, words(told)[:80], told.eta
+    progress = Progress(**msgspec.structs.asdict(row.progress))
+    return row.run, row.task, row.queue, words(progress)[:80], progress.eta
