@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from byrote.lab.bench.progress import BenchProgress
 
 from bench.pressure import plot
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import new_ids, new_token
 from byrote.core.spec import Delivery, describe
 from byrote.lab.bench.database import SETTINGS, fill, scratch, target, tidy
-from byrote.lab.bench.progress import BenchProgress
 from byrote.lab.bench.stage import own_folder
 from byrote.store import queries
 from byrote.store.connect import PLAN_GUARDS, DatabaseAddress

@@ -13,7 +13,7 @@ import httpx2
 import msgspec
 import pytest
 
-from byrote.cli.errors import tell
+from byrote.cli.errors import report_error
 from byrote.core import events
 from byrote.core.errors import BadOption
 from byrote.core.json.codec import digest_of
@@ -117,7 +117,7 @@ def test_no_view_of_the_command_line_prints_control_characters(
 def test_no_error_that_is_told_has_control_characters(
     capsys: pytest.CaptureFixture[str], *, as_json: bool
 ) -> None:
-    tell(BadOption(EVIL), as_json=as_json)
+    report_error(BadOption(EVIL), as_json=as_json)
     told = capsys.readouterr().err
 
     assert "pwned" in told

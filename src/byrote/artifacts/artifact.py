@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An artifact as its reader holds it: what is known of it, and its content, verified."""
+"""An artifact for its reader: metadata, and content that is verified while it is read."""
 
 import hashlib
 import io
@@ -9,17 +9,17 @@ from typing import BinaryIO, cast
 from byrote.core.artifact import ArtifactDamaged, ArtifactEntry
 
 CHUNK = 1 << 18
-"""Bytes of a piece."""
+"""Bytes per chunk."""
 
 type Source = Callable[[], Iterator[bytes]]
-"""Begins to read some content from its start, every time it is called."""
+"""Returns a new iterator over the content at each call."""
 
 
 class Artifact:
     """Something a run stored under a name; its content is checked against its hash as it is read.
 
-    The last piece is given out only when the hash was right, so nobody holds the whole of something
-    that is not what was stored.
+    The last chunk is yielded only if the hash is right, so no reader receives a complete content
+    that differs from the stored one.
     """
 
     def __init__(self, entry: ArtifactEntry, source: Source) -> None:
@@ -40,7 +40,7 @@ class Artifact:
         return f"Artifact({self.name!r}, {self.size:,} bytes, {self.hash[:12]}…)"
 
     def chunks(self) -> Iterator[bytes]:
-        """The content, piece by piece; ArtifactDamaged instead of the last when it is not right."""
+        """Yield the content; raises ArtifactDamaged before the last chunk on a wrong hash."""
         hasher, seen, held = hashlib.sha256(), 0, b""
         for chunk in self._source():
             hasher.update(chunk)
@@ -58,7 +58,7 @@ class Artifact:
             yield held
 
     def open(self) -> BinaryIO:
-        """A file to read the content from; its last bytes come only when the hash was right."""
+        """Return a file with the content; its last bytes are readable only if the hash is right."""
         return cast("BinaryIO", io.BufferedReader(_Pieces(self.chunks())))
 
     def read(self) -> bytes:
@@ -67,7 +67,7 @@ class Artifact:
 
 
 class _Pieces(io.RawIOBase):
-    """A file made of the pieces an iterator gives."""
+    """A file that reads from an iterator of chunks."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces

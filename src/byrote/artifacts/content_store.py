@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Where large artifacts lie: a directory or an object store, behind one face.
+"""Stores of large artifacts: a directory or an object store, with one interface.
 
-Contents are named by their hash and never change. They are put there before the row that refers to
-them is written, so whoever sweeps a place must expect a content whose row is about to come: only
-what is old by the place's own clock is swept, and a directory's content is moved aside, looked up
-once more, and moved back if a row has come meanwhile. Whoever stored it looks whether it is still
-there after the row was written.
+Contents are named by their hash and never change. They are stored before the row that refers to
+them is written, so a sweep must expect contents whose row is not written yet: it removes only
+contents that are old by the store's own clock. A directory's content is moved aside, looked up once
+more, and moved back if a row was written meanwhile. The writer checks that the content still exists
+after it has written the row.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,48 +20,48 @@ from byrote.artifacts.directory import Directory
 
 SHARDS = 256
 GRACE = timedelta(days=1)
-"""How long a content stays that no row refers to: its row may be about to come."""
+"""How long a content without a row is kept: its row may not be written yet."""
 
 type Referenced = Callable[[Sequence[str]], Collection[str]]
 """Which of these hashes some row refers to."""
 
 
 class ContentStore(Protocol):
-    """Keeps contents by their SHA-256."""
+    """Stores contents by their SHA-256."""
 
     @property
     def url(self) -> str:
-        """What finds this place again."""
+        """URL that opens this store again."""
 
     def store(self, source: Source) -> tuple[str, int]:
-        """Keep a content; gives its hash and size once it is safe from a crash."""
+        """Store a content; returns its hash and size once it would survive a crash."""
 
     def has(self, digest: str) -> bool:
-        """Whether the content is there."""
+        """Whether the content exists."""
 
     def read(self, digest: str) -> Iterator[bytes]:
-        """The content in pieces; UnknownArtifact when it is not there."""
+        """Yield the content in chunks; raises UnknownArtifact if it does not exist."""
 
     def sweep(self, shard: int, referred: Referenced, *, grace: timedelta, page: int) -> int:
-        """Remove old contents of one shard that no row refers to; gives how many."""
+        """Delete old contents of one shard that no row refers to; returns their number."""
 
 
 @cache
 def open_place(where: str) -> ContentStore:
-    """The place at a path or URL; BadOption when its driver is not installed."""
+    """Open the store at a path or URL; raises BadOption if its driver is not installed."""
     if "://" not in where:
         return Directory(Path(where).expanduser().absolute())
     parts = urlsplit(where)
     if parts.scheme == "file":
         return Directory(Path(unquote(parts.path)))
-    # Reached only by those who chose an object store: the driver is large.
+    # Imported only for object stores: the driver is large.
     from byrote.artifacts.objects import Objects  # noqa: PLC0415
 
     return Objects.at(where)
 
 
 def place_for(where: str, home: str) -> ContentStore:
-    """The part of a place that belongs to one database: others may share it."""
+    """Open the part of a store that belongs to one database; databases may share a store."""
     return open_place(f"{where.rstrip('/')}/{home}")
 
 

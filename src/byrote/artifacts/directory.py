@@ -21,14 +21,14 @@ _numbers = itertools.count()
 
 
 class Directory:
-    """Keeps contents as files, on a local disk or one that is mounted."""
+    """Stores contents as files, on a local disk or one that is mounted."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     @property
     def url(self) -> str:
-        """What finds this place again."""
+        """URL that opens this store again."""
         return self._root.as_uri()
 
     def store(self, source: Source) -> tuple[str, int]:
@@ -45,7 +45,7 @@ class Directory:
                 os.fsync(file.fileno())
             target = self._path(hasher.hexdigest())
             _make(target.parent)
-            # Even over one that is there: that one may be damaged, or about to be swept.
+            # Also over an existing one: that one may be damaged, or about to be swept.
             path.replace(target)
         except BaseException:
             path.unlink(missing_ok=True)
@@ -54,11 +54,11 @@ class Directory:
         return hasher.hexdigest(), size
 
     def has(self, digest: str) -> bool:
-        """Whether the content is there."""
+        """Whether the content exists."""
         return self._path(digest).exists()
 
     def read(self, digest: str) -> Iterator[bytes]:
-        """The content in pieces; UnknownArtifact when it is not there."""
+        """Yield the content in chunks; raises UnknownArtifact if it does not exist."""
         try:
             file = self._path(digest).open("rb")
         except FileNotFoundError:
@@ -78,7 +78,7 @@ class Directory:
         grace: timedelta,
         page: int,
     ) -> int:
-        """Remove old contents of one shard that no row refers to; gives how many."""
+        """Delete old contents of one shard that no row refers to; returns their number."""
         if not self._root.is_dir():
             return 0
         before = self._now() - grace.total_seconds()
@@ -112,7 +112,7 @@ class Directory:
 def _make(folder: Path) -> None:
     if folder.is_dir():
         return
-    # Not for others' eyes, unless the operator makes the directory with other rights.
+    # Private, unless the operator creates the directory with other permissions.
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     _sync(folder.parent)
@@ -137,13 +137,13 @@ def _older(folder: Path, before: float) -> list[Path]:
 
 
 def _remove(old: Sequence[Path], referred: Callable[[Sequence[str]], Collection[str]]) -> int:
-    """Remove those of some old contents that no row refers to; gives how many."""
+    """Delete those contents of `old` that no row refers to; returns their number."""
     known = set(referred([_digest(path) for path in old]))
     aside = [moved for path in old if (moved := _aside(path, _digest(path) in known))]
     if not aside:
         return 0
-    # A row may have come between the question and the renaming; whoever writes one after it finds
-    # its content gone and stores it again.
+    # A row may have been written between the query and the rename. A writer that writes its row
+    # later finds the content missing and stores it again.
     known = set(referred([_digest(path) for path in aside]))
     for path in aside:
         with contextlib.suppress(FileNotFoundError):
@@ -155,11 +155,11 @@ def _digest(path: Path) -> str:
     return path.name.removesuffix(ASIDE)
 
 
-def _aside(path: Path, wanted: bool) -> Path | None:
-    """Move an unwanted content out of the way; one left aside by a crash is judged again."""
+def _aside(path: Path, referenced: bool) -> Path | None:
+    """Move an unreferenced content aside; one left aside by a crash is checked again."""
     if path.suffix == ASIDE:
         return path
-    if wanted:
+    if referenced:
         return None
     with contextlib.suppress(FileNotFoundError):
         return path.rename(path.with_name(path.name + ASIDE))

@@ -26,7 +26,7 @@ def driver() -> Any:
 
 
 class Objects:
-    """Keeps contents as objects named `<two digits>/<hash>`."""
+    """Stores contents as objects named `<two digits>/<hash>`."""
 
     def __init__(self, store: Any, url: str) -> None:
         self._obstore = driver()
@@ -35,17 +35,17 @@ class Objects:
 
     @classmethod
     def at(cls, url: str) -> "Objects":
-        """The store a URL names; keys and region come from the environment, as its vendor says."""
+        """The store a URL names; keys and region come from the environment, vendor style."""
         obstore = driver()
         try:
             store = import_module("obstore.store").from_url(url)
         except (obstore.exceptions.BaseError, ValueError) as error:
-            raise BadOption(f"Artifacts cannot be kept at {url}: {_said(error)}") from None
+            raise BadOption(f"Artifacts cannot be stored at {url}: {_first_line(error)}") from None
         return cls(store, url)
 
     @property
     def url(self) -> str:
-        """What finds this place again."""
+        """URL that opens this store again."""
         return self._url
 
     def store(self, source: Source) -> tuple[str, int]:
@@ -56,7 +56,7 @@ class Objects:
             hasher.update(piece)
             size += len(piece)
         digest = hasher.hexdigest()
-        # Even over one that is there: that makes it young, and nobody sweeps what is young.
+        # Also over an existing one: that renews its time, and young contents are not swept.
         self._obstore.put(
             self._store,
             _key(digest),
@@ -67,7 +67,7 @@ class Objects:
         return digest, size
 
     def has(self, digest: str) -> bool:
-        """Whether the content is there."""
+        """Whether the content exists."""
         try:
             self._obstore.head(self._store, _key(digest))
         except FileNotFoundError:
@@ -75,7 +75,7 @@ class Objects:
         return True
 
     def read(self, digest: str) -> Iterator[bytes]:
-        """The content in pieces; UnknownArtifact when it is not there."""
+        """Yield the content in chunks; raises UnknownArtifact if it does not exist."""
         try:
             found = self._obstore.get(self._store, _key(digest))
         except FileNotFoundError:
@@ -91,11 +91,11 @@ class Objects:
         grace: timedelta,
         page: int,
     ) -> int:
-        """Remove old contents of one shard that no row refers to; gives how many.
+        """Delete old contents of one shard that no row refers to; returns their number.
 
-        Stores cannot rename. Between the last look and the removal lies an instant in which
-        somebody might store the same content again after a day without a reference; who did finds
-        out when it looks after its row was written, unless it did so within that instant.
+        Object stores cannot rename. Between the last check and the deletion a writer may store the
+        same content again after a day without a reference. It notices when it checks after writing
+        its row, unless it checks within that instant.
         """
         before = self._now() - grace
         removed = 0
@@ -134,5 +134,5 @@ def _unchanged(pieces: Iterator[bytes], digest: str) -> Iterator[bytes]:
         raise ArtifactRefused("The file changed while it was stored.")
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The way from a command to its database: as set, else the embedded server, which is left again."""
+"""Opens the database of a command: the configured one, else the embedded server."""
 
 import contextlib
 import os
@@ -62,7 +62,7 @@ def open_store(url: str | None) -> Iterator[Store]:
 
 
 def check(store: Store) -> None:
-    """Knock once, without patience: a person waits for the answer."""
+    """Check connection and schema once, without retries: a person waits for the reply."""
     try:
         with store.borrow() as connection:
             migrate.check(connection)
@@ -71,11 +71,11 @@ def check(store: Store) -> None:
 
 
 def whole_id(store: Store, begun: str) -> str:
-    """The id that begins so; UnknownRun when there is none, BadOption when there are several."""
+    """Return the id with this prefix; raises UnknownRun if none has it, BadOption if several."""
     digits = begun.replace("-", "")
     if len(digits) == 32:
         return dashed(digits)
-    # The first id that no longer begins so; behind `fff…` there is none.
+    # The first id after those with the prefix; after `fff…` there is none.
     after = f"{int(digits, 16) + 1:0{len(digits)}x}"
     above = dashed(after.ljust(32, "0")) if len(after) == len(digits) else None
     found = [run.id for run in store.all(queries.runs(before=above, limit=2, shadow=True))]
@@ -83,7 +83,7 @@ def whole_id(store: Store, begun: str) -> str:
     if not matching:
         raise UnknownRun(begun)
     if len(matching) > 1:
-        raise BadOption(f"Several runs begin with {begun}; give more of the id.")
+        raise BadOption(f"Several runs begin with {begun}; write more characters of the id.")
     return matching[0]
 
 

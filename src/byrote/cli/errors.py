@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a user is told when a command fails, and the exit code that scripts go by.
+"""Error messages and exit codes of failed commands.
 
-The driver of PostgreSQL is looked up among the modules that are there: where it is not installed,
-or was not needed, none of its errors can have been raised.
+The PostgreSQL driver is looked up in sys.modules: where it is not installed or was not imported,
+none of its errors can have been raised.
 """
 
 import signal
@@ -21,7 +21,7 @@ from byrote.embedded.errors import NoServer
 FAILED, USAGE, CHECK_FAILED, NOT_FOUND, UNREACHABLE = 1, 2, 3, 4, 75
 MIGRATE = "byrote migrate"
 migrating = MIGRATE
-"""The command that brings the schema up to date, as it is called here; Django has its own."""
+"""The migration command shown in messages; Django sets its own."""
 INTERRUPTED = 128 + signal.SIGINT
 
 _CODES: tuple[tuple[type[Exception], int], ...] = (
@@ -42,7 +42,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
 
 
 def expected() -> tuple[type[Exception], ...]:
-    """What may go wrong without being a bug."""
+    """Exceptions that are reported as messages, not as tracebacks."""
     ours = (errors.ByroteError, click.ClickException, click.Abort)
     return (*ours, *(kind for kind, _ in _driver_codes()))
 
@@ -59,16 +59,16 @@ def _driver_codes() -> tuple[tuple[type[Exception], int], ...]:
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """An error as both people and programs are told it."""
+    """An error as it is printed, as text or as JSON."""
 
     error: str
     message: str
 
 
-def tell(error: Exception, *, as_json: bool) -> int:
-    """Say on standard error what went wrong, and give the exit code."""
+def report_error(error: Exception, *, as_json: bool) -> int:
+    """Print the error to standard error and return the exit code."""
     if isinstance(error, click.Abort):
-        # Ctrl-C is a signal; anything else that aborts is a question answered with no.
+        # Ctrl-C is a signal; any other Abort is a prompt answered with no.
         return INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else FAILED
     code = exit_code(error)
     failure = describe(error)
@@ -89,7 +89,7 @@ def tell(error: Exception, *, as_json: bool) -> int:
 
 
 def exit_code(error: Exception) -> int:
-    """The exit code an error stands for."""
+    """Return the exit code of an error."""
     if isinstance(error, click.ClickException):
         return error.exit_code
     known = (*_CODES, *_driver_codes())
@@ -97,7 +97,7 @@ def exit_code(error: Exception) -> int:
 
 
 def describe(error: Exception) -> Failure:
-    """The stable code and the message of an error, without passwords of URLs that it quotes."""
+    """Return the stable code and the message of an error, with passwords in URLs removed."""
     found = _described(error)
     return Failure(found.error, redacted(found.message))
 
@@ -118,19 +118,19 @@ def _described(error: Exception) -> Failure:
 def _of_database(error: Exception) -> Failure:
     driver: Any = sys.modules.get("psycopg")
     if isinstance(error, driver.errors.UndefinedTable):
-        said = "The database has no tables of Byrote, or other ones. Run `byrote migrate`."
-        return Failure(errors.SchemaMismatch.code, said)
+        message = "The database lacks tables of Byrote. Run `byrote migrate`."
+        return Failure(errors.SchemaMismatch.code, message)
     if isinstance(error, driver.OperationalError):
-        return Failure(errors.DatabaseUnreachable.code, f"PostgreSQL failed: {_said(error)}")
-    told = f"PostgreSQL refused: {_said(error)}"
+        return Failure(errors.DatabaseUnreachable.code, f"PostgreSQL failed: {_primary(error)}")
+    message = f"PostgreSQL refused: {_primary(error)}"
     from byrote.store.retries import advice  # noqa: PLC0415 -- it imports the driver.
 
     todo = advice(getattr(error, "sqlstate", None))
-    return Failure("database_error", f"{told}. {todo}" if todo else told)
+    return Failure("database_error", f"{message}. {todo}" if todo else message)
 
 
-def _said(error: Exception) -> str:
-    # The primary message only: what follows it may quote the row, and with it a payload.
+def _primary(error: Exception) -> str:
+    # The primary message only: the detail may quote the row, and with it a payload.
     diag = getattr(error, "diag", None)
     primary = None if diag is None else diag.message_primary
     return " ".join((primary or str(error)).split())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command `byrote`. It answers `--version` before anything is imported that takes time."""
+"""The command `byrote`. Prints `--version` before any slow import."""
 
 import signal
 import sys
@@ -14,7 +14,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"byrote {installed_version()}\n")
         return
-    # Told to end, we leave as from an error: an embedded server must see its users leave.
+    # Turn SIGTERM into SystemExit so that context managers release the embedded server.
     signal.signal(signal.SIGTERM, _leave)
     from byrote.cli.root import root  # noqa: PLC0415 -- `--version` must not wait for it.
 

@@ -16,7 +16,7 @@ _HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
 type Decorated = Callable[..., Any]
 
 FOREVER = timedelta.max
-"""What `--wait` without a time means."""
+"""Value of `--wait` without a time."""
 
 
 class DurationParam(click.ParamType[timedelta]):
@@ -63,15 +63,15 @@ class MomentParam(click.ParamType[timedelta | datetime]):
 
 
 class RunId(click.ParamType[str]):
-    """The id of a run, or a beginning of it that is long enough to be the only one."""
+    """The id of a run, or a unique prefix of it."""
 
     name = "id"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check the form; whether there is such a run, only the database knows."""
+        """Check the format only; the run may not exist."""
         if not _NUMBERED.fullmatch(value) or len(value.replace("-", "")) > 32:
             self.fail(
-                f"{value!r} is no run id; give one as `byrote runs list` shows it, or at least "
+                f"{value!r} is not a run id; copy one from `byrote runs list`, or at least "
                 "its first eight characters.",
                 param,
                 ctx,
@@ -87,7 +87,9 @@ class SpecHash(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check that it is one."""
         if not is_hash(value):
-            self.fail(f"{value!r} is no spec hash; it has 64 hexadecimal digits.", param, ctx)
+            self.fail(
+                f"{value!r} is not a spec hash; a spec hash has 64 hexadecimal digits.", param, ctx
+            )
         return str(value).lower()
 
 
@@ -107,17 +109,17 @@ class Label(click.ParamType[tuple[str, str]]):
         """Take it apart at the first equals sign."""
         key, equals, text = value.partition("=")
         if not key or not equals:
-            self.fail(f"{value!r} is no label; write key=value.", param, ctx)
+            self.fail(f"{value!r} is not a valid label; write key=value.", param, ctx)
         return key, text
 
 
 class WaitParam(DurationParam):
-    """How long to wait; a value that is none is often a word that was meant for the command."""
+    """How long to wait; an invalid value is often a misplaced argument of the command."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
-        """Read a duration, or none at all."""
+        """Read a duration; an empty value means no limit."""
         if value == "":
             return FOREVER
         try:
@@ -130,7 +132,9 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON: one object, or one per line for a list."
 )
 url_option = click.option(
-    "--url", metavar="URL", help="The database; as set in files and the environment if absent."
+    "--url",
+    metavar="URL",
+    help="The database; default: from configuration files and the environment.",
 )
 wait_option = click.option(
     "--wait",
@@ -143,5 +147,5 @@ wait_option = click.option(
 
 
 def database_options(command: Decorated) -> Decorated:
-    """Give a command `--url` and `--json`."""
+    """Add `--url` and `--json` to a command."""
     return url_option(json_option(command))

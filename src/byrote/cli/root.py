@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The root of all commands, and the one place where errors become messages and exit codes."""
+"""The root command; turns errors into messages and exit codes."""
 
 import sys
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ COMMANDS = {
         "processes.demo",
         "See Byrote work: a server, a worker and a few hundred runs, in seconds.",
     ),
-    "worker": ("processes.worker", "Execute runs for an app until told to stop."),
+    "worker": ("processes.worker", "Execute runs for an app until stopped."),
     "serve": ("processes.serve", "Serve the queue over HTTP."),
     "up": ("processes.up", "Run everything on one machine: PostgreSQL, the service and a worker."),
     "enqueue": ("runs.enqueue", "Accept one run of a task, or one for each line of a file."),
@@ -28,22 +28,22 @@ COMMANDS = {
     "top": ("operations.top", "Watch queues, tasks and workers live."),
     "token": ("operations.token", "Create, list, rotate and revoke tokens of the service."),
     "roles": ("operations.roles", "Print SQL for database roles with least privilege."),
-    "events": ("operations.events", "Show what happens, as it happens."),
-    "prune": ("operations.prune", "Forget now what has been kept long enough."),
+    "events": ("operations.events", "Show events of the log, and follow it."),
+    "prune": ("operations.prune", "Delete now what is past its retention time."),
     "migrate": ("operations.migrate", "Bring the database's schema up to date, or check it."),
     "verify": ("checks.verify", "Check every run against the event log and the rules."),
-    "doctor": ("checks.doctor", "Check the set-up and say what to do about it."),
+    "doctor": ("checks.doctor", "Check the set-up and advise on problems."),
     "config": ("checks.config", "Show the settings and where each came from."),
-    "pg": ("operations.pg", "Look after the embedded PostgreSQL server."),
-    "torture": ("checks.torture", "Break everything by a seed and check that every promise held."),
+    "pg": ("operations.pg", "Manage the embedded PostgreSQL server."),
+    "torture": ("checks.torture", "Inject faults by a seed and check every guarantee."),
     "bench": ("checks.bench", "Measure enqueueing, draining and latency on this machine."),
 }
 
 
 class Root(LazyGroup):
-    """The group at the top: whatever goes wrong below is told here."""
+    """The top-level group; reports the errors of all commands."""
 
-    def main(  # type: ignore[override]  # The overloads of click say which mode returns; we never do.
+    def main(  # type: ignore[override]  # Click's overloads distinguish modes that return; this one never does.
         self,
         args: Sequence[str] | None = None,
         prog_name: str | None = None,
@@ -55,14 +55,14 @@ class Root(LazyGroup):
         try:
             code = super().main(words, prog_name, **extra)
         except _expected() as error:
-            from byrote.cli.errors import tell  # noqa: PLC0415 -- `--help` stays fast.
+            from byrote.cli.errors import report_error  # noqa: PLC0415 -- `--help` stays fast.
 
-            code = tell(error, as_json="--json" in words)
+            code = report_error(error, as_json="--json" in words)
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def _expected() -> tuple[type[Exception], ...]:
-    # Asked only once something was raised, so that a command that imports little stays quick.
+    # Called only after an exception, so that a command with few imports starts fast.
     from byrote.cli.errors import expected  # noqa: PLC0415 -- the same.
 
     return expected()
@@ -79,7 +79,7 @@ def root() -> None:
     """Byrote: a task queue and worker on PostgreSQL.
 
     Commands that need a database take it from --url, else BYROTE_DATABASE_URL or DATABASE_URL, else
-    byrote.toml or pyproject.toml; when nothing is set they use an embedded server of your own.
+    byrote.toml or pyproject.toml; without any of these they use an embedded server.
 
     Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 a check failed, 4 not found, 75 the database did
     not answer, 130 and 143 ended by a signal.

@@ -4,7 +4,6 @@
 import contextlib
 import os
 import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -158,7 +157,7 @@ class Play:
                 return runs
             crew.check()
             self._interfere(runs)
-            threading.Event().wait(LOOK_S)
+            time.sleep(LOOK_S)
 
     def _interfere(self, runs: Sequence[Run]) -> None:
         """What comes from outside: a kill -9, and a change of mind."""

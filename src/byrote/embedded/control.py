@@ -118,7 +118,7 @@ def tcp_url(path: Path, *, environ: Mapping[str, str], password: str, start: boo
             ensure_cluster(runner, durable=True, lock_fd=lock.fd)
             statement = f"ALTER ROLE {USER} PASSWORD '{_checked(password)}';"
             run_single(runner, home.data, statement, lock_fd=lock.fd)
-            settings = {"listen_addresses": "127.0.0.1", "port": str(_free_port())}
+            settings = {"listen_addresses": "127.0.0.1", "port": str(free_port())}
             running = start_here(runner, lock, settings=settings, durable=True)
             write_kept(home, running, password)
             return _tcp_url(running, password)
@@ -141,7 +141,8 @@ def _checked(password: str) -> str:
     return password
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A TCP port of the loopback address that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

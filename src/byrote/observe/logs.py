@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Turns events into log lines: text for people, JSON for machines. Payloads never get this far.
 
-A busy worker tells tens of thousands of facts a second, so whole batches are encoded at once and
+A busy worker emits tens of thousands of events a second, so whole batches are encoded at once and
 written in one go, beside the standard logging module, which is for everything else.
 """
 
@@ -63,9 +63,9 @@ def json_lines(at: str, events: Sequence[Event]) -> str:
 def text_line(at: str, event: Event) -> str:
     """One event as a person reads it."""
     fields = msgspec.structs.asdict(event)
-    told = " ".join(f"{name}={_plain(value)}" for name, value in fields.items() if value != "")
+    shown = " ".join(f"{name}={_plain(value)}" for name, value in fields.items() if value != "")
     mark = "!" if is_trouble(event) else " "
-    return f"{at[11:23]} {mark} {type(event).__name__:<14} {told}\n"
+    return f"{at[11:23]} {mark} {type(event).__name__:<14} {shown}\n"
 
 
 def _plain(value: object) -> str:
@@ -82,7 +82,7 @@ class JsonFormatter(logging.Formatter):
         """One JSON object per record."""
         extra: Mapping[str, Any] = getattr(record, "byrote", {})
         at = datetime.fromtimestamp(record.created, UTC)
-        told = {
+        line = {
             "at": at.isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -90,8 +90,8 @@ class JsonFormatter(logging.Formatter):
             **extra,
         }
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        return json_printable(msgspec.json.encode(told).decode())
+            line["traceback"] = self.formatException(record.exc_info)
+        return json_printable(msgspec.json.encode(line).decode())
 
 
 class TextFormatter(logging.Formatter):
@@ -106,7 +106,7 @@ class TextFormatter(logging.Formatter):
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 -- logging's name.
-        """A traceback, indented: the text of an error may have line breaks of its own."""
+        """A traceback, indented: the text of an error may contain line breaks."""
         return textwrap.indent(printable(super().formatException(ei)), "    ")
 
 
@@ -117,7 +117,7 @@ class LogHandler(logging.StreamHandler[TextIO]):
 def set_up_logging(form: str, level: str) -> None:
     """Send the standard logging module's records to standard error in the chosen form."""
     handler = LogHandler()
-    # Not only the root: a logger with a level of its own, as Django has, asks no other.
+    # Not only on the root: a logger with its own level, as in Django, ignores the root's level.
     handler.setLevel(LEVELS[level])
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     logging.basicConfig(level=LEVELS[level], handlers=[handler], force=True)

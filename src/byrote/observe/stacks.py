@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where every thread of this process is, for somebody who asks why nothing moves."""
+"""Stacks of all threads of this process, to find out why it hangs."""
 
 import sys
 import threading

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What Byrote gives to tests, its own and its users'."""
+"""Helpers for tests of Byrote and of its users."""
 
 from byrote.testing.clock import FakeClock
 

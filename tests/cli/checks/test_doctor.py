@@ -118,6 +118,6 @@ def test_a_variable_that_nobody_reads_is_a_warning(url: str) -> None:
     told = byrote("doctor", "--json", url=url, BYROTE_CONCURENCY="5", BYROTE_PG_HOME="x").object
     [found] = [check for check in told["checks"] if check["name"] == "variables"]
 
-    assert (found["state"], found["said"]) == ("warn", "nobody reads BYROTE_CONCURENCY")
+    assert (found["state"], found["said"]) == ("warn", "unknown: BYROTE_CONCURENCY")
     assert found["advice"] == "Do you mean BYROTE_CONCURRENCY?"
     assert states(byrote("doctor", "--json", url=url))["variables"] == "ok"

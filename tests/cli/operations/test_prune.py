@@ -102,4 +102,4 @@ def test_less_than_a_day_of_what_goes_by_the_day_is_refused(option: str) -> None
     said = byrote("prune", option, "1h")
 
     assert said.code == 2
-    assert "keep it for 1d at least" in said.err
+    assert "the minimum is 1d" in said.err

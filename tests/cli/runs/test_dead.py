@@ -35,7 +35,7 @@ def test_a_requeued_letter_is_ready_and_a_deleted_one_gone(url: str, db: Databas
 
     assert byrote("dead", "requeue", back, url=url).code == 0
     assert byrote("dead", "delete", gone, "--json", url=url).object["done"] is True
-    assert byrote("dead", url=url).out == "There are no dead letters.\n"
+    assert byrote("dead", url=url).out == "No dead letters.\n"
     assert db.execute("select status from byrote_task_runs").fetchall() == [("READY",)]
 
 

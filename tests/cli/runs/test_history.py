@@ -95,7 +95,7 @@ def test_a_queue_can_be_told_to_tell_less(url: str, db: Db) -> None:
     enqueue(db, queue="mail")
     said = byrote("queues", "events", "mail", "few", url=url)
 
-    assert said.out == "mail tells few of its events.\n"
+    assert said.out == "mail now logs fewer kinds of events.\n"
     row = db.execute("select events, quiet_since is not null from byrote_queues").fetchone()
     assert row == ("few", True)
     assert byrote("queues", "events", "mial", "few", url=url).code == 4

@@ -133,7 +133,7 @@ def test_an_id_may_be_shortened_while_it_is_the_only_one(url: str, db: Database)
     nobody = byrote("runs", "show", "00000000", url=url)
 
     assert (several.code, nobody.code) == (2, 4)
-    assert "give more of the id" in several.err
+    assert "write more characters of the id" in several.err
 
 
 def test_cancel_stops_a_waiting_run_and_asks_for_a_running_one(url: str, db: Database) -> None:

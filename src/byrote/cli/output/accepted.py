@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is printed of a run that was just accepted, at once or when it has ended."""
+"""Prints the id of a run that was just accepted, and its result once it has ended."""
 
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from byrote.core.run import Run
 from byrote.core.text.printable import json_printable
 
 
-def tell_result(
+def print_result(
     app: App,
     run_id: str,
     wait: timedelta | None,
@@ -23,9 +23,9 @@ def tell_result(
     as_json: bool,
     created: bool | None = None,
 ) -> None:
-    """Print a run's id; with patience also its result, or raise what became of it instead.
+    """Print a run's id; with `wait` also its result. Raises RunFailed or ResultTimeout.
 
-    `created` is told to programs where there may have been a run already.
+    `created` is added to the JSON if an existing run may have been returned.
     """
     more = {} if created is None else {"created": created}
     if not as_json:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Prints what a run prints while it does: each byte once, seen live or stored at the end."""
+"""Prints a run's output as it appears: each byte once, seen live or stored at the end."""
 
 import codecs
 
@@ -67,7 +67,7 @@ class Follower:
         self._midline = not text.endswith("\n") if text else self._midline
 
     def _head(self, stream: str, missed: int) -> None:
-        cut = f" ({missed:,} bytes before this are gone)" if missed else ""
+        cut = f" ({missed:,} bytes before this were dropped)" if missed else ""
         if stream != self._heading or missed:
             self._end_line()
             self._heading = stream

@@ -1,49 +1,53 @@
 # SPDX-License-Identifier: MIT
-"""Verdicts on replays as JUnit XML, which every CI system shows."""
+"""Verdicts of replays as JUnit XML, which CI systems display."""
 
 from collections.abc import Mapping, Sequence
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree import ElementTree as ET
 
 from byrote.cli.commands.runs.diff import change_line, summary
 from byrote.core.json.diff import Changes
-from byrote.core.replay.verdict import Differs, NotReplayable, Replayed, Same
+from byrote.core.replay.verdict import Differs, NotReplayable, Replayed
 from byrote.core.text.printable import printable
 
 CHANGES_MAX = 20
-"""Differences of each part of a run that are told."""
+"""Maximum number of differences listed for each part of a run."""
 
 
-def suite_of(name: str, cases: Sequence[str], counts: Mapping[str, int], seconds: float) -> str:
-    """The whole document: a case per run, failed where it differs, in error where it cannot."""
-    head = (
-        f"<testsuite name={_quoted(f'byrote replay {name}')} tests={_quoted(len(cases))} "
-        f"failures={_quoted(counts['differs'])} errors={_quoted(counts['not replayable'])} "
-        f"time={_quoted(f'{seconds:.3f}')}>"
+def suite_of(
+    name: str, cases: Sequence[ET.Element], counts: Mapping[str, int], seconds: float
+) -> str:
+    """Return the document: one case per run; `failure` if it differs, `error` if not replayable."""
+    suite = ET.Element(
+        "testsuite",
+        name=_clean(f"byrote replay {name}"),
+        tests=str(len(cases)),
+        failures=str(counts["differs"]),
+        errors=str(counts["not replayable"]),
+        time=f"{seconds:.3f}",
     )
-    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *cases, "</testsuite>", ""])
+    suite.extend(cases)
+    ET.indent(suite)
+    text: bytes = ET.tostring(suite, "UTF-8", xml_declaration=True)
+    return f"{text.decode()}\n"
 
 
-def case_of(verdict: Replayed) -> str:
-    """One run."""
-    head = f"  <testcase classname={_quoted(verdict.task or '')} name={_quoted(verdict.original)}"
-    match verdict:
-        case NotReplayable(why=why, reason=reason):
-            inside = f"<error type={_quoted(why)} message={_quoted(reason)}/>"
-        case Differs():
-            told = [f"{name} {summary(part)}" for name, part in _parts(verdict).items() if part]
-            message = f"{', '.join(told)}; replayed as {verdict.replay}"
-            inside = (
-                f'<failure type="differs" message={_quoted(message)}>'
-                f"{escape(_text(verdict))}</failure>"
-            )
-        case Same(withheld=()) | Same(withheld=[]):
-            return f"{head}/>"
-        case _:
-            inside = ""
-    if not isinstance(verdict, NotReplayable) and verdict.withheld:
-        said = f"not sent: {', '.join(map(str, verdict.withheld))}"
-        inside += f"<system-out>{escape(_clean(said))}</system-out>"
-    return f"{head}>{inside}</testcase>"
+def case_of(verdict: Replayed) -> ET.Element:
+    """Return one run as a test case."""
+    case = ET.Element(
+        "testcase", classname=_clean(verdict.task or ""), name=_clean(verdict.original)
+    )
+    if isinstance(verdict, NotReplayable):
+        ET.SubElement(case, "error", type=_clean(verdict.why), message=_clean(verdict.reason))
+        return case
+    if isinstance(verdict, Differs):
+        parts = [f"{name} {summary(part)}" for name, part in _parts(verdict).items() if part]
+        message = _clean(f"{', '.join(parts)}; replayed as {verdict.replay}")
+        failure = ET.SubElement(case, "failure", type="differs", message=message)
+        failure.text = _text(verdict)
+    if verdict.withheld:
+        output = ET.SubElement(case, "system-out")
+        output.text = _clean(f"not sent: {', '.join(map(str, verdict.withheld))}")
+    return case
 
 
 def _parts(verdict: Differs) -> dict[str, Changes]:
@@ -58,11 +62,7 @@ def _text(verdict: Differs) -> str:
     return _clean("\n".join(lines))
 
 
-def _quoted(value: object) -> str:
-    return quoteattr(_clean(str(value)))
-
-
 def _clean(text: str) -> str:
-    # XML has no form at all for most control characters, nor for what is no character.
+    # XML cannot represent most control characters, nor U+FFFE and U+FFFF.
     safe = printable(text)
     return "".join(char if char not in "\ufffe\uffff" else "?" for char in safe)

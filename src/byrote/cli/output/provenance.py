@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What executed the attempts of a run, as people and programs are told it."""
+"""The environments that executed the attempts of a run, as text and as JSON."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ SHOWN_MAX = 8
 
 
 def provenance_fields(run: Run, found: Mapping[int, Environment]) -> list[dict[str, Any]]:
-    """Attempt by attempt, the whole document and its hash; attempts nobody knows are left out."""
+    """Attempt by attempt, the whole document and its hash; unknown attempts are left out."""
     return [
         {"attempt": attempt, "hash": environment.hash, **environment.doc}
         for attempt, environment in known(run, found)
@@ -35,11 +35,11 @@ def seed_in(run: Run, found: Mapping[int, Environment]) -> int:
 
 def print_provenance(run: Run, found: Mapping[int, Environment]) -> None:
     """Print one line per attempt whose environment is known; those of the same share it."""
-    told: dict[str, list[int]] = {}
+    lines: dict[str, list[int]] = {}
     for attempt, there in known(run, found):
-        told.setdefault(brief(there.doc, f"{run.task}@{run.version}"), []).append(attempt)
-    if told:
+        lines.setdefault(brief(there.doc, f"{run.task}@{run.version}"), []).append(attempt)
+    if lines:
         click.echo("\nprovenance")
-    for line, attempts in told.items():
+    for line, attempts in lines.items():
         some = ", ".join(map(str, attempts[:SHOWN_MAX])) + " …" * (len(attempts) > SHOWN_MAX)
         click.echo(one_line(f"  attempt {some}: {line}"))

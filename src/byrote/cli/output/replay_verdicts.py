@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What `byrote replay --verify` does and prints."""
+"""Runs `byrote replay --verify` and prints the verdicts."""
 
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TextIO
+from xml.etree import ElementTree as ET
 
 import click
 import msgspec
@@ -27,8 +28,7 @@ from byrote.core.text.printable import one_line
 from byrote.store.runners.sync import Store
 
 SHOWN_MAX = 20
-"""Verdicts of many that are printed for people; programs get all."""
-BAR = 30
+"""Maximum number of verdicts printed as text; JSON has all."""
 COLOURS = {"same": "green", "differs": "red", "not replayable": "yellow"}
 
 
@@ -44,25 +44,25 @@ def verify_runs(
     allow_not_replayable: bool,
     **chosen: Any,
 ) -> None:
-    """Verify one run, or the newest of a task, and end with the exit code that says how it went."""
+    """Verify one run, or the newest of a task, and exit with the matching code."""
     settings = resolve({"database_url": url, "app": app}).settings
     if settings.app is None:
         raise BadOption(
-            "Verifying executes tasks; say whose code with --app MODULE:APP, for example "
+            "Verifying executes tasks; name the app with --app MODULE:APP, for example "
             "--app shop.tasks:app, or set `app` in byrote.toml or BYROTE_APP."
         )
     options = ReplayOptions(**{**how, "jobs": how["jobs"] or 1})
     with open_app(url) as opened:
-        wanted = _wanted(opened.store, which, task, **chosen)
+        selected = _selected(opened.store, which, task, **chosen)
         began = monotonic()
         counts: Counter[str] = Counter()
-        cases: list[str] = []
-        if wanted:
-            # A project that imports tasks by their path says so; see byrote.django.
+        cases: list[ET.Element] = []
+        if selected:
+            # Set by projects that import tasks by path; see byrote.django.
             known: FindTask | None = click.get_current_context().obj
             opening = open_stage(settings.app, settings, opened.store, options, recognise=known)
             with opening as stage:
-                watched = _watched(stage.perform(wanted), len(wanted), quiet=task is None)
+                watched = _watched(stage.perform(selected), len(selected), quiet=task is None)
                 for verdict in _printed(watched, as_json=as_json, alone=task is None):
                     counts[word_of(verdict)] += 1
                     if junit is not None:
@@ -75,7 +75,7 @@ def verify_runs(
     click.get_current_context().exit(_code(counts, lenient=allow_not_replayable))
 
 
-def _wanted(
+def _selected(
     store: Store,
     which: str | None,
     task: str | None,
@@ -113,29 +113,28 @@ def _code(counts: Counter[str], *, lenient: bool) -> int:
     return FAILED if counts["not replayable"] and not allowed else 0
 
 
-def _watched(verdicts: Iterable[Replayed], whole: int, *, quiet: bool) -> Iterator[Replayed]:
-    """Pass verdicts on and, on a terminal, draw how far it has come."""
-    drawn = sys.stderr.isatty() and not quiet
+def _watched(verdicts: Iterable[Replayed], total: int, *, quiet: bool) -> Iterator[Replayed]:
+    """Yield the verdicts and, on a terminal, draw a progress bar with their counts."""
     counts: Counter[str] = Counter()
-    if drawn:
-        _draw(counts, whole)
-    for verdict in verdicts:
-        counts[word_of(verdict)] += 1
-        if drawn:
-            _draw(counts, whole)
-        yield verdict
-    if drawn:
-        click.echo("\r\033[K", err=True, nl=False)
+    with click.progressbar(
+        verdicts,
+        length=total,
+        show_pos=True,
+        item_show_func=lambda _verdict: _counts(counts),
+        file=sys.stderr,
+        hidden=quiet or not sys.stderr.isatty(),
+    ) as bar:
+        for verdict in bar:
+            counts[word_of(verdict)] += 1
+            yield verdict
 
 
-def _draw(counts: Counter[str], whole: int) -> None:
-    bar = ("#" * (BAR * counts.total() // whole)).ljust(BAR, ".")
-    told = "  ".join(f"{counts[word]} {word}" for word in COLOURS if counts[word])
-    click.echo(f"\r\033[K{bar} {counts.total()}/{whole}  {told}", err=True, nl=False)
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{counts[word]} {word}" for word in COLOURS if counts[word])
 
 
 def _printed(verdicts: Iterable[Replayed], *, as_json: bool, alone: bool) -> Iterator[Replayed]:
-    """Pass verdicts on, and print those that somebody wants to see."""
+    """Yield the verdicts, and print those to be shown."""
     shown = 0
     for verdict in verdicts:
         if as_json:
@@ -146,7 +145,7 @@ def _printed(verdicts: Iterable[Replayed], *, as_json: bool, alone: bool) -> Ite
                 show_verdict(verdict)
         yield verdict
     if shown > SHOWN_MAX:
-        click.echo(f"… and {shown - SHOWN_MAX} more; --json and --junit tell of all.")
+        click.echo(f"… and {shown - SHOWN_MAX} more; --json and --junit list all.")
 
 
 def word_of(verdict: Replayed) -> str:
@@ -166,12 +165,12 @@ def show_verdict(verdict: Replayed) -> None:
             click.echo(one_line(f"  {reason}"))
         case Same(original=original, task=task, replay=shadow, hash=found):
             click.echo(f"{painted}  run {original} of {task}, replayed as {shadow}")
-            click.echo(f"  the hash is {found} again")
+            click.echo(f"  same hash {found}")
         case Differs(original=original, task=task, replay=shadow):
             click.echo(f"{painted}  run {original} of {task}, replayed as {shadow}")
             old, new = verdict.status
             if old is not new:
-                click.echo(f"  it was {old} and is {new} now")
+                click.echo(f"  status was {old}, now {new}")
             _show_part(
                 "result" if old == "SUCCESSFUL" or new is not old else "error", verdict.result
             )
@@ -198,8 +197,7 @@ def _summarise(task: str, counts: Counter[str], seconds: float, *, as_json: bool
         found = {word.replace(" ", "_"): counts[word] for word in COLOURS}
         print_json({"task": task, "replayed": whole, **found, "seconds": round(seconds, 3)})
     elif whole:
-        told = ", ".join(f"{counts[word]} {word}" for word in COLOURS if counts[word])
         runs = "1 run" if whole == 1 else f"{whole:,} runs"
-        click.echo(f"{runs} of {task} replayed in {seconds:.1f} s: {told}.")
+        click.echo(f"{runs} of {task} replayed in {seconds:.1f} s: {_counts(counts)}.")
     else:
-        click.echo(f"No run of {task} that has ended by itself matches.", err=True)
+        click.echo(f"No finished run of {task} matches.", err=True)

@@ -67,7 +67,7 @@ def show_run(run: Run, replays: Sequence[ReplayRow] = ()) -> None:
     shown["replays"] = [f"{row.id} ({'shadow, ' * row.shadow}{row.status})" for row in replays]
     print_fields(shown)
     if run.hidden:
-        click.echo("\nThis login may not see arguments, results and the texts of errors.")
+        click.echo("\nThis login may not read arguments, results and error messages.")
         return
     for name, value in (("args", run.args), ("kwargs", run.kwargs)):
         if value:
@@ -83,10 +83,10 @@ def show_run(run: Run, replays: Sequence[ReplayRow] = ()) -> None:
 def _progress(progress: Progress | None) -> str:
     if progress is None:
         return ""
-    said = f"{spoken(progress)} (told {moment(progress.at)})"
+    text = f"{spoken(progress)} (reported {moment(progress.at)})"
     if progress.eta is not None:
-        said += f", done about {moment(progress.eta)}, an estimate"
-    return said
+        text += f", done about {moment(progress.eta)}, an estimate"
+    return text
 
 
 def step_fields(step: StepRow) -> dict[str, Any]:
@@ -129,11 +129,11 @@ def _print_fault(fault: Mapping[str, Any]) -> None:
     where = f" on {fault['worker']}" if fault.get("worker") else ""
     click.echo()
     click.echo(one_line(f"attempt {fault.get('attempt', '?')}{where}: {fault.get('kind')}"))
-    said = f"{fault.get('type')}: {fault.get('message', '')}".removesuffix(": ")
+    message = f"{fault.get('type')}: {fault.get('message', '')}".removesuffix(": ")
     for name in ("signal", "exit_code"):
         if fault.get(name) is not None:
-            said += f" ({name.replace('_', ' ')} {fault[name]})"
-    click.echo(_indented(said))
+            message += f" ({name.replace('_', ' ')} {fault[name]})"
+    click.echo(_indented(message))
     if fault.get("traceback"):
         click.echo(_indented(str(fault["traceback"]).rstrip()))
 
@@ -143,13 +143,11 @@ def _print_usage(usage: Mapping[str, Any]) -> None:
     size = _share(usage.get("rss_max"), 2**20)
     click.echo()
     click.echo(one_line(f"attempt {usage.get('attempt', '?')} used"))
-    click.echo(
-        f"  {wall:.6f} s, of that {cpu:.6f} s of CPU; its process has had {size:.0f} MiB at most"
-    )
+    click.echo(f"  {wall:.6f} s, CPU {cpu:.6f} s, peak RSS {size:.0f} MiB")
 
 
 def _share(measured: object, unit: float) -> float:
-    """A measurement in other units. Workers say what they like: it need not fit a float."""
+    """Convert a measurement. It comes from a worker, so it may not fit a float."""
     number = measured if isinstance(measured, int) else 0
     return min(max(number, -(2**63)), 2**63) / unit
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How commands print: aligned tables for people, JSON for programs, times in UTC for both."""
+"""Prints aligned tables, JSON, and times in UTC."""
 
 import os
 import sys
@@ -30,7 +30,7 @@ LOCKED_ROW = "locked by another transaction"
 
 
 def coloured() -> bool:
-    """Whether colours are welcome: on a terminal, unless NO_COLOR says otherwise."""
+    """Whether to use colours: on a terminal, unless NO_COLOR is set."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
@@ -55,7 +55,7 @@ def plain(value: Any) -> Any:
 
 
 def print_json(fields: Mapping[str, Any]) -> None:
-    """Print one JSON object on a line of its own."""
+    """Print one JSON object on one line."""
     click.echo(json_printable(msgspec.json.encode(plain(fields)).decode()))
 
 
@@ -79,15 +79,17 @@ def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, empty
 
 
 def print_fields(fields: Mapping[str, object]) -> None:
-    """Print names and values below each other; what is absent is left out."""
-    told = {name: _cell(value) for name, value in fields.items() if value not in (None, "", [], {})}
-    width = max(map(len, told), default=0)
-    for name, value in told.items():
+    """Print names and values below each other; empty values are left out."""
+    cells = {
+        name: _cell(value) for name, value in fields.items() if value not in (None, "", [], {})
+    }
+    width = max(map(len, cells), default=0)
+    for name, value in cells.items():
         click.echo(f"{name.replace('_', ' '):<{width}}  {paint(value)}", color=coloured())
 
 
 def paint(word: str, shown: str | None = None) -> str:
-    """The word in its colour, if it has one and colours are welcome."""
+    """The word in its colour, if it has one and colours are used."""
     shown = word if shown is None else shown
     return click.style(shown, fg=COLOURS[word]) if word in COLOURS and coloured() else shown
 

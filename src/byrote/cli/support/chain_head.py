@@ -11,7 +11,7 @@ from byrote.core.log.chain import Head, read_head, written_head
 
 
 def load_head(path: Path) -> Head | None:
-    """The head that was kept in a file, None if there is no file. Raises BadOption."""
+    """Return the head stored in a file, None without a file. Raises BadOption."""
     try:
         return read_head(path.read_bytes(), path)
     except FileNotFoundError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs a command as a part of `byrote up`: it is told to end when `up` dies, however it dies."""
+"""Runs a command as a part of `byrote up`; it receives SIGTERM when `up` dies, even by SIGKILL."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ def main() -> None:
     parent = int(sys.argv.pop(1))
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
-        # It died before the kernel knew whom to tell.
+        # The parent died before the kernel had registered the signal.
         sys.exit(1)
     from byrote.cli.main import main as command  # noqa: PLC0415 -- after the kernel knows.
 

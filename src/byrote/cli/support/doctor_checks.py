@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The checks of `byrote doctor`: each looks at one thing and says what to do about it."""
+"""The checks of `byrote doctor`: each examines one thing and advises on problems."""
 
 import platform
 import shutil
@@ -16,7 +16,7 @@ from byrote.assembly.settings import Resolved, Settings
 from byrote.cli.commands.checks.config import shown_settings
 from byrote.cli.main import installed_version
 from byrote.cli.output.tables import worker_command
-from byrote.cli.support.server_probe import ServerHealth, hears
+from byrote.cli.support.server_probe import ServerHealth, receives
 from byrote.core.duration import spoken
 from byrote.core.errors import SchemaMismatch
 from byrote.core.schedule.schedule import LATE
@@ -38,13 +38,13 @@ READY_MAX_S = 300.0
 
 
 NO_SETTINGS = ("pg_home", "pg_bin", "pg_database", "commit", "image_digest", "token")
-"""What is read from the environment alone."""
+"""Variables that are read from the environment only."""
 OF_OTHERS = ("BYROTE_TEST_", "BYROTE_SERVICE_")
 """Variables of the tests, and of the SDK."""
 
 
 class Check(msgspec.Struct, frozen=True):
-    """What was looked at, how it is, and what to do about it."""
+    """What was checked, its state, and advice."""
 
     name: str
     state: CheckState
@@ -58,7 +58,7 @@ def judged(name: str, said: str, *, good: bool, advice: str, bad: CheckState = "
 
 
 def of_machine(resolved: Resolved) -> Iterator[Check]:
-    """What can be told without any database."""
+    """Checks that need no database."""
     yield Check("python", "ok", f"{platform.python_version()} on {platform.system()}")
     yield Check("byrote", "ok", installed_version())
     shown = shown_settings(resolved)
@@ -79,7 +79,7 @@ def of_variables(environ: Mapping[str, str]) -> Check:
     meant = [match for name in strange for match in get_close_matches(name, known, 1)]
     return judged(
         "variables",
-        f"nobody reads {', '.join(strange)}" if strange else "all BYROTE_… are known",
+        f"unknown: {', '.join(strange)}" if strange else "all BYROTE_… are known",
         good=not strange,
         advice=f"Do you mean {', '.join(meant)}?" if meant else "See `byrote config show`.",
     )
@@ -107,7 +107,7 @@ def of_disk(home: Path) -> Check:
 
 
 def of_server(health: ServerHealth, *, before: datetime, after: datetime) -> Iterator[Check]:
-    """What the server says about itself."""
+    """Checks of the server's settings and state."""
     yield judged(
         "version",
         f"PostgreSQL {health.release}",
@@ -170,15 +170,15 @@ def of_schema(connection: psycopg.Connection[Any]) -> Check:
 
 
 def of_listen(door: DatabaseAddress) -> Check:
-    """Whether workers can be woken, or have to look by themselves."""
+    """Whether workers are woken by notifications, or have to poll."""
     if door.pooled:
         return Check("listen", "ok", "not used, as `pooled` is set; workers poll")
-    with door.open("doctor") as listener, door.open("doctor") as teller:
-        heard = hears(listener, teller)
+    with door.open("doctor") as listener, door.open("doctor") as notifier:
+        arrived = receives(listener, notifier)
     return judged(
         "listen",
-        "notifications arrive" if heard else "notifications do not arrive",
-        good=heard,
+        "notifications arrive" if arrived else "notifications do not arrive",
+        good=arrived,
         advice="A transaction pooler is in between: set pooled = true, and workers will poll.",
     )
 
@@ -204,9 +204,7 @@ def of_rights(connection: psycopg.Connection[Any]) -> Iterator[Check]:
         )
         yield judged("rights", said, good=bool(can), advice=advice, bad="fail")
     if found.open_schema:
-        advice = (
-            "Revoke it, as `byrote roles --sql` does: others would call such functions unawares."
-        )
+        advice = "Revoke it, as `byrote roles --sql` does: others might call them by accident."
         yield Check("schema rights", "warn", "every user may create functions there", advice)
     if found.clock_is_set:
         advice = "Only a database for tests should have it; `byrote.testing` made it so."
@@ -225,16 +223,16 @@ def visible[Row](connection: psycopg.Connection[Any], query: Query[Row]) -> list
 
 
 def of_work(connection: psycopg.Connection[Any]) -> Iterator[Check]:
-    """How the work goes, as far as this login may see it."""
+    """Workers, queues and schedules, as far as this login may read them."""
     try:
         yield from of_queue(connection)
         yield of_schedules(connection)
     except psycopg.errors.InsufficientPrivilege:
-        yield Check("workers", "ok", "not visible to this login, nor are queues and schedules")
+        yield Check("workers", "ok", "not visible to this login, like queues and schedules")
 
 
 def of_queue(connection: psycopg.Connection[Any]) -> Iterator[Check]:
-    """How the work goes."""
+    """Workers, queues and dead letters."""
     workers = fetch(connection, queries.workers())
     queues = fetch(connection, queries.queues())
     alive = sum(worker.alive for worker in workers)
@@ -242,7 +240,7 @@ def of_queue(connection: psycopg.Connection[Any]) -> Iterator[Check]:
         "workers",
         f"{alive} alive, {len(workers) - alive} gone silent",
         good=alive > 0,
-        advice=f"Nobody executes runs: start one with `{worker_command()}`.",
+        advice=f"No worker is running; start one with `{worker_command()}`.",
     )
     served = {name for worker in workers if worker.alive for name in worker.queues}
     waiting = {queue.queue for queue in queues if queue.ready and queue.paused_at is None}
@@ -266,37 +264,37 @@ def of_queue(connection: psycopg.Connection[Any]) -> Iterator[Check]:
         "oldest ready",
         spoken(timedelta(seconds=round(oldest))),
         good=oldest <= READY_MAX_S,
-        advice="Runs wait long for a worker: start more, or see whether one knows their task.",
+        advice="Runs wait long for a worker: start more, or check that one knows their task.",
     )
 
 
 def _of_tasks(connection: psycopg.Connection[Any]) -> Check:
     """Whether live workers know the tasks of what is ready."""
     found = fetch(connection, queries.unserved_tasks())
-    told = "; ".join(f"{one.key} in {one.queue}{like(one.key, one.known)}" for one in found[:5])
+    unknown = "; ".join(f"{one.key} in {one.queue}{like(one.key, one.known)}" for one in found[:5])
     more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
     first = found[0].unserved_for if found else None
     return judged(
         "known tasks",
-        f"no live worker knows {told}{more}" if found else "all that were noted",
+        f"no live worker knows {unknown}{more}" if found else "all that were noted",
         good=not found,
         advice=f"Start a worker that defines the task by that name and version. {end_of(first)}",
     )
 
 
 def of_schedules(connection: psycopg.Connection[Any]) -> Check:
-    """Whether what is to run periodically does."""
+    """Whether schedules are on time."""
     found = visible(connection, queries.schedules())
     faulty = [one.schedule.name for one in found if one.state == "fault"]
     active = [one for one in found if one.state == "on"]
     late = [one.schedule.name for one in active if one.next_at and one.now - one.next_at > LATE]
     said = f"{len(active)} on, {len(found) - len(active)} paused or over"
     if faulty:
-        advice = f"`byrote schedules show {faulty[0]}` says what is wrong with it."
+        advice = f"`byrote schedules show {faulty[0]}` shows the fault."
         return Check("schedules", "warn", f"{said}; with a fault: {', '.join(faulty)}", advice)
     return judged(
         "schedules",
         f"{said}; overdue: {', '.join(late)}" if late else said,
         good=not late,
-        advice="No worker lets them tick: start one, of any app.",
+        advice="No worker runs the schedules: start one, of any app.",
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A dump as a database again, for as long as somebody looks at it, on a server of its own.
+"""Restores a dump to a temporary server.
 
-Not on the embedded server that others use: a dump of a whole cluster makes roles and databases, and
-a plain one may say anything. What it makes here goes with the server.
+Not to the shared embedded server: a dump of a whole cluster creates roles and databases, and a
+plain dump may contain any statement. All of it is removed with the server.
 """
 
 import contextlib
@@ -36,33 +36,33 @@ _HARMLESS: Final = re.compile(
     r'role "[^"]*" (?:does not exist|already exists)|database "[^"]*" already exists'
     r'|schema "public" already exists|unrecognized configuration parameter'
 )
-"""Roles are not needed to look, and settings of another version do not change what was stored."""
+"""Reading needs no roles, and settings of another version do not change stored data."""
 
 
 class DumpUnreadable(ByroteError):
-    """The file is no dump that can be restored here, or Byrote is not in it."""
+    """The file cannot be restored here, or Byrote is not in it."""
 
     code = "dump_unreadable"
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """A dump that is a database again: where it is, and what in it could not be restored."""
+    """A restored dump: its URL, and what could not be restored."""
 
     url: str
     refused: list[str]
-    """The first few statements that PostgreSQL refused, as it said."""
+    """PostgreSQL's messages about the first few refused statements."""
 
 
 @contextlib.contextmanager
 def restored(dump: Path) -> Iterator[Restored]:
-    """The dump on a server of its own, brought to our schema; the server goes afterwards."""
+    """Yield the dump on a temporary server, migrated to our schema."""
     if not dump.exists():
-        raise BadOption(f"There is no dump at {dump}.")
+        raise BadOption(f"{dump} does not exist.")
     with (
         own_folder() as folder,
         open_server(folder / "pg", environ=os.environ, settings=SETTINGS, durable=False) as server,
     ):
-        refused = _restore(dump, server, folder / "said.log")
+        refused = _restore(dump, server, folder / "restore.log")
         url = _home_of_ours(server.url, dump, refused)
         # An older schema is brought up to date in this copy; a newer one is what verify reports.
         with contextlib.suppress(SchemaMismatch):
@@ -70,8 +70,8 @@ def restored(dump: Path) -> Iterator[Restored]:
         yield Restored(url, refused)
 
 
-def _restore(dump: Path, server: Server, said: Path) -> list[str]:
-    with open(said, "wb", opener=_private) as out:
+def _restore(dump: Path, server: Server, log: Path) -> list[str]:
+    with open(log, "wb", opener=_private) as out:
         if dump.is_dir() or _is_archive(dump):
             words = ["--no-owner", "--no-privileges", "--dbname", server.url, str(dump)]
             program = [_program("pg_restore", server), *words]
@@ -80,14 +80,14 @@ def _restore(dump: Path, server: Server, said: Path) -> list[str]:
             program = [_program("psql", server), "--no-psqlrc", "--quiet", server.url]
             with _opened(dump) as script:
                 _feed(program, script, out)
-    return _refused(said)
+    return _refused(log)
 
 
 def _feed(program: list[str], script: BinaryIO, out: BinaryIO) -> None:
     psql = subprocess.Popen(  # noqa: S603 -- our own words.
         program, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=out
     )
-    # Whoever stops listening has said why; that is told with what it refused.
+    # If psql exits early, its messages are reported with the refused statements.
     with psql, contextlib.suppress(BrokenPipeError):
         if psql.stdin is not None:
             shutil.copyfileobj(script, psql.stdin, 1 << 20)
@@ -115,16 +115,16 @@ def _program(name: str, server: Server) -> str:
     found = shutil.which(name, path=str(beside)) or shutil.which(name)
     if found is None:
         raise DumpUnreadable(
-            f"There is no {name} in {beside} and none on PATH. Install PostgreSQL's client "
-            "programs, or restore the dump yourself and give its --url."
+            f"{name} was found neither in {beside} nor on PATH. Install PostgreSQL's client "
+            "programs, or restore the dump yourself and use --url."
         )
     return found
 
 
-def _refused(said: Path) -> list[str]:
+def _refused(log: Path) -> list[str]:
     """What went wrong and matters, the first of it."""
     found: list[str] = []
-    with said.open(errors="replace") as lines:
+    with log.open(errors="replace") as lines:
         for line in lines:
             trouble = "error:" in line.lower() or "fatal:" in line.lower()
             if trouble and not _HARMLESS.search(line):
@@ -142,11 +142,11 @@ def _home_of_ours(server: str, dump: Path, refused: list[str]) -> str:
         with DatabaseAddress(url).open("dump") as connection:
             found += [(name, url, schema) for schema in fetch(connection, queries.schemas())]
     if not found:
-        why = f" PostgreSQL said: {refused[0]}" if refused else ""
-        raise DumpUnreadable(f"{dump} holds no schema of Byrote's.{why}")
+        why = f" PostgreSQL: {refused[0]}" if refused else ""
+        raise DumpUnreadable(f"{dump} contains no schema of Byrote.{why}")
     if len(found) > 1:
         places = ", ".join(f"{name}.{schema}" for name, _, schema in found)
-        raise DumpUnreadable(f"{dump} holds Byrote several times: {places}. Dump one of them.")
+        raise DumpUnreadable(f"{dump} contains Byrote several times: {places}. Dump one of them.")
     [(_, url, schema)] = found
     quoted = schema.replace("\\", r"\\").replace(" ", r"\ ")
     return make_conninfo(url, options=f'-c search_path="{quoted}"')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What commands ask PostgreSQL about itself, apart from the queue."""
+"""Queries about the PostgreSQL server itself."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import psycopg
 
-HEAR_S = 2.0
-"""How long a notification may take before LISTEN is said not to work."""
+NOTIFY_S = 2.0
+"""How long a notification may take before LISTEN counts as broken."""
 
 _HEALTH = """
 select
@@ -32,7 +32,7 @@ select
 
 
 class ServerHealth(msgspec.Struct, frozen=True):
-    """How a server says it is."""
+    """Version, settings and state of a server."""
 
     version: int
     release: str
@@ -45,20 +45,20 @@ class ServerHealth(msgspec.Struct, frozen=True):
 
 
 def health(connection: psycopg.Connection[Any]) -> ServerHealth:
-    """Ask a server how it is."""
+    """Query the state of a server."""
     row = connection.execute(_HEALTH).fetchone()
     return ServerHealth(*(row or ()))
 
 
-def hears(listener: psycopg.Connection[Any], teller: psycopg.Connection[Any]) -> bool:
+def receives(listener: psycopg.Connection[Any], notifier: psycopg.Connection[Any]) -> bool:
     """Whether a notification sent on one connection arrives on the other."""
     listener.execute("listen byrote_doctor")
-    teller.execute("select pg_notify('byrote_doctor', '')")
-    return any(True for _ in listener.notifies(timeout=HEAR_S, stop_after=1))
+    notifier.execute("select pg_notify('byrote_doctor', '')")
+    return any(True for _ in listener.notifies(timeout=NOTIFY_S, stop_after=1))
 
 
 def new_queues(connection: psycopg.Connection[Any], names: Iterable[str]) -> list[str]:
-    """Which of these queues the database has never heard of."""
+    """Which of these queues are not in the database."""
     asked = list(names)
     rows = connection.execute(
         "select queue_name from byrote_queues where queue_name = any (%s)", (asked,)

@@ -15,7 +15,7 @@ class Writer:
     def __init__(
         self, task: str, version: int, args: str, delivery: Delivery, *, limit: int
     ) -> None:
-        _check("--args", args, opening="[", wanted='an array such as ["a", 1]')
+        _check("--args", args, opening="[", expected='an array such as ["a", 1]')
         self._task = task
         self._version = version
         self._delivery = delivery
@@ -24,8 +24,8 @@ class Writer:
 
     def spec(self, kwargs: str) -> Spec:
         """The spec with these keyword arguments."""
-        # Checked by itself first: only then can it not reach beyond its place in the whole.
-        _check("JSON", kwargs, opening="{", wanted='an object such as {"name": "value"}')
+        # Checked on its own first, so that it cannot extend beyond its part of the text.
+        _check("JSON", kwargs, opening="{", expected='an object such as {"name": "value"}')
         text = f"{self._head}{kwargs}}}"
         size = len(text.encode())
         if size > self._limit:
@@ -50,7 +50,7 @@ def _text(line: bytes) -> str:
         raise BadPayload("$", "This is not valid UTF-8; send UTF-8.") from None
 
 
-def _check(what: str, text: str, *, opening: str, wanted: str) -> None:
+def _check(what: str, text: str, *, opening: str, expected: str) -> None:
     if not text.lstrip(" \t\r\n").startswith(opening):
-        raise BadPayload("$", f"{what} must be {wanted}.")
+        raise BadPayload("$", f"{what} must be {expected}.")
     check_text(text)

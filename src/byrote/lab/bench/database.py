@@ -6,11 +6,13 @@ The statements here fill and inspect those scratch databases; nothing else ever 
 
 import itertools
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import psycopg
 from psycopg import sql
@@ -18,7 +20,6 @@ from psycopg.conninfo import make_conninfo
 
 from byrote.assembly.identity import chance, worker_id
 from byrote.lab.bench import cpu
-from byrote.lab.bench.progress import BenchProgress
 from byrote.lab.bench.stage import StageFailed
 from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
@@ -130,10 +131,19 @@ def tidy(url: str) -> None:
             return
 
 
-def fill(url: str, *, ready: int, done: int, progress: BenchProgress) -> None:
+def fill(url: str, *, ready: int, done: int) -> None:
     """Put rows behind the ones to be measured: finished ones, and READY with lower priority."""
     worker = {"worker": worker_id()}
-    with DatabaseAddress(url).open("bench", "synchronous_commit=off") as connection:
+    with (
+        DatabaseAddress(url).open("bench", "synchronous_commit=off") as connection,
+        click.progressbar(
+            length=ready + done,
+            label="growth: filling",
+            show_pos=True,
+            file=sys.stderr,
+            hidden=not sys.stderr.isatty(),
+        ) as bar,
+    ):
         for is_done, start, end in ((True, 0, done), (False, done, done + ready)):
             for first in range(start, end, FILL_STEP):
                 last = min(first + FILL_STEP, end) - 1
@@ -141,7 +151,7 @@ def fill(url: str, *, ready: int, done: int, progress: BenchProgress) -> None:
                 if is_done:
                     connection.execute(_CLAIM, worker)
                     connection.execute(_FINISH)
-                progress.part("growth: filling", last + 1, ready + done)
+                bar.update(last + 1 - first)
         # Or every vacuum between the turns freezes some of them, and the disk is busy with that.
         connection.execute("vacuum (freeze, analyze)")
 

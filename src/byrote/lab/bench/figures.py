@@ -4,7 +4,6 @@
 import math
 import os
 import statistics
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -17,8 +16,7 @@ import msgspec
 from byrote.assembly.handles import RunHandle
 from byrote.lab.bench import cpu, database
 from byrote.lab.bench.database import BenchServer
-from byrote.lab.bench.progress import BenchProgress
-from byrote.lab.bench.stage import StageFailed, WorkerProcess, worker
+from byrote.lab.bench.stage import StageFailed, WorkerProcess, log_step, worker
 from byrote.lab.bench.tasks import BenchTasks, bind
 from byrote.store import queries
 from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
@@ -60,7 +58,6 @@ class Bench(msgspec.Struct, frozen=True):
     server: BenchServer
     folder: Path
     sizes: Sizes
-    progress: BenchProgress
 
     @contextmanager
     def database(self) -> Iterator[tuple[str, BenchTasks]]:
@@ -76,7 +73,7 @@ class Bench(msgspec.Struct, frozen=True):
 def enqueue_one(bench: Bench) -> Figure:
     """One call, one commit, the next call."""
     count = bench.sizes.one
-    bench.progress.say(f"one: {count:,} calls")
+    log_step(f"one: {count:,} calls")
     with bench.database() as (_, tasks):
         for n in range(WARM_UP):
             tasks.noop.enqueue(n)
@@ -89,7 +86,7 @@ def enqueue_one(bench: Bench) -> Figure:
 def enqueue_bulk(bench: Bench) -> Figure:
     """One call with a generator of specs, described and hashed inside the measured time."""
     count = bench.sizes.bulk
-    bench.progress.say(f"bulk: {count:,} specs")
+    log_step(f"bulk: {count:,} specs")
     with bench.database() as (_, tasks):
         send(tasks, "noop", WARM_UP)
         began = time.perf_counter()
@@ -118,9 +115,9 @@ def drain_inline(bench: Bench) -> Figure:
 def _drain(bench: Bench, name: str, task: str, workers: int = 1, **settings: str) -> Figure:
     count = bench.sizes.drain
     with bench.database() as (url, tasks):
-        bench.progress.say(f"{name}: start-up")
+        log_step(f"{name}: start-up")
         idle_s = median(_drained(bench, url, workers, settings) for _ in range(_START_UPS))
-        bench.progress.say(f"{name}: {count:,} runs")
+        log_step(f"{name}: {count:,} runs")
         send(tasks, task, count)
         database.tidy(url)
         before = cpu.seconds(bench.server.postmaster)
@@ -160,7 +157,7 @@ def send(tasks: BenchTasks, task: str, count: int) -> list[RunHandle[Any]]:
 def latency(bench: Bench) -> Figure:
     """From the enqueue call to the task's first line, with one idle worker."""
     count = bench.sizes.latency
-    bench.progress.say(f"latency: {count:,} enqueues")
+    log_step(f"latency: {count:,} enqueues")
     with (
         bench.database() as (url, tasks),
         worker(APP, url, folder=bench.folder) as crew,
@@ -171,7 +168,7 @@ def latency(bench: Bench) -> Figure:
         sent = []
         for n in range(count):
             # 15 to 31 ms, never in step with a poll of the worker's.
-            threading.Event().wait(0.015 + n * 7 % 17 / 1000)
+            time.sleep(0.015 + n * 7 % 17 / 1000)
             began = time.monotonic_ns()
             sent.append((began, tasks.stamp.enqueue(n)))
         waits = [run.result(timeout=_READY_S) - began for began, run in sent]
@@ -196,10 +193,10 @@ def growth(bench: Bench) -> Figure:
     sizes = bench.sizes
     rates: dict[str, list[float]] = {"empty": [], "full": []}
     with bench.database() as (small, few), bench.database() as (large, many):
-        bench.progress.say(f"growth: filling {sizes.ready:,} ready and {sizes.done:,} finished")
-        database.fill(large, ready=sizes.ready, done=sizes.done, progress=bench.progress)
+        log_step(f"growth: filling {sizes.ready:,} ready and {sizes.done:,} finished")
+        database.fill(large, ready=sizes.ready, done=sizes.done)
         for turn in range(1, _TURNS + 1):
-            bench.progress.say(f"growth: {sizes.growth:,} runs, turn {turn} of {_TURNS}")
+            log_step(f"growth: {sizes.growth:,} runs, turn {turn} of {_TURNS}")
             both = [("empty", small, few), ("full", large, many)]
             # Whoever comes second may find the machine warmer, or its disk busier.
             for name, url, tasks in both if turn % 2 else reversed(both):
@@ -230,7 +227,7 @@ def _await(crew: WorkerProcess, fact: Callable[[], bool], what: str, seconds: fl
         crew.check()
         if time.monotonic() > deadline:
             raise StageFailed(f"Waited {seconds:g} s for {what}. {crew.last_words()}")
-        threading.Event().wait(_LOOK_S)
+        time.sleep(_LOOK_S)
 
 
 FIGURES: Mapping[str, tuple[str, Callable[[Bench], Figure]]] = {

@@ -10,7 +10,6 @@ import http.client
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,9 +18,10 @@ from contextlib import contextmanager
 import msgspec
 
 from byrote.assembly.identity import new_id, new_secret
+from byrote.embedded.control import free_port
 from byrote.lab.bench import database
 from byrote.lab.bench.figures import APP, WARM_UP, Bench, Figure, patience_s, percentiles, send
-from byrote.lab.bench.stage import StageFailed, crew, environment
+from byrote.lab.bench.stage import StageFailed, crew, environment, log_step
 from byrote.lab.bench.tasks import BenchTasks
 from byrote.store import queries
 
@@ -67,7 +67,7 @@ def service(bench: Bench, url: str, tasks: BenchTasks) -> Iterator[tuple[int, st
             rate=1_000_000,
         )
     )
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", "byrote.cli.main", "serve", "--port", str(port)]
     log = bench.folder / "service.log"
     with log.open("ab") as out:
@@ -88,12 +88,6 @@ def service(bench: Bench, url: str, tasks: BenchTasks) -> Iterator[tuple[int, st
         process.wait(30)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _await(process: subprocess.Popen[bytes], port: int, said: Callable[[], str]) -> None:
     deadline = time.monotonic() + START_S
     while True:
@@ -102,7 +96,7 @@ def _await(process: subprocess.Popen[bytes], port: int, said: Callable[[], str])
         except OSError:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise StageFailed(f"The service did not start. {said()}") from None
-            threading.Event().wait(0.05)
+            time.sleep(0.05)
         else:
             return
 
@@ -114,7 +108,7 @@ def _body(first: int, count: int) -> bytes:
 def http_one(bench: Bench) -> Figure:
     """One request, one commit, the next request, on one connection."""
     count = bench.sizes.one
-    bench.progress.say(f"http-one: {count:,} requests")
+    log_step(f"http-one: {count:,} requests")
     with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
         line = BenchConnection(port, secret)
         body = msgspec.json.encode({"task": NOOP, "args": [1]})
@@ -129,7 +123,7 @@ def http_one(bench: Bench) -> Figure:
 def http_bulk(bench: Bench) -> Figure:
     """Batches of a hundred on two connections; what the service says is waited for."""
     batches = max(bench.sizes.bulk // BATCH, SENDERS)
-    bench.progress.say(f"http-bulk: {batches:,} batches of {BATCH}")
+    log_step(f"http-bulk: {batches:,} batches of {BATCH}")
     bodies = [_body(n * BATCH, BATCH) for n in range(10)]
 
     def send_some(line: BenchConnection, count: int) -> int:
@@ -150,7 +144,7 @@ def http_bulk(bench: Bench) -> Figure:
 def http_rate(bench: Bench) -> Figure:
     """Single requests at a fixed rate, whether or not earlier ones were answered."""
     count = max(bench.sizes.latency * 5, RATE_SENDERS)
-    bench.progress.say(f"http-rate: {count:,} requests at {RATE:g}/s")
+    log_step(f"http-rate: {count:,} requests at {RATE:g}/s")
     body = msgspec.json.encode({"task": NOOP, "args": [1]})
     waits: list[int] = []
     with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
@@ -162,7 +156,7 @@ def http_rate(bench: Bench) -> Figure:
         def send(place: int) -> None:
             for n in range(place, count, RATE_SENDERS):
                 due = began + n / RATE
-                threading.Event().wait(max(due - time.monotonic(), 0))
+                time.sleep(max(due - time.monotonic(), 0))
                 # From when it was to be sent: one that had to wait for the last counts in full.
                 lines[place].send(body)
                 waits.append(int((time.monotonic() - due) * 1e9))
@@ -182,7 +176,7 @@ def http_drain(bench: Bench) -> Figure:
         log = bench.folder / "worker-http.log"
         with crew(command, environ, bench.folder, log) as warm:
             warm.finish(START_S)
-        bench.progress.say(f"http-drain: {count:,} runs")
+        log_step(f"http-drain: {count:,} runs")
         send(tasks, "noop", count)
         database.tidy(url)
         with crew(command, environ, bench.folder, log) as running:

@@ -9,28 +9,26 @@ import msgspec
 from byrote.lab.bench.database import target
 from byrote.lab.bench.figures import FIGURES, FULL, QUICK, Bench, Figure, Sizes
 from byrote.lab.bench.http import HTTP_FIGURES
-from byrote.lab.bench.progress import BenchProgress
 from byrote.lab.bench.report import document, filesystem
-from byrote.lab.bench.stage import own_folder
+from byrote.lab.bench.stage import log_step, own_folder
 
 
 def measure(
     only: Sequence[str], *, url: str | None, runs: int | None, quick: bool
 ) -> dict[str, Any]:
     """The whole answer of `byrote bench`; nothing is left behind, whatever happens."""
-    progress, sizes = BenchProgress(), sizes_of(runs=runs, quick=quick)
+    sizes = sizes_of(runs=runs, quick=quick)
     figures: dict[str, Figure] = {}
     with own_folder() as folder:
         if url is None and filesystem(folder) == "tmpfs":
-            progress.say(
-                "The temporary directory is in memory: set TMPDIR to a disk, or fsync lies."
+            log_step(
+                "The temporary directory is in memory, so fsync is free: set TMPDIR to a disk."
             )
         with target(url, folder) as server:
-            bench = Bench(server, folder, sizes, progress)
+            bench = Bench(server, folder, sizes)
             for asked in only:
                 name, figure = {**FIGURES, **HTTP_FIGURES}[asked]
                 figures[name] = figure(bench)
-            progress.end()
             return document(figures, server=server, sizes=sizes, folder=folder)
 
 

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
 
+import click
+
 from byrote.assembly.settings import ALIASES
 from byrote.core.errors import ByroteError
 
@@ -24,6 +26,11 @@ class StageFailed(ByroteError):
     """Something a figure or the demo stands on gave way; the message says what it said last."""
 
     code = "stage_failed"
+
+
+def log_step(text: str) -> None:
+    """Write to standard error which step of the measurement begins."""
+    click.echo(text, err=True)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -38,7 +38,6 @@ CHANGED = ("synchronous_standby_names", "default_transaction_read_only")
 """Settings that faults change while the server runs."""
 STOP_S = 60.0
 BACKUP_S = 120.0
-_pause = threading.Event().wait
 
 
 class Node:
@@ -83,7 +82,7 @@ class Node:
         deadline = monotonic() + STOP_S
         while find_running(self.home) is not None and monotonic() < deadline:
             reap()
-            _pause(0.02)
+            time.sleep(0.02)
         reap()
 
     def copy_to(self, other: "Node") -> None:
@@ -119,7 +118,7 @@ class Node:
         while not self.takes_writes:
             if monotonic() > deadline:
                 raise StageFailed(f"The replica was not promoted in {STOP_S:g} s.")
-            _pause(0.05)
+            time.sleep(0.05)
 
     @property
     def takes_writes(self) -> bool:
@@ -184,7 +183,7 @@ class Cluster:
             while not any(state in states for (state,) in connection.execute(ask)):
                 if monotonic() > deadline:
                     raise StageFailed("The replica did not catch up in 30 s.")
-                _pause(0.05)
+                time.sleep(0.05)
 
     def replace(self, node: Node) -> None:
         """From now on this node is the primary; the old one is gone."""
@@ -203,7 +202,7 @@ class Cluster:
             # Every connection may still be taken, or a recovery be going on.
             if monotonic() > deadline:
                 raise StageFailed("The torture's own server does not come back.")
-            _pause(0.2)
+            time.sleep(0.2)
         self.primary.reset()
 
     def close(self) -> None:

@@ -6,7 +6,6 @@ acknowledged, `fail` when it was refused, and `unknown` when nobody answered.
 """
 
 import sys
-import threading
 import time
 from datetime import timedelta
 from typing import Any
@@ -79,7 +78,7 @@ def produce(order: Order) -> None:
         sent += number
         ahead = began + sent / order.per_s - time.monotonic()
         if ahead > 0:
-            threading.Event().wait(ahead)
+            time.sleep(ahead)
 
 
 def _send(store: Store, order: Order, specs: list[tuple[str, Spec]]) -> None:

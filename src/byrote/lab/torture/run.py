@@ -3,7 +3,7 @@
 
 import contextlib
 import os
-import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -37,7 +37,6 @@ PEACE_S = 120.0
 """How long the runs may take to end once the faults have."""
 TRIES = 3
 """How often a fault is tried that found nobody to strike."""
-_pause = threading.Event().wait
 
 type FaultFunction = Callable[[TortureSetup, Random], Shown]
 type Say = Callable[[str], None]
@@ -163,7 +162,7 @@ def _strike_all(
     for planned in plan_of(wish):
         while monotonic() - began < planned.at_s:
             stage.tend(wish.workers)
-            _pause(min(0.5, max(planned.at_s - (monotonic() - began), 0.01)))
+            time.sleep(min(0.5, max(planned.at_s - (monotonic() - began), 0.01)))
         enough = sum(bool(fault["shown"]) for fault in faults) >= wish.faults
         if monotonic() - began > wish.seconds or (planned.spare and enough):
             break
@@ -172,7 +171,7 @@ def _strike_all(
         _let_recover(stage, faults[-1])
     while monotonic() - began < wish.seconds:
         stage.tend(wish.workers)
-        _pause(0.5)
+        time.sleep(0.5)
     zombies.stop()
     return zombies, faults
 
@@ -190,7 +189,7 @@ def _strike(stage: TortureSetup, planned: PlannedFault, say: Say) -> dict[str, A
             _heal(stage)
         if shown:
             break
-        _pause(1.0)
+        time.sleep(1.0)
     line = {"kind": planned.kind, "number": planned.number, "shown": shown, "error": error}
     stage.note("fault", **line, took_s=round(monotonic() - before, 3))
     said = "happened" if shown else f"did not happen{f': {error}' if error else ''}"
@@ -205,7 +204,7 @@ def _let_recover(stage: TortureSetup, fault: Mapping[str, Any]) -> None:
         with contextlib.suppress(psycopg.Error), stage.connect() as connection:
             if recovered(connection, fault["kind"], shown):
                 return
-        _pause(0.2)
+        time.sleep(0.2)
 
 
 def _heal(stage: TortureSetup) -> None:
@@ -230,7 +229,7 @@ def _make_peace(stage: TortureSetup, wish: Wish) -> None:
                 row = connection.execute(live).fetchone()
             if row == (0,):
                 return
-        _pause(0.3)
+        time.sleep(0.3)
 
 
 def _judge(

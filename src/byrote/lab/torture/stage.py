@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -35,7 +35,6 @@ BUSY_S = 3.0
 CALM_BATCHES = (1, 5, 50)
 """Without faults it is the executions that count, and enqueues are to hold nobody up."""
 APP = "byrote.lab.torture.tasks:app"
-_pause = threading.Event().wait
 
 
 class Process:
@@ -145,7 +144,7 @@ class TortureSetup:
             except psycopg.OperationalError:
                 if monotonic() > deadline:
                     raise
-                _pause(0.05)
+                time.sleep(0.05)
         with connection:
             yield connection
 
@@ -225,7 +224,7 @@ class TortureSetup:
                 return chosen.choice(busy or alive)
             if monotonic() > deadline:
                 raise StageFailed("No worker is alive to do anything to.")
-            _pause(0.1)
+            time.sleep(0.1)
 
     def held_by(self, worker: str) -> list[str]:
         """The runs a worker holds now, longest first."""

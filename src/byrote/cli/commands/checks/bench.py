@@ -24,7 +24,7 @@ def _chosen(_ctx: click.Context, _param: click.Parameter, raw: str | None) -> tu
 
 @click.command(epilog="Example: byrote bench --quick --only one,drain-async")
 @json_option
-@click.option("--url", help="A PostgreSQL of yours, where this user may create databases.")
+@click.option("--url", help="Your own PostgreSQL, where this user may create databases.")
 @click.option(
     "--only", callback=_chosen, help=f"Figures to measure, of {','.join((*NAMES, *HTTP))}."
 )
@@ -42,18 +42,18 @@ def bench(
 ) -> None:
     """Measure enqueueing, draining, latency and growth.
 
-    Starts a PostgreSQL of its own in the temporary directory, with fsync on. With --url it uses
+    Starts a separate PostgreSQL in the temporary directory, with fsync on. With --url it uses
     yours: for each figure it creates a database byrote_bench_<pid> and drops it, and it touches
     no other. Progress goes to standard error, the figures to standard output.
 
-    How each figure is measured is told in docs/reference/bench.md.
+    See docs/reference/bench.md for how each figure is measured.
     """
     from byrote.lab.bench.report import HEADS, basis, rows  # noqa: PLC0415 -- `--help` stays fast.
     from byrote.lab.bench.run import measure  # noqa: PLC0415 -- the same.
 
-    told = measure(only or (BESIDE if http else NAMES), url=url, runs=runs, quick=quick)
+    report = measure(only or (BESIDE if http else NAMES), url=url, runs=runs, quick=quick)
     if as_json:
-        print_json(told)
+        print_json(report)
         return
-    print_table(HEADS, rows(told), empty="")
-    click.echo(f"\n{basis(told)}")
+    print_table(HEADS, rows(report), empty="")
+    click.echo(f"\n{basis(report)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote config`: what is set, and who set it."""
+"""`byrote config`: the settings and their origins."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -23,7 +23,7 @@ def config() -> None:
 @config.command(epilog="Example: byrote config show --origin")
 @url_option
 @json_option
-@click.option("--origin", is_flag=True, help="Say also where each setting came from.")
+@click.option("--origin", is_flag=True, help="Also show where each setting came from.")
 def show(*, url: str | None, as_json: bool, origin: bool) -> None:
     """Show every setting; passwords are hidden.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote doctor`: looks at everything a worker depends on, and explains what it finds."""
+"""`byrote doctor`: checks everything a worker depends on."""
 
 import os
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ FAIL: Final = "fail"
 @click.command(epilog="Example: byrote doctor --json")
 @database_options
 def doctor(*, url: str | None, as_json: bool) -> None:
-    """Check the set-up, explain what was found, and say what to do about it.
+    """Check the set-up, explain the findings, and advise on problems.
 
     Changes nothing. Exits with 3 if anything fails; warnings alone do not.
     """
@@ -42,8 +42,8 @@ def doctor(*, url: str | None, as_json: bool) -> None:
             _print(check)
     healthy = all(check.state != FAIL for check in found)
     if as_json:
-        told = [msgspec.structs.asdict(check) for check in found]
-        print_json({"healthy": healthy, "checks": told})
+        checks = [msgspec.structs.asdict(check) for check in found]
+        print_json({"healthy": healthy, "checks": checks})
     if not healthy:
         click.get_current_context().exit(CHECK_FAILED)
 
@@ -67,8 +67,8 @@ def _examine(resolved: Resolved) -> Iterator[Check]:
         if provider.state == FAIL:
             return
         if control.status(home).state == "absent":
-            # Looking must not make a whole server.
-            advice = "It is made when first needed: by `byrote migrate`, a worker, or an app."
+            # A check must not create a server.
+            advice = "It is created on first use: by `byrote migrate`, a worker, or an app."
             yield Check("database", "warn", f"no embedded server in {home} yet", advice)
             return
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote torture`: faults of every kind, by a seed, and a judgement that a sceptic can read."""
+"""`byrote torture`: injects faults of every kind by a seed, then checks every guarantee."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ RUNS_PER_S = 55
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--kinds", metavar="A,B", help="Only these kinds of faults; all if absent.")
 @click.option(
-    "--url", help="A PostgreSQL of yours: in a database of its own, without kinds that harm others."
+    "--url", help="Your own PostgreSQL: uses a new database, without kinds that harm others."
 )
 @click.option("--calm", is_flag=True, help="No faults at all: then nothing may run twice.")
 @click.option("--plan", "only_plan", is_flag=True, help="Print the schedule and do nothing.")
-@click.option("--keep", is_flag=True, help="Keep diaries and logs, and say where they are.")
+@click.option("--keep", is_flag=True, help="Keep diaries and logs, and print where they are.")
 def torture(*, as_json: bool, only_plan: bool, **wanted: Any) -> None:
-    """Break everything that can break, by a seed, and check that every promise held.
+    """Inject faults by a seed and check that every guarantee held.
 
-    Starts a PostgreSQL of its own, workers and producers, and strikes them with kills, freezes,
-    restarts, failovers, lost answers and more. Every process keeps a diary outside the database;
-    in the end the diaries and the database are judged. One seed prints the whole schedule and
-    repeats it. Nothing is left running.
+    Starts a separate PostgreSQL, workers and producers, and injects kills, freezes, restarts,
+    failovers, lost replies and more. Every process writes a diary outside the database; at the end
+    the diaries are compared with the database. The same seed gives the same schedule. Nothing is
+    left running.
 
-    Exits with 3 if any promise was broken. Progress goes to standard error.
+    Exits with 3 if any guarantee was broken. Progress goes to standard error.
     """
     from byrote.lab.torture import run  # noqa: PLC0415 -- `--help` stays fast.
 
@@ -110,16 +110,16 @@ def _show_plan(plan: list[PlannedFault], wish: Wish, *, as_json: bool) -> None:
         f"\nseed {wish.seed}: {len(certain)} faults of {len(kinds)} kinds, "
         f"{kinds['failover_sync']} synchronous failovers among them. They take about "
         f"{takes_s:,.0f} of {wish.seconds:,.0f} s; {wish.runs:,} runs meanwhile are "
-        f"{wish.runs / wish.seconds:.0f} a second. What does not happen is made up for "
-        f"at the end, by {len(plan) - len(certain)} spares."
+        f"{wish.runs / wish.seconds:.0f} a second. Faults that fail to happen are "
+        f"replaced at the end by {len(plan) - len(certain)} spares."
     )
 
 
 def _fields(ended: TortureReport) -> dict[str, Any]:
     import msgspec  # noqa: PLC0415 -- `--help` stays fast.
 
-    told: dict[str, Any] = msgspec.to_builtins(ended)
-    return {"violations": ended.violations, **told}
+    fields: dict[str, Any] = msgspec.to_builtins(ended)
+    return {"violations": ended.violations, **fields}
 
 
 def _show(ended: TortureReport) -> None:
@@ -135,7 +135,7 @@ def _show(ended: TortureReport) -> None:
     for finding in ended.verified.findings[:50]:
         where = finding.run or "database"
         click.echo(f"VIOLATION {finding.check}: {where}: {one_line(finding.said)}")
-    verdict = "no promise was broken" if not ended.violations else "PROMISES WERE BROKEN"
+    verdict = "no guarantee was broken" if not ended.violations else "GUARANTEES WERE BROKEN"
     click.echo(f"\nseed {ended.seed}, {ended.seconds:.0f} s: {verdict}.")
     if ended.folder:
         click.echo(f"Diaries and logs are kept in {ended.folder}.")
@@ -155,8 +155,8 @@ def _figures(ended: TortureReport) -> list[tuple[str, object]]:
         ("violations", ended.violations),
         ("zombie finishes forced", ended.zombies_forced),
         ("zombie finishes accepted", ended.zombies_accepted),
-        ("late words of workers refused", ended.late_words),
-        ("enqueues nobody answered", ended.unknown),
+        ("late reports of workers refused", ended.late_words),
+        ("enqueues without a reply", ended.unknown),
         ("executions", f"{judged.executions:,}"),
         ("runs executed more often than charged", judged.again),
         ("lost in the tail of asynchronous failovers", judged.lost_in_tail),

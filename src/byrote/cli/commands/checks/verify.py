@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote verify`: proves or refutes, on a live database or a dump, what Byrote promises."""
+"""`byrote verify`: checks Byrote's guarantees on a live database or a dump."""
 
 import sys
 from collections.abc import Iterator
@@ -45,17 +45,17 @@ def verify(*, url: str | None, as_json: bool, dump: Path | None, head_file: Path
     Reads one snapshot of the whole database, in bounded memory, and changes and locks nothing:
     workers may go on meanwhile.
 
-    With --dump the file is restored to a server of its own below TMPDIR, which is removed again. A
-    plain dump is a script that is executed: give none that you do not trust.
+    With --dump the file is restored to a separate server below TMPDIR, which is removed afterwards.
+    A plain dump is a script that is executed: use only dumps that you trust.
 
     With --head, links that were taken out at the end of the chain are found too. Keep the file
-    where those who can write to the database cannot.
+    where users who can write to the database cannot write.
 
-    What is checked, and what a finding means, is told in docs/explanation/guarantees.md.
+    See docs/explanation/guarantees.md for what is checked and what a finding means.
     """
     kept = None if head_file is None else load_head(head_file)
-    with _database(url, dump) as found, _progress(silent=as_json) as tell:
-        report = examine(DatabaseAddress(found), tell=tell, kept=kept)
+    with _database(url, dump) as found, _progress(silent=as_json) as report_progress:
+        report = examine(DatabaseAddress(found), tell=report_progress, kept=kept)
     if as_json:
         print_json({"sound": report.sound, **msgspec.to_builtins(report)})
     else:
@@ -71,7 +71,7 @@ def _keep(report: VerifyReport, head_file: Path) -> None:
         save_head(head_file, report.head)
     elif report.sound:
         raise BadOption(
-            "The log has no chain, so there is no head to keep. Set events.chain = true for a "
+            "The log has no chain, so it has no head to store. Set events.chain = true for a "
             "worker, or leave --head out."
         )
 
@@ -83,14 +83,10 @@ def _database(url: str | None, dump: Path | None) -> Iterator[str]:
             yield found
         return
     if url is not None:
-        raise BadOption(
-            "Give --url or --dump, not both: a dump is restored to a server of its own."
-        )
+        raise BadOption("Give --url or --dump, not both: a dump is restored to a separate server.")
     with restored(dump) as copy:
         if copy.refused:
-            click.echo(
-                "PostgreSQL refused some of the dump; what it holds may be missing:", err=True
-            )
+            click.echo("PostgreSQL refused parts of the dump; their data may be missing:", err=True)
         for line in copy.refused:
             click.echo(f"  {one_line(line)}", err=True)
         yield copy.url
@@ -98,14 +94,14 @@ def _database(url: str | None, dump: Path | None) -> Iterator[str]:
 
 @contextmanager
 def _progress(*, silent: bool) -> Iterator[OnProgress]:
-    """A bar on standard error, where somebody may watch it."""
+    """A progress bar on standard error if that is a terminal."""
     if silent or not sys.stderr.isatty():
         yield lambda _done, _whole: None
         return
     with click.progressbar(length=1, label="runs", file=sys.stderr) as bar:
         shown = 0
 
-        def tell(done: int, whole: int) -> None:
+        def report_progress(done: int, whole: int) -> None:
             nonlocal shown
             if done % 500 and done < whole:
                 return
@@ -113,15 +109,15 @@ def _progress(*, silent: bool) -> Iterator[OnProgress]:
             bar.update(done - shown)
             shown = done
 
-        yield tell
+        yield report_progress
 
 
 def _show(report: VerifyReport) -> None:
     for check, promise in CHECKS.items():
         count = report.counts[check]
         state = "fail" if count else "ok"
-        said = f"  {count:,} found" if count else ""
-        click.echo(f"{paint(state, f'{state:<4}')}  {check:<9} {promise}{said}", color=coloured())
+        found = f"  {count:,} found" if count else ""
+        click.echo(f"{paint(state, f'{state:<4}')}  {check:<9} {promise}{found}", color=coloured())
     click.echo(f"\n{report.runs:,} runs and {report.events:,} events were read.")
     if report.head is not None:
         head = report.head

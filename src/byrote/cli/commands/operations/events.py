@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`byrote events`: what happens, as it happens, by a cursor that misses nothing."""
+"""`byrote events`: the event log, read by a cursor that misses nothing."""
 
 import re
-import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,7 +23,7 @@ _CURSOR = re.compile(r"\d{1,20}\.-?\d{1,19}")
 
 
 class Cursor(click.ParamType[str]):
-    """A place in the log, as an event's `cursor` says it; `0` is the beginning."""
+    """A position in the log: the `cursor` of an event, or `0` for the beginning."""
 
     name = "cursor"
 
@@ -33,19 +33,21 @@ class Cursor(click.ParamType[str]):
             return BEGINNING
         if not _CURSOR.fullmatch(value):
             self.fail(
-                f"{value!r} is no cursor; give one that `byrote events` printed, or 0.", param, ctx
+                f"{value!r} is not a cursor; use one that `byrote events` printed, or 0.",
+                param,
+                ctx,
             )
         return str(value)
 
 
 @click.command(epilog="Example: byrote events --follow --json")
 @database_options
-@click.option("--after", type=Cursor(), help="Begin after this place; 0 is the very beginning.")
+@click.option("--after", type=Cursor(), help="Begin after this cursor; 0 is the beginning.")
 @click.option("--last", type=click.IntRange(0, 10_000), default=20, show_default=True,
-              help="Without --after, how many of the latest to begin with.")  # fmt: skip
+              help="Without --after, number of latest events to begin with.")  # fmt: skip
 @click.option("--kind", help="Only events of this kind, such as Failed.")
 @click.option("--run", "begun", type=RunId(), help="Only events of this run.")
-@click.option("--follow", is_flag=True, help="Go on until interrupted.")
+@click.option("--follow", is_flag=True, help="Wait for new events until interrupted.")
 def events(
     *,
     url: str | None,
@@ -56,11 +58,11 @@ def events(
     begun: str | None,
     follow: bool,
 ) -> None:
-    """Show what happened, in an order in which nothing ever appears before the place you are at.
+    """Show events of the log; no event ever appears before a cursor you have passed.
 
-    Each event has a cursor; with --after it goes on from there and misses nothing, however late a
-    transaction commits. An event is told when every transaction that began before it has ended: an
-    old one under way holds up the stream, not the queue.
+    Each event has a cursor; --after continues from there and misses nothing, however late a
+    transaction commits. An event is shown once every transaction that began before it has ended: an
+    old open transaction delays the stream, not the queue.
     """
     with open_store(url) as store:
         run_id = None if begun is None else whole_id(store, begun)
@@ -87,7 +89,7 @@ def _stream(
         elif not follow:
             return
         if follow and len(page) < PAGE:
-            threading.Event().wait(LOOK_S)
+            time.sleep(LOOK_S)
 
 
 def _fields(event: LoggedEvent) -> dict[str, Any]:

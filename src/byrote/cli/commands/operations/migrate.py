@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote migrate`: brings the schema up to date, or says what it lacks."""
+"""`byrote migrate`: brings the schema up to date, or reports what it lacks."""
 
 import click
 import psycopg

@@ -17,7 +17,7 @@ NOT_FOUND = 4
 
 @click.group()
 def pg() -> None:
-    """Look after the embedded PostgreSQL server.
+    """Manage the embedded PostgreSQL server.
 
     It is the server in BYROTE_PG_HOME, else this user's own. Commands that use it start it; the
     last one to use it stops it. Each project has its own database there: the project is the
@@ -31,15 +31,15 @@ def pg() -> None:
 @pg.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(*, as_json: bool) -> None:
-    """Tell whether the server runs, where it is, and whether it is used.
+    """Show whether the server runs, where it is, and whether it is in use.
 
-    Exits with 4 if none was ever made.
+    Exits with 4 if no server was ever created.
 
     Example: byrote pg status --json
     """
     from byrote.embedded import control  # noqa: PLC0415 - `byrote --help` stays fast
 
-    with _told():
+    with _reported():
         found = asdict(control.status(_home()))
     if as_json:
         click.echo(json.dumps(found, default=str))
@@ -59,7 +59,7 @@ def status(*, as_json: bool) -> None:
 def url(*, start: bool, tcp: bool, database: str | None, as_json: bool) -> None:
     """Print the URL of this project's database on the running server.
 
-    Makes the database if it is not there yet, and starts nothing unless told: with --start the
+    Creates the database if it does not exist. Starts nothing without --start; with --start the
     server stays up after this command, until `byrote pg stop`. The URL uses a unix socket that
     only you and root can reach.
 
@@ -68,7 +68,7 @@ def url(*, start: bool, tcp: bool, database: str | None, as_json: bool) -> None:
 
     Example: psql "$(byrote pg url --start)"
     """
-    with _told():
+    with _reported():
         if tcp:
             found = _in_database(_tcp_url(start=start), database)
         elif start:
@@ -88,14 +88,14 @@ def list_databases(*, as_json: bool) -> None:
     from byrote.cli.output.tables import print_table  # noqa: PLC0415 - `byrote --help` stays fast
     from byrote.embedded.databases import databases  # noqa: PLC0415 - the same
 
-    with _told():
+    with _reported():
         found = databases(_running_url())
     if as_json:
         for database in found:
             click.echo(json.dumps(asdict(database)))
         return
     rows = [(each.name, f"{each.size_bytes >> 20} MiB", each.project or "") for each in found]
-    print_table(("database", "size", "project"), rows, empty="There are no databases.")
+    print_table(("database", "size", "project"), rows, empty="No databases.")
 
 
 @pg.command(context_settings={"ignore_unknown_options": True})
@@ -104,13 +104,13 @@ def list_databases(*, as_json: bool) -> None:
 def psql(ctx: click.Context, args: tuple[str, ...]) -> None:
     """Open psql on this project's database; ARGS go to psql.
 
-    Starts the server if it is not running; when psql ends and nobody else uses it, it is stopped.
+    Starts the server if it is not running; stops it afterwards if it is not in use.
 
     Example: byrote pg psql -c "select version()"
     """
     from byrote.embedded.server import open_server  # noqa: PLC0415 - `byrote --help` stays fast
 
-    with _told(), open_server(_home(), environ=os.environ) as server:
+    with _reported(), open_server(_home(), environ=os.environ) as server:
         code = _run_psql(server.binaries.path, _in_database(server.url, None), args)
     ctx.exit(code)
 
@@ -128,7 +128,7 @@ def logs(*, lines: int, as_json: bool) -> None:
     from byrote.embedded.errors import NoServer  # noqa: PLC0415 - the same
     from byrote.embedded.home import home_at  # noqa: PLC0415 - the same
 
-    with _told():
+    with _reported():
         home = home_at(_home())
         if not home.log.exists():
             raise NoServer(home.path, "not there yet")
@@ -150,7 +150,7 @@ def stop(*, force: bool) -> None:
     """
     from byrote.embedded import control  # noqa: PLC0415 - `byrote --help` stays fast
 
-    with _told():
+    with _reported():
         ran = control.stop(_home(), force=force)
     click.echo("Stopped." if ran else "It was not running.")
 
@@ -167,13 +167,13 @@ def destroy(*, yes: bool) -> None:
     from byrote.embedded import control  # noqa: PLC0415 - `byrote --help` stays fast
     from byrote.embedded.errors import NoServer  # noqa: PLC0415 - the same
 
-    with _told():
+    with _reported():
         home = control.status(_home()).home
         if control.status(home).state == "absent":
             raise NoServer(home, "not there yet")
     if not yes:
         click.confirm(f"Remove the server in {home} and all its data?", abort=True)
-    with _told():
+    with _reported():
         control.destroy(home)
     click.echo("Removed.")
 
@@ -225,7 +225,7 @@ def _run_psql(beside: Path, database: str, args: tuple[str, ...]) -> int:
     program = shutil.which("psql", path=str(beside)) or shutil.which("psql")
     if program is None:
         raise click.ClickException(
-            f"There is no psql in {beside} and none on PATH. Install PostgreSQL's client "
+            f"psql was found neither in {beside} nor on PATH. Install PostgreSQL's client "
             "programs, or use `byrote pg url` with a tool you have."
         )
     # Ctrl-C is psql's, to cancel a statement; we wait for its end to leave the server in order.
@@ -245,8 +245,8 @@ class _NotFound(click.ClickException):
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """Turn our errors into a sentence and an exit code."""
+def _reported() -> Iterator[None]:
+    """Turn Byrote's errors into a message and an exit code."""
     from byrote.core.errors import ByroteError  # noqa: PLC0415 - `byrote --help` stays fast
     from byrote.embedded.errors import NoServer  # noqa: PLC0415 - the same
 

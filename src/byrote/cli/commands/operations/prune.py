@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote prune`: forgets now what workers would forget in the next ten minutes."""
+"""`byrote prune`: deletes now what workers would delete in the next ten minutes."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -35,30 +35,36 @@ class Days(DurationParam):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
-        """Read it; less than what is dropped at a time makes no sense."""
+        """Read a duration of a day or more: whole days are dropped."""
         kept = super().convert(value, param, ctx)
         if kept < timedelta(days=1):
-            self.fail("This is dropped by the day; keep it for 1d at least.", param, ctx)
+            self.fail("Whole days are dropped; the minimum is 1d.", param, ctx)
         return kept
 
 
 @click.command(epilog="Example: byrote prune --dry-run --keep-done 7d")
 @database_options
-@click.option("--dry-run", is_flag=True, help="Say what would go, and delete nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
 @click.option(
-    "--keep-done", type=Days(), help="How long to keep ended runs; as their queues say if absent."
+    "--keep-done",
+    type=Days(),
+    help="How long to keep ended runs; default: as set for their queues.",
 )
 @click.option(
-    "--keep-dead", type=DurationParam(), help="How long to keep dead letters; as their queues say."
+    "--keep-dead",
+    type=DurationParam(),
+    help="How long to keep dead letters; default: as set for their queues.",
 )
-@click.option("--keep-events", type=Days(), help="How long to keep events and output; as set.")
+@click.option(
+    "--keep-events", type=Days(), help="How long to keep events and output; default: `keep_events`."
+)
 def prune(*, url: str | None, as_json: bool, dry_run: bool, **limits: timedelta | None) -> None:
-    """Forget what has been kept long enough, now.
+    """Delete now what is past its retention time.
 
-    Workers do it every ten minutes: ended runs go after 30 days and dead letters after 90, unless
-    their queue says otherwise; events and output go after `keep_events`. What is said here holds
-    this once, for every queue. Ended runs, events and output go by whole days, in UTC. With them
-    go their steps, their artifacts and results that are too old to be remembered.
+    Workers do it every ten minutes: ended runs are deleted after 30 days and dead letters after 90,
+    unless their queue is set otherwise; events and output after `keep_events`. The options apply to
+    this call only, and to every queue. Ended runs, events and output are deleted by whole days, in
+    UTC, together with their steps, artifacts and expired memoized results.
     """
     kept = {name: value for name, value in limits.items() if value is not None}
     kept.setdefault("keep_events", resolve({"database_url": url}).settings.keep_events)
@@ -68,12 +74,12 @@ def prune(*, url: str | None, as_json: bool, dry_run: bool, **limits: timedelta 
     if as_json:
         print_json({"dry_run": dry_run, **_numbers(found), **more})
         return
-    click.echo("This would go; nothing was deleted:" if dry_run else "This was forgotten:")
+    click.echo("This would be deleted; nothing was deleted:" if dry_run else "This was deleted:")
     print_fields({**{PARTS[part]: _words(found[part]) for part in PARTS}, **more})
 
 
 def _added(rows: Iterable[Prunable]) -> dict[str, Prunable]:
-    """By part; shadow runs lie in two tables."""
+    """Sum the rows by part; shadow runs are stored in two tables."""
     found = {part: Prunable(part, 0, None, None, 0) for part in PARTS}
     for row in rows:
         whole = found[row.part]
@@ -83,25 +89,25 @@ def _added(rows: Iterable[Prunable]) -> dict[str, Prunable]:
 
 
 def _forget(store: Store, *, keep_done: timedelta | None = None, **others: Any) -> dict[str, int]:
-    """Do it, and then what follows from it; gives how much of each that was."""
+    """Prune, then delete orphaned rows; returns the counts."""
     store.all(queries.prune(keep_done=keep_done, **others))
-    told = {"steps": 0, "memos": 0, "artifacts": 0}
+    counted = {"steps": 0, "memos": 0, "artifacts": 0}
     while True:
         [counts] = store.all(queries.delete_orphans(keep_done=keep_done, limit=STEP))
         [memos] = store.all(queries.prune_memos(limit=STEP))
-        told["steps"] += sum(counts)
-        told["memos"] += memos
+        counted["steps"] += sum(counts)
+        counted["memos"] += memos
         if max(*counts, memos) < STEP:
             break
     at: str | None = START
     while at is not None:
         [page] = store.all(queries.prune_artifacts(after=at))
-        told["artifacts"] += page.removed
+        counted["artifacts"] += page.removed
         at = page.reached
     digest: str | None = ""
     while digest is not None:
         digest = store.all(queries.prune_blobs(after=digest))[0].reached
-    return told
+    return counted
 
 
 def _numbers(found: Mapping[str, Prunable]) -> dict[str, Any]:

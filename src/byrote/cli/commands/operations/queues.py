@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote queues`: what waits where; pause and resume."""
+"""`byrote queues`: lists, pauses and resumes queues."""
 
 from datetime import datetime, timedelta
 
@@ -31,7 +31,7 @@ def queues() -> None:
 @database_options
 @at_option
 def list_queues(*, url: str | None, as_json: bool, at: datetime | None) -> None:
-    """List every queue with what waits in it; with --at, what lay in it then, and who ran it."""
+    """List every queue with its counts of runs; with --at, as they were then, with workers."""
     with open_store(url) as store:
         if at is not None:
             show_queues_at(store, at, as_json=as_json)
@@ -45,8 +45,8 @@ def list_queues(*, url: str | None, as_json: bool, at: datetime | None) -> None:
     else:
         print_table(HEADS, map(_row, found), empty="No queue has been used yet.")
         for one in strange:
-            said = f"{one.queue}: no live worker knows {one.key}{like(one.key, one.known)}"
-            click.echo(printable(f"{said}. {end_of(one.unserved_for)}"))
+            text = f"{one.queue}: no live worker knows {one.key}{like(one.key, one.known)}"
+            click.echo(printable(f"{text}. {end_of(one.unserved_for)}"))
 
 
 def _row(queue: QueueRow) -> tuple[object, ...]:
@@ -60,11 +60,11 @@ def _row(queue: QueueRow) -> tuple[object, ...]:
 @click.argument("name")
 @database_options
 def pause(name: str, *, url: str | None, as_json: bool) -> None:
-    """Stop claims from a queue; what is under way goes on."""
+    """Stop claims from a queue; running attempts continue."""
     with open_store(url) as store:
         _known(store, name)
         store.all(queries.pause(name))
-    _tell(name, paused=True, as_json=as_json)
+    _report(name, paused=True, as_json=as_json)
 
 
 @queues.command(epilog="Example: byrote queues resume mail")
@@ -75,7 +75,7 @@ def resume(name: str, *, url: str | None, as_json: bool) -> None:
     with open_store(url) as store:
         _known(store, name)
         store.all(queries.resume(name))
-    _tell(name, paused=False, as_json=as_json)
+    _report(name, paused=False, as_json=as_json)
 
 
 @queues.command("events", epilog="Example: byrote queues events mail few")
@@ -83,9 +83,9 @@ def resume(name: str, *, url: str | None, as_json: bool) -> None:
 @click.argument("kinds", type=click.Choice(["all", "few"]))
 @database_options
 def choose_events(name: str, kinds: str, *, url: str | None, as_json: bool) -> None:
-    """Let a queue tell all kinds of events, or few: without Promoted and Renewed.
+    """Log all kinds of events of a queue, or few: without Promoted and Renewed.
 
-    With few, `byrote verify` cannot judge leases of its runs after their first expiry.
+    With few, `byrote verify` cannot check leases of its runs after their first expiry.
     """
     with open_store(url) as store:
         _known(store, name)
@@ -93,7 +93,8 @@ def choose_events(name: str, kinds: str, *, url: str | None, as_json: bool) -> N
     if as_json:
         print_json({"queue": name, "events": kinds})
     else:
-        click.echo(f"{name} tells {kinds} of its events.")
+        number = "all" if kinds == "all" else "fewer"
+        click.echo(f"{name} now logs {number} kinds of events.")
 
 
 @queues.command("unserved", epilog="Example: byrote queues unserved mail 2h")
@@ -104,7 +105,7 @@ def wait_for_worker(name: str, after: str, *, url: str | None, as_json: bool) ->
     """Set how long ready runs wait for a worker that knows their task, before they fail.
 
     The time counts while workers serve the queue and none of them knows the task and version;
-    24h unless it is set. `never` lets such runs wait for ever.
+    24h unless set. With `never` such runs wait without limit.
     """
     limit = patience(after)
     with open_store(url) as store:
@@ -118,13 +119,13 @@ def wait_for_worker(name: str, after: str, *, url: str | None, as_json: bool) ->
 
 
 def _known(store: Store, name: str) -> None:
-    # Pausing a queue that nobody knows would pause nothing: most likely a typing mistake.
+    # Pausing an unknown queue would have no effect; the name is most likely mistyped.
     known = [queue.queue for queue in store.all(queries.queues())]
     if name not in known:
         raise UnknownQueue(name, known)
 
 
-def _tell(name: str, *, paused: bool, as_json: bool) -> None:
+def _report(name: str, *, paused: bool, as_json: bool) -> None:
     if as_json:
         print_json({"queue": name, "paused": paused})
     else:

@@ -12,9 +12,9 @@ def roles(*, sql: bool) -> None:
     """Print SQL that creates database roles with least privilege.
 
     byrote_enqueue adds runs and reads none. byrote_worker is for `byrote worker` and `byrote
-    replay --verify`: it claims, finishes and keeps house. byrote_read sees everything but
-    arguments, results, texts of errors and output. byrote_service is for `byrote serve`, and may
-    what a worker may. byrote_owner makes tokens and may read the audit; only the owner of the
+    replay --verify`: it claims, finishes and does maintenance. byrote_read sees everything but
+    arguments, results, texts of errors and output. byrote_service is for `byrote serve`, and has
+    the rights of a worker. byrote_owner makes tokens and may read the audit; only the owner of the
     tables can migrate. Run it as that owner, again after every `byrote migrate`; `byrote doctor`
     shows what a login lacks.
     """

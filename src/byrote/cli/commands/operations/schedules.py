@@ -84,13 +84,11 @@ Examples: byrote schedules add nightly report '{"days": 1}' --cron '0 3 * * *' -
 @click.argument("kwargs", metavar="[JSON]", required=False)
 @database_options
 @click.option("--cron", metavar="FIELDS", help="Five fields of cron, or @hourly, @daily, ...")
-@click.option(
-    "--every", type=DurationParam(), help="So long apart, counted from 1970: 30s, 10m, 6h."
-)
+@click.option("--every", type=DurationParam(), help="Interval, counted from 1970: 30s, 10m, 6h.")
 @click.option("--at", type=MomentParam(), help="Once: an ISO time, or after a delay like 10m.")
 @click.option("--zone", default="UTC", show_default=True, help="The time zone of --cron.")
 @click.option(
-    "--jitter", type=DurationParam(), default=timedelta(), help="Spread ticks over so long."
+    "--jitter", type=DurationParam(), default=timedelta(), help="Spread ticks over this duration."
 )
 @click.option("--overlap", is_flag=True, help="Run even while an earlier run is unfinished.")
 @click.option(
@@ -107,7 +105,7 @@ Examples: byrote schedules add nightly report '{"days": 1}' --cron '0 3 * * *' -
 @click.option("--attempts", type=click.IntRange(1, 1000), default=1, help="Tries in all.")
 @click.option("--label", "labels", type=Label(), multiple=True, help="May be given many times.")
 @click.option("--version", type=click.IntRange(min=1), default=1, help="The task's version.")
-@click.option("--replace", is_flag=True, help="Take the place of the schedule by this name.")
+@click.option("--replace", is_flag=True, help="Replace the schedule of this name.")
 def add(
     name: str,
     task: str,
@@ -118,10 +116,10 @@ def add(
     replace: bool,
     **options: Any,
 ) -> None:
-    """Have a run of TASK with these keyword arguments accepted at every tick.
+    """Enqueue a run of TASK with these keyword arguments at every tick.
 
-    Say when by one of --cron, --every and --at. Any worker on this database sees to it. The task's
-    own queue, retries and timeout are known only to its app, so say here what they should be.
+    Use one of --cron, --every and --at. Any worker on this database enqueues the runs. The task's
+    own queue, retries and timeout are known only to its app, so set them here.
     """
     with open_store(url) as store:
         now = store.all(queries.now())[0]
@@ -130,10 +128,10 @@ def add(
         made = make_schedule(name, _spec(task, kwargs or "{}", **options), **timing)
         following = next_tick(made, after=now)
         if following is None:
-            raise BadOption(f"{made.timing!r} lies in the past.")
+            raise BadOption(f"{made.timing!r} is in the past.")
         if not store.all(queries.save_schedule(made, next_at=following, replace=replace)):
-            raise BadOption(f"There is a schedule {name!r}; --replace takes its place.")
-        _tell(_known(store, name), as_json=as_json)
+            raise BadOption(f"The schedule {name!r} exists; replace it with --replace.")
+        _report(_known(store, name), as_json=as_json)
 
 
 def _moment(at: Any, now: Any) -> Any:
@@ -163,23 +161,23 @@ def _spec(
 @NAME
 @database_options
 def pause(name: str, *, url: str | None, as_json: bool) -> None:
-    """Let a schedule have no more runs; what is under way goes on."""
+    """Stop a schedule from starting runs; running attempts continue."""
     with open_store(url) as store:
         _known(store, name)
         store.all(queries.pause_schedule(name))
-        _tell(_known(store, name), as_json=as_json)
+        _report(_known(store, name), as_json=as_json)
 
 
 @schedules.command(epilog="Example: byrote schedules resume nightly")
 @NAME
 @database_options
 def resume(name: str, *, url: str | None, as_json: bool) -> None:
-    """Let a schedule have runs again; ticks it was paused at are not made up for."""
+    """Let a schedule start runs again; ticks missed during the pause are skipped."""
     with open_store(url) as store:
         planned = _known(store, name)
         following = next_tick(planned.schedule, after=planned.now)
         store.all(queries.resume_schedule(name, next_at=following))
-        _tell(_known(store, name), as_json=as_json)
+        _report(_known(store, name), as_json=as_json)
 
 
 @schedules.command(epilog="Example: byrote schedules run nightly --wait=60")
@@ -187,7 +185,7 @@ def resume(name: str, *, url: str | None, as_json: bool) -> None:
 @database_options
 @wait_option
 def run(name: str, *, url: str | None, as_json: bool, wait: timedelta | None) -> None:
-    """Let a schedule have a run now, besides its ticks, and print the run's id.
+    """Start a run of a schedule now, besides its ticks, and print the run's id.
 
     While an earlier run is unfinished and runs may not overlap, that one's id is printed instead.
     """
@@ -200,7 +198,7 @@ def run(name: str, *, url: str | None, as_json: bool, wait: timedelta | None) ->
 @database_options
 @click.option("--force", is_flag=True, help="Even if an app has defined it.")
 def remove(name: str, *, url: str | None, as_json: bool, force: bool) -> None:
-    """Forget a schedule; its runs stay."""
+    """Delete a schedule; its runs stay."""
     with open_store(url) as store:
         if _known(store, name).origin == "code" and not force:
             raise BadOption(
@@ -222,7 +220,7 @@ def _known(store: Store, name: str) -> StoredSchedule:
     return found
 
 
-def _tell(planned: StoredSchedule, *, as_json: bool) -> None:
+def _report(planned: StoredSchedule, *, as_json: bool) -> None:
     if as_json:
         print_json(_fields(planned))
     elif planned.state == "on":
@@ -232,9 +230,9 @@ def _tell(planned: StoredSchedule, *, as_json: bool) -> None:
 
 
 def _row(planned: StoredSchedule) -> tuple[object, ...]:
-    said = planned.schedule
+    schedule = planned.schedule
     return (
-        said.name, planned.state, said.timing, said.zone, said.task, said.queue,
+        schedule.name, planned.state, schedule.timing, schedule.zone, schedule.task, schedule.queue,
         None if planned.paused_at else planned.next_at, planned.last_at, planned.runs,
         planned.skipped,
     )  # fmt: skip
@@ -243,8 +241,8 @@ def _row(planned: StoredSchedule) -> tuple[object, ...]:
 def _coming(planned: StoredSchedule) -> list[Any]:
     if planned.state != "on" or planned.next_at is None:
         return []
-    said = planned.schedule
-    later = ticks_after(said.timing, said.zone, planned.next_at)
+    schedule = planned.schedule
+    later = ticks_after(schedule.timing, schedule.zone, planned.next_at)
     return [planned.next_at, *islice(later, SHOWN - 1)]
 
 
@@ -254,18 +252,18 @@ def _text(raw: msgspec.Raw) -> str:
 
 def _fields(planned: StoredSchedule) -> dict[str, Any]:
     """Everything of a schedule but its arguments' text, which is JSON already."""
-    said = msgspec.structs.asdict(planned.schedule)
+    fields = msgspec.structs.asdict(planned.schedule)
     # A login that may not see arguments reads JSON's null.
-    spec = msgspec.json.decode(said.pop("spec_json"), type=dict[str, msgspec.Raw] | None) or {}
-    retry = said.pop("retry_json")
+    spec = msgspec.json.decode(fields.pop("spec_json"), type=dict[str, msgspec.Raw] | None) or {}
+    retry = fields.pop("retry_json")
     return {
-        "name": said.pop("name"),
+        "name": fields.pop("name"),
         "state": planned.state,
-        **said,
+        **fields,
         "args": spec.get("args"),
         "kwargs": spec.get("kwargs"),
         "retry": None if retry is None else msgspec.Raw(retry.encode()),
-        "jitter": spoken(timedelta(microseconds=said["jitter_us"])),
+        "jitter": spoken(timedelta(microseconds=fields["jitter_us"])),
         "overlap": planned.schedule.overlap,
         "origin": planned.origin,
         "next_at": planned.next_at,

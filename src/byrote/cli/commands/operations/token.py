@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote token`: who may ask the service for what."""
+"""`byrote token`: tokens of the HTTP service and their rights."""
 
 from datetime import timedelta
 
@@ -52,7 +52,7 @@ def create(
     url: str | None,
     as_json: bool,
 ) -> None:
-    """Create a token and show it: this once, as only its hash is kept.
+    """Create a token and print it once: only its hash is stored.
 
     Roles: enqueue (send, cancel, retry and replay runs, and see them), work (claim and finish),
     read (see everything), admin (everything). Without --queue and --task it is for all of them.
@@ -89,7 +89,7 @@ def _show(token_id: str, secret: str, *, as_json: bool) -> None:
         print_json({"id": token_id, "token": secret})
         return
     click.echo(secret)
-    click.echo(f"Keep it now: it is not shown again. Its id is {token_id}.", err=True)
+    click.echo(f"Store it now: it is not shown again. Its id is {token_id}.", err=True)
 
 
 @token.command("list", epilog="Example: byrote token list --json")
@@ -102,7 +102,7 @@ def list_tokens(*, url: str | None, as_json: bool) -> None:
         for row in found:
             print_json(msgspec.structs.asdict(row))
     else:
-        print_table(HEADS, map(_row, found), empty="There are no tokens yet.")
+        print_table(HEADS, map(_row, found), empty="No tokens yet.")
 
 
 def _row(row: TokenRow) -> tuple[object, ...]:
@@ -171,5 +171,5 @@ def _find(store: Store, which: str) -> TokenRow:
     if not matching:
         raise UnknownToken(f"No token {which!r}; `byrote token list` shows them.")
     if len(matching) > 1:
-        raise BadOption(f"{len(matching)} tokens are named {which!r}; give the id of one.")
+        raise BadOption(f"{len(matching)} tokens are named {which!r}; use the id of one.")
     return matching[0]

@@ -3,29 +3,26 @@
 
 import os
 import sys
-import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
 
 import click
 import msgspec
 
+from byrote.assembly.settings import resolve
 from byrote.cli.database import open_store
 from byrote.cli.options import DurationParam, database_options
 from byrote.cli.output.tables import print_json, print_table
 from byrote.core.duration import spoken
-from byrote.core.errors import BadOption, ServiceUnreachable
+from byrote.core.errors import MissingExtra
 from byrote.core.progress import Progress
 from byrote.core.progress import spoken as words
 from byrote.service.routes.stats import stats_of
 from byrote.store import queries
 from byrote.store.runners.sync import Store
 from byrote.wire.messages import Percentiles, QueueView, StatsReply, WorkersReply, WorkerView
-from byrote.wire.problems import error_of
 from byrote.wire.progress import UnderWayView
 
 QUEUES = ("queue", "state", "depth", "ready", "waiting", "running", "dead", "oldest")
@@ -35,21 +32,26 @@ WORKERS = ("worker", "host", "running", "finished", "queues", "state")
 UNDER_WAY = ("run", "task", "queue", "progress", "done about")
 CLEAR = "\033[H\033[2J\033[3J"
 SHOWN = 15
-TIMEOUT_S = 10.0
+FORMER_NAME = "BYROTE_TOKEN"
+"""Former name of BYROTE_SERVICE_TOKEN, which takes precedence."""
 
 type Look = Callable[[], tuple[StatsReply, WorkersReply]]
 
 
 @click.command(epilog="Example: byrote top --service https://queue.example --every 5s")
 @database_options
-@click.option("--service", metavar="URL", help="Ask a service; its token is in BYROTE_TOKEN.")
+@click.option("--service", metavar="URL", help="Ask a service; BYROTE_SERVICE_TOKEN has its token.")
 @click.option(
-    "--window", type=DurationParam(), default="5m", show_default=True, help="Of the rates."
+    "--window",
+    type=DurationParam(),
+    default="5m",
+    show_default=True,
+    help="Time span of the rates.",
 )
 @click.option(
-    "--every", type=DurationParam(), default="2s", show_default=True, help="How often to look."
+    "--every", type=DurationParam(), default="2s", show_default=True, help="Refresh interval."
 )
-@click.option("--once", is_flag=True, help="Look once.")
+@click.option("--once", is_flag=True, help="Print once and exit.")
 def top(
     *,
     url: str | None,
@@ -59,26 +61,28 @@ def top(
     every: timedelta,
     once: bool,
 ) -> None:
-    """Watch queues, tasks, workers, and runs that tell how far they are, until Ctrl-C.
+    """Watch queues, tasks, workers, and runs that report progress, until Ctrl-C.
 
-    Rates and times are counted by services as things happen; without one running they stand still.
-    With --json it prints one object per look.
+    Rates and times are counted by running services; without a service they do not change.
+    With --json, prints one object per refresh.
     """
-    with _place(url, service, window) as look:
+    with _source(url, service, window) as look:
         while True:
             stats, workers = look()
             if as_json:
                 print_json({"stats": msgspec.to_builtins(stats), **msgspec.to_builtins(workers)})
             else:
                 _show(stats, workers, live=not once and sys.stdout.isatty())
-            if once or threading.Event().wait(every.total_seconds()):
+            if once:
                 return
+            time.sleep(every.total_seconds())
 
 
 @contextmanager
-def _place(url: str | None, service: str | None, window: timedelta) -> Iterator[Look]:
+def _source(url: str | None, service: str | None, window: timedelta) -> Iterator[Look]:
     if service is not None:
-        yield lambda: _ask(service, window)
+        with _service(service, window) as look:
+            yield look
         return
     with open_store(url) as store:
         yield lambda: _read(store, window)
@@ -97,32 +101,35 @@ def _read(store: Store, window: timedelta) -> tuple[StatsReply, WorkersReply]:
     return stats, WorkersReply(workers=[WorkerView(**msgspec.structs.asdict(row)) for row in rows])
 
 
-def _ask(service: str, window: timedelta) -> tuple[StatsReply, WorkersReply]:
-    stats = msgspec.json.decode(
-        _get(service, f"/v1/stats?window={spoken(window)}"), type=StatsReply
-    )
-    return stats, msgspec.json.decode(_get(service, "/v1/workers"), type=WorkersReply)
-
-
-def _get(service: str, path: str) -> bytes:
-    if urlsplit(service).scheme not in {"http", "https"}:
-        raise BadOption(f"{service!r} is no address of a service; write https://host:port.")
-    token = os.environ.get("BYROTE_TOKEN", "")
-    asked = Request(service.rstrip("/") + path, headers={"Authorization": f"Bearer {token}"})  # noqa: S310 -- http or https: seen above.
+@contextmanager
+def _service(url: str, window: timedelta) -> Iterator[Look]:
     try:
-        with urlopen(asked, timeout=TIMEOUT_S) as answer:  # noqa: S310 -- the same.
-            return bytes(answer.read())
-    except HTTPError as error:
-        raise error_of(error.code, error.read()) from None
-    except (URLError, TimeoutError) as error:
-        raise ServiceUnreachable(f"{service} did not answer: {error}") from None
+        from byrote.sdk.client import Client  # noqa: PLC0415 -- an extra.
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            f"{error.name} is not installed; run `pip install 'byrote[client]'`, "
+            "or leave --service out to read the database."
+        ) from None
+    with Client(url, _token()) as client:
+        yield lambda: (
+            client.stats(window=spoken(window)),
+            WorkersReply(workers=client.workers()),
+        )
+
+
+def _token() -> str | None:
+    token, former = resolve().settings.service_token, os.environ.get(FORMER_NAME)
+    if token or not former:
+        return token
+    click.echo(f"byrote: {FORMER_NAME} is deprecated; set BYROTE_SERVICE_TOKEN.", err=True)
+    return former
 
 
 def _show(stats: StatsReply, workers: WorkersReply, *, live: bool) -> None:
     if live:
         click.echo(CLEAR, nl=False)
-    counted = "never" if stats.as_of is None else f"{stats.as_of:%H:%M:%S}Z"
-    click.echo(f"Byrote, the last {spoken(timedelta(seconds=stats.window_s))}, as of {counted}\n")
+    counted = "no statistics yet" if stats.as_of is None else f"as of {stats.as_of:%H:%M:%S}Z"
+    click.echo(f"Byrote, last {spoken(timedelta(seconds=stats.window_s))}, {counted}\n")
     print_table(QUEUES, map(_queue, stats.queues[:SHOWN]), empty="No queue has been used yet.")
     click.echo()
     busiest = sorted(stats.tasks, key=lambda task: (-task.per_s, -(task.depth or 0)))[:SHOWN]
@@ -135,12 +142,12 @@ def _show(stats: StatsReply, workers: WorkersReply, *, live: bool) -> None:
         )
         for task in busiest
     ]  # fmt: skip
-    print_table(TASKS, rows, empty="Nothing was counted in this window.")
+    print_table(TASKS, rows, empty="No statistics in this window.")
     if stats.under_way:
         click.echo()
         print_table(UNDER_WAY, map(_under_way, stats.under_way[:SHOWN]), empty="")
     click.echo()
-    print_table(WORKERS, map(_worker, workers.workers[:SHOWN]), empty="There are no workers.")
+    print_table(WORKERS, map(_worker, workers.workers[:SHOWN]), empty="No workers.")
 
 
 def _queue(queue: QueueView) -> tuple[object, ...]:
@@ -172,5 +179,5 @@ def _worker(worker: WorkerView) -> tuple[object, ...]:
 
 
 def _under_way(row: UnderWayView) -> tuple[object, ...]:
-    told = Progress(**msgspec.structs.asdict(row.progress))
-    return row.run, row.task, row.queue, words(told)[:80], told.eta
+    progress = Progress(**msgspec.structs.asdict(row.progress))
+    return row.run, row.task, row.queue, words(progress)[:80], progress.eta

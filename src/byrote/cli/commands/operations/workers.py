@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote workers`: who works, on what, and who has gone silent."""
+"""`byrote workers`: workers, their queues, and whether they are alive."""
 
 from datetime import datetime
 
@@ -26,9 +26,9 @@ def workers() -> None:
 @database_options
 @at_option
 def list_workers(*, url: str | None, as_json: bool, at: datetime | None) -> None:
-    """List every worker that was seen lately, and whether it still says that it lives.
+    """List recently seen workers, and whether each still sends heartbeats.
 
-    With --at, those that held, claimed or ended runs in the hour before, as the log tells.
+    With --at, those that held, claimed or ended runs in the hour before, from the log.
     """
     with open_store(url) as store:
         if at is not None:
@@ -39,7 +39,9 @@ def list_workers(*, url: str | None, as_json: bool, at: datetime | None) -> None
         for worker in found:
             print_json(msgspec.structs.asdict(worker))
     else:
-        print_table(HEADS, map(_row, found), empty=f"No worker runs; start one: {worker_command()}")
+        print_table(
+            HEADS, map(_row, found), empty=f"No worker is running; start one: {worker_command()}"
+        )
 
 
 def _row(worker: WorkerRow) -> tuple[object, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote demo`: everything a run can go through, in seconds, on a server of its own."""
+"""`byrote demo`: everything a run can go through, in seconds, on a separate server."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ HEADS = ("kind", "sent", "what it does", "expected", "seen", "")
 @click.command(epilog="Example: byrote demo --keep")
 @json_option
 @click.option("--url", help="Use this database instead; it is migrated, and the runs stay in it.")
-@click.option("--keep", is_flag=True, help="Keep the demo's data folder, and say where it is.")
+@click.option("--keep", is_flag=True, help="Keep the demo's data folder, and print where it is.")
 def demo(*, as_json: bool, url: str | None, keep: bool) -> None:
-    """See Byrote work: a server, a worker and a few hundred runs of many fates, in seconds.
+    """See Byrote work: a server, a worker and a few hundred runs, in seconds.
 
-    Starts a PostgreSQL of its own in a temporary folder and a worker with two hands, sends runs
-    that succeed, fail, retry, crash, time out, wait, overtake and are cancelled, shows what the
-    database says about them, replays one, and verifies another: with the code that ran it, and
-    after a change of that code. Nothing is left running.
+    Starts a separate PostgreSQL in a temporary folder and a worker with two hands, sends runs that
+    succeed, fail, retry, crash, time out, wait, overtake and are cancelled, shows their state in
+    the database, replays one, and verifies another: with the code that ran it, and after a change
+    of that code. Nothing is left running.
 
-    Exits with 1 if anything went otherwise than expected.
+    Exits with 1 if any outcome was unexpected.
     """
     from byrote.demo.run import run_demo  # noqa: PLC0415 -- `--help` stays fast.
 
@@ -48,9 +48,9 @@ def demo(*, as_json: bool, url: str | None, keep: bool) -> None:
 def _fields(ended: DemoResult, steps: list[tuple[str, str]]) -> dict[str, Any]:
     import msgspec  # noqa: PLC0415 -- `--help` stays fast.
 
-    told: dict[str, Any] = msgspec.to_builtins(ended.story)
+    story: dict[str, Any] = msgspec.to_builtins(ended.story)
     home = None if ended.home is None else str(ended.home)
-    return {**told, "kept": home, "next": [{"command": c, "why": w} for c, w in steps]}
+    return {**story, "kept": home, "next": [{"command": c, "why": w} for c, w in steps]}
 
 
 def _show(ended: DemoResult, steps: list[tuple[str, str]]) -> None:
@@ -61,7 +61,9 @@ def _show(ended: DemoResult, steps: list[tuple[str, str]]) -> None:
         for c in story.chapters
     ]
     print_table(HEADS, rows, empty="")
-    click.echo("\nA try counts against a run's limit; being given back unharmed does not.")
+    click.echo(
+        "\nA failed attempt counts against a run's limit; one returned to the queue does not."
+    )
     replay = story.replay
     same = "equals the original's" if replay.ok else "DIFFERS from the original's"
     click.echo(f"\nReplay of spec {replay.spec_hash[:12]}: the result's hash {same}")
@@ -104,9 +106,9 @@ def _next_steps(ended: DemoResult, *, given: bool) -> list[tuple[str, str]]:
     story = ended.story
     if ended.home is None and not given:
         return [
-            ("byrote demo --keep", "The same, but its data stays for you to look at."),
-            ("byrote worker MODULE:APP", "Run the tasks of an app of yours."),
-            ("byrote bench --quick", "How fast this machine is."),
+            ("byrote demo --keep", "The same, but keeps its data for you to inspect."),
+            ("byrote worker MODULE:APP", "Run the tasks of your app."),
+            ("byrote bench --quick", "Measure the speed of this machine."),
         ]
     example = {chapter.kind: chapter.example for chapter in story.chapters}
     before = ""
@@ -115,7 +117,7 @@ def _next_steps(ended: DemoResult, *, given: bool) -> list[tuple[str, str]]:
     after = " --url URL" if given else ""
     steps = [
         (f"runs list --status failed{after}", "The dead letters."),
-        (f"runs show {example['poison']}{after}", "All three deaths of one run."),
+        (f"runs show {example['poison']}{after}", "All three crashes of one run."),
         (f"replay {story.replay.spec_hash}{after}", "Enqueue that spec once more, by its hash."),
         (
             f"replay --task demo.invoice --verify --app byrote.demo.tasks:app{after}",
@@ -123,7 +125,7 @@ def _next_steps(ended: DemoResult, *, given: bool) -> list[tuple[str, str]]:
         ),
         (
             f"worker byrote.demo.tasks:app --queues {story.queue} --drain{after}",
-            "Start a worker that does so, then stops.",
+            "Start a worker that executes it, then stops.",
         ),
     ]
     steps = [(f"{before}byrote {command}", why) for command, why in steps]

@@ -13,9 +13,9 @@ import click
 
 from byrote.assembly.artifacts import default_place
 from byrote.assembly.clock import now
+from byrote.assembly.executors import log_form
 from byrote.assembly.identity import chance
 from byrote.assembly.settings import read_size, resolve
-from byrote.cli.commands.processes.worker import log_form
 from byrote.cli.database import check, open_url
 from byrote.cli.options import url_option
 from byrote.core.errors import MissingExtra
@@ -30,13 +30,17 @@ _log = logging.getLogger("byrote.service")
 
 @click.command(epilog="Example: byrote serve --port 8700")
 @url_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8700, show_default=True)
 @click.option("--tls-cert", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 @click.option("--tls-key", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine without TLS.")
-@click.option("--body-max", default="8MB", show_default=True, metavar="SIZE", help="Of a request.")
-@click.option("--log-format", type=click.Choice(["auto", "text", "json"]), help="Form of the log.")
+@click.option(
+    "--body-max", default="8MB", show_default=True, metavar="SIZE", help="Maximum request body."
+)
+@click.option(
+    "--log-format", type=click.Choice(["auto", "text", "json"]), help="Format of the log."
+)
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
 def serve(
     *,
@@ -49,14 +53,14 @@ def serve(
     body_max: str,
     **flags: Any,
 ) -> None:
-    """Serve the queue over HTTP until told to stop.
+    """Serve the queue over HTTP until stopped.
 
-    Producers enqueue, workers claim, renew and finish, people look; each with a token, which
-    `byrote token create` makes. Any number of services may run on one database. The service also
-    does the housekeeping that workers do which have the database themselves.
+    Producers enqueue, workers claim, renew and finish, people monitor; each with a token from
+    `byrote token create`. Any number of services may run on one database. The service also does
+    the maintenance that workers with a direct database connection do.
 
-    SIGTERM or Ctrl-C stops listening, answers what is under way, and ends. Off this machine it
-    listens with TLS only, unless --insecure says that a proxy sees to it.
+    SIGTERM or Ctrl-C stops listening, finishes open requests, and exits. Beyond this machine it
+    listens with TLS only, unless --insecure is set because a proxy terminates TLS.
     """
     try:
         from byrote.assembly.service import build_service  # noqa: PLC0415 -- an extra.
@@ -71,7 +75,7 @@ def serve(
     settings = resolve({"database_url": url, **flags}).settings
     form = log_form(settings)
     set_up_logging(form, settings.log_level)
-    # An error inside a pipeline is ours to tell; psycopg would tell it once more, and less well.
+    # Byrote reports errors inside pipelines; psycopg would log them a second time.
     logging.getLogger("psycopg").setLevel(logging.CRITICAL)
     emit = LogWriter(sys.stderr, form=form, level=settings.log_level, now=now)
     options = ServiceOptions(
@@ -89,7 +93,7 @@ def serve(
                 check_writable(connection, door)
                 rights.demand(connection, "byrote_service", rights.TO_SERVE)
             if not store.all(queries.tokens()):
-                _log.warning("there is no token yet; make one: byrote token create NAME --role …")
+                _log.warning("no token exists yet; create one: byrote token create NAME --role …")
         service = build_service(door, options, emit=emit)
         server = build_server(build_app(service, version=version("byrote")), where, service.stop)
         server.run()

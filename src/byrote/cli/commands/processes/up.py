@@ -44,15 +44,15 @@ EXTEND_S = 60.0
     "-Q",
     "--queues",
     metavar="A,B=3",
-    help="Queues of the worker, with weights; if absent, those of its tasks.",
+    help="Queues of the worker, with weights; default: those of its tasks.",
 )
 def up(*, app: str | None, url: str | None, port: int, queues: str | None) -> None:
     """Run PostgreSQL, the service and a worker on this machine until Ctrl-C.
 
-    Uses the database that is set, else an embedded server, and migrates it. Prints a token for the
-    service that ends with this command, or minutes later if the command is killed. Without an app
-    there is no worker here: others may claim over HTTP. The log of each part is marked with its
-    name. When a part ends, all are stopped.
+    Uses the configured database, else an embedded server, and migrates it. Prints a token for the
+    service that expires with this command, or minutes later if the command is killed. Without an
+    app no worker is started: other workers may claim over HTTP. Log lines begin with the name of
+    their part. When one part ends, all are stopped.
     """
     with open_url(url) as found:
         door = DatabaseAddress(found)
@@ -84,7 +84,7 @@ def _token(store: Store) -> Iterator[str]:
 
     def extend() -> None:
         while not done.wait(EXTEND_S):
-            # A database that is away is asked again in a minute.
+            # If the database is unreachable, the next try is in a minute.
             with contextlib.suppress(ByroteError, psycopg.Error):
                 store.all(queries.extend_token(token_id, expires=TOKEN_FOR))
 
@@ -121,19 +121,19 @@ def _banner(url: str, secret: str, parts: Mapping[str, Sequence[str]], *, port: 
 
 
 def _run(parts: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> bool:
-    """Run the parts until told to stop or one ends; whether that was by itself."""
-    told: SimpleQueue[str] = SimpleQueue()
+    """Run the parts until a signal arrives or one part ends; returns whether one ended."""
+    news: SimpleQueue[str] = SimpleQueue()
 
-    def hear(number: int, _frame: FrameType | None) -> None:
-        told.put(signal.Signals(number).name)
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        news.put(signal.Signals(number).name)
 
-    heard = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, hear) for number in heard}
+    handled = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, on_signal) for number in handled}
     running: dict[str, subprocess.Popen[str]] = {}
     try:
         for name, command in parts.items():
-            running[name] = _start(name, command, environ, told)
-        return _first(told).startswith("ended")
+            running[name] = _start(name, command, environ, news)
+        return _first(news).startswith("ended")
     finally:
         for name, process in running.items():
             _stop(name, process)
@@ -141,18 +141,18 @@ def _run(parts: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> bool
             signal.signal(number, handler)
         with contextlib.suppress(Empty):
             while True:
-                told.get_nowait()
+                news.get_nowait()
 
 
-def _first(told: SimpleQueue[str]) -> str:
-    """Wait for the first word, in turns: a signal that arrives between two is handled then."""
+def _first(news: SimpleQueue[str]) -> str:
+    """Wait for the first message in short waits; signals are handled between two waits."""
     while True:
         with contextlib.suppress(Empty):
-            return told.get(timeout=SIGNALS_S)
+            return news.get(timeout=SIGNALS_S)
 
 
 def _start(
-    name: str, command: Sequence[str], environ: Mapping[str, str], told: SimpleQueue[str]
+    name: str, command: Sequence[str], environ: Mapping[str, str], news: SimpleQueue[str]
 ) -> subprocess.Popen[str]:
     process = subprocess.Popen(  # noqa: S603 -- our own commands.
         list(command),
@@ -162,7 +162,7 @@ def _start(
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        # Ctrl-C is for us; we stop the parts in order.
+        # Ctrl-C reaches only this process, which stops the parts in order.
         start_new_session=True,
     )
 
@@ -170,7 +170,7 @@ def _start(
         assert process.stdout is not None  # noqa: S101 -- asked for above.
         for line in process.stdout:
             click.echo(f"{name:<8}| {one_line(line.rstrip())}")
-        told.put(f"ended {name}")
+        news.put(f"ended {name}")
 
     threading.Thread(target=pass_on, name=f"byrote-log-{name}", daemon=True).start()
     return process

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote worker`: executes runs for an app until it is told to stop."""
+"""`byrote worker`: executes runs for an app until it is stopped."""
 
 import contextlib
 import functools
@@ -14,6 +14,7 @@ import click
 import psycopg
 
 from byrote.assembly.clock import now
+from byrote.assembly.executors import log_form
 from byrote.assembly.identity import chance
 from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
@@ -22,7 +23,7 @@ from byrote.cli.options import url_option
 from byrote.cli.support.server_probe import new_queues
 from byrote.embedded.databases import own_url
 from byrote.embedded.server import open_server
-from byrote.observe.logs import Format, LogWriter, set_up_logging
+from byrote.observe.logs import LogWriter, set_up_logging
 from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
 from byrote.store.runners.sync import unreachable
@@ -41,17 +42,21 @@ COUNT = click.IntRange(min=1)
     "-Q",
     "--queues",
     metavar="A,B=3",
-    help="Queues to serve, with weights; if absent, those of its tasks.",
+    help="Queues to serve, with weights; default: those of its tasks.",
 )
 @click.option("-c", "--concurrency", type=COUNT, help="Async tasks at once, over all hands.")
-@click.option("--hands", type=COUNT, help="Child processes; one per core if absent.")
+@click.option("--hands", type=COUNT, help="Child processes; default: one per core.")
 @click.option("--threads", type=COUNT, help="Sync tasks at once in each hand.")
-@click.option("--drain", is_flag=True, help="Stop when nothing is left to do.")
-@click.option("--max-tasks", type=COUNT, help="Replace a hand after so many runs.")
-@click.option("--max-rss", metavar="SIZE", help="Replace a hand that grows beyond, e.g. 512MB.")
-@click.option("--lease", metavar="DURATION", help="How long a claim holds unless renewed.")
-@click.option("--grace", metavar="DURATION", help="How long a stop waits for what is under way.")
-@click.option("--poll", "poll_interval", metavar="DURATION", help="How often to look unasked.")
+@click.option("--drain", is_flag=True, help="Exit when no run is left to execute.")
+@click.option("--max-tasks", type=COUNT, help="Replace a hand after this many runs.")
+@click.option(
+    "--max-rss", metavar="SIZE", help="Replace a hand whose memory exceeds this, e.g. 512MB."
+)
+@click.option("--lease", metavar="DURATION", help="Duration of a lease between renewals.")
+@click.option("--grace", metavar="DURATION", help="How long a stop waits for running attempts.")
+@click.option(
+    "--poll", "poll_interval", metavar="DURATION", help="Poll interval without a notification."
+)
 @click.option(
     "--executor",
     type=click.Choice(["hand", "inline", "command", "container"]),
@@ -60,24 +65,30 @@ COUNT = click.IntRange(min=1)
 @click.option(
     "--payload-mode",
     type=click.Choice(["stdin", "file", "argv"]),
-    help="How commands get their spec that do not say so.",
+    help="Default way to pass the spec to commands.",
 )
-@click.option("--claims", type=click.Choice(["durable", "fast"]), help="Fast skips the disk wait.")
+@click.option(
+    "--claims",
+    type=click.Choice(["durable", "fast"]),
+    help="fast: claims do not wait for the disk.",
+)
 @click.option("--no-listen", is_flag=True, help="Only poll; for poolers that cannot LISTEN.")
-@click.option("--worker-id", metavar="ID", help="A name of your own; unique per start if absent.")
-@click.option("--log-format", type=click.Choice(["auto", "text", "json"]), help="Form of the log.")
+@click.option("--worker-id", metavar="ID", help="Name of the worker; default: unique per start.")
+@click.option(
+    "--log-format", type=click.Choice(["auto", "text", "json"]), help="Format of the log."
+)
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
 def worker(app: str, *, url: str | None, drain: bool, no_listen: bool, **flags: Any) -> None:
-    """Execute runs for the app at MODULE:APP until told to stop.
+    """Execute runs for the app at MODULE:APP until stopped.
 
-    SIGTERM or Ctrl-C stops claiming, waits for what is under way as long as --grace lasts, and
-    gives the rest back uncharged. A second one gives everything back at once. SIGUSR1 prints the
+    SIGTERM or Ctrl-C stops claiming, waits up to --grace for running attempts, and returns the
+    others to the queue uncharged. A second one returns everything at once. SIGUSR1 prints the
     stack of every thread. The log goes to standard error: text on a terminal, JSON otherwise.
 
-    With --drain it ends when nothing is left to do in its queues that it can execute. It first
-    takes back runs whose lease has expired; it does not wait for runs that other workers execute.
+    With --drain it exits when its queues have no run left that it can execute. It first
+    reclaims runs whose lease has expired; it does not wait for runs that other workers execute.
 
-    What is not given here comes from BYROTE_* variables, byrote.toml or pyproject.toml; see
+    Other settings come from BYROTE_* variables, byrote.toml or pyproject.toml; see
     `byrote config show --origin`.
     """
     flags |= {"database_url": url, "listen": False if no_listen else None}
@@ -94,21 +105,14 @@ def worker(app: str, *, url: str | None, drain: bool, no_listen: bool, **flags: 
 
 
 def start_log(settings: Settings) -> LogWriter:
-    """Set this process's logging up, and give who writes a worker's events."""
+    """Set up logging in this process; returns the writer of the worker's events."""
     form = log_form(settings)
     set_up_logging(form, settings.log_level)
     return LogWriter(sys.stderr, form=form, level=settings.log_level, now=now)
 
 
-def log_form(settings: Settings) -> Format:
-    """Text for people, JSON for machines, unless one was chosen."""
-    if settings.log_format != "auto":
-        return settings.log_format
-    return "text" if sys.stderr.isatty() else "json"
-
-
 def _embedded(opened: contextlib.ExitStack) -> str:
-    """Start or join the embedded server, to be left when the worker has stopped."""
+    """Start or join the embedded server; it is released when the worker has stopped."""
     server = opened.enter_context(open_server(environ=os.environ))
     url = own_url(server.url, Path.cwd(), os.environ)
     migrate(DatabaseAddress(url), chance=chance)
@@ -116,13 +120,13 @@ def _embedded(opened: contextlib.ExitStack) -> str:
 
 
 def _mention_new_queues(door: DatabaseAddress, queues: Mapping[str, int]) -> None:
-    """A queue that nobody used yet is no mistake, but a typing mistake looks just like it."""
+    """Log queues that were never used: allowed, but often a typing mistake."""
     try:
         with door.open("worker") as connection:
-            unheard = new_queues(connection, queues)
+            unused = new_queues(connection, queues)
     except psycopg.errors.UndefinedTable:
-        return  # The worker looks at the schema next, and says what to do about it.
+        return  # The worker checks the schema next and reports what to do.
     except psycopg.OperationalError as error:
         raise unreachable(door, error) from error
-    for name in unheard:
+    for name in unused:
         _log.info("queue %s is new to this database", name)

@@ -50,20 +50,20 @@ def _row(artifact: Artifact) -> tuple[Any, ...]:
 @click.argument("begun", metavar="ID", type=RunId())
 @click.argument("name")
 @url_option
-@click.option("--attempt", type=click.IntRange(min=1), help="Of this attempt; else the newest.")
+@click.option("--attempt", type=click.IntRange(min=1), help="Of this attempt; default: the newest.")
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
-    help="Where to; - is standard output. Absent: a new file of the artifact's name, here.",
+    help="Target; - is standard output. Default: a new file with the artifact's name.",
 )
 def fetch(
     begun: str, name: str, *, url: str | None, attempt: int | None, output: str | None
 ) -> None:
     """Copy an artifact's content to a file or to standard output, checking its hash.
 
-    A file appears only when it is whole and right. Exits with 4 if there is no such artifact, with
-    1 if its content is damaged.
+    The file appears only when it is complete and its hash is right. Exits with 4 if the artifact
+    does not exist, with 1 if its content is damaged.
     """
     with open_store(url) as store:
         artifact = artifact_of(store, whole_id(store, begun), name, attempt=attempt)
@@ -74,7 +74,7 @@ def fetch(
             return
         target = Path(output) if output else Path(name.rpartition("/")[2])
         if output is None and target.exists():
-            raise BadOption(f"There is a file {target} already; name another with -o.")
+            raise BadOption(f"The file {target} exists; name another with -o.")
         _write(artifact, target)
     click.echo(f"{target}  {artifact.size:,} bytes  {artifact.hash}", err=True)
 

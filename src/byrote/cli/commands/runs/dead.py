@@ -44,7 +44,7 @@ def list_dead(
         for brief in found:
             print_json(msgspec.structs.asdict(brief))
     else:
-        print_table(HEADS, map(_row, found), empty="There are no dead letters.")
+        print_table(HEADS, map(_row, found), empty="No dead letters.")
 
 
 def _row(brief: Brief) -> tuple[object, ...]:
@@ -77,7 +77,7 @@ def requeue(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
     with open_store(url) as store:
         whole = [_dead_id(store.first(queries.run(whole_id(store, b))), b) for b in ids]
         done = move(partial(queries.retry, was=Status.FAILED), whole, store.all)
-    _tell(whole, done, "ready again", as_json=as_json)
+    _report(whole, done, "ready again", as_json=as_json)
 
 
 @dead.command(epilog="Example: byrote dead delete 01932c4e")
@@ -88,7 +88,7 @@ def delete(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
     with open_store(url) as store:
         whole = [_dead_id(store.first(queries.run(whole_id(store, b))), b) for b in ids]
         done = move(queries.delete_dead, whole, store.all)
-    _tell(whole, done, "deleted", as_json=as_json)
+    _report(whole, done, "deleted", as_json=as_json)
 
 
 def _dead_id(run: Run | None, begun: str) -> str:
@@ -97,11 +97,11 @@ def _dead_id(run: Run | None, begun: str) -> str:
     return run.id
 
 
-def _tell(ids: Sequence[str], moves: Moves[str], said: str, *, as_json: bool) -> None:
+def _report(ids: Sequence[str], moves: Moves[str], success: str, *, as_json: bool) -> None:
     for run_id in ids:
         done, locked = run_id in moves.done, run_id in moves.locked
-        why = LOCKED_ROW if locked else "another call was quicker"
-        words = said if done else f"unchanged: {why}"
+        why = LOCKED_ROW if locked else "another call changed it first"
+        words = success if done else f"unchanged: {why}"
         if as_json:
             print_json({"id": run_id, "done": done, "locked": locked, "said": words})
         else:

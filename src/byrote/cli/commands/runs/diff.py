@@ -31,9 +31,9 @@ def diff(first: str, second: str, *, url: str | None, as_json: bool) -> None:
     """Show what differs between two runs: spec, delivery, provenance, steps, result, execution.
 
     Places are JSON Pointers; + is only in the second run, - only in the first. Of the provenance,
-    the last attempts are compared. A replay that was given recorded steps has those. At most 100
-    differences of each part are shown. Exits with 0 whether the runs differ or not, with 4 if there
-    is no such run.
+    the last attempts are compared. A replay from recorded steps shows those. At most 100
+    differences of each part are shown. Exits with 0 whether the runs differ or not, with 4 if a
+    run does not exist.
     """
     with open_store(url) as store:
         runs = _run(store, first), _run(store, second)
@@ -57,7 +57,7 @@ def _run(store: Store, begun: str) -> Run:
     if run is None:
         raise UnknownRun(begun)
     if run.hidden:
-        raise RightMissing("This login may not see what runs were given and returned.")
+        raise RightMissing("This login may not read arguments and results of runs.")
     return run
 
 

@@ -15,7 +15,7 @@ from byrote.assembly.identity import new_id
 from byrote.assembly.settings import resolve
 from byrote.cli.database import open_app
 from byrote.cli.options import DurationParam, Label, MomentParam, database_options, wait_option
-from byrote.cli.output.accepted import tell_result
+from byrote.cli.output.accepted import print_result
 from byrote.cli.output.tables import print_json
 from byrote.cli.support.spec_writer import Writer
 from byrote.core.json.codec import PAYLOAD_LARGE
@@ -25,7 +25,7 @@ from byrote.store import bulk, queries
 from byrote.store.queries.enqueue import enqueue_unique, is_keyed
 from byrote.store.runners.sync import unreachable
 
-TOLD_EVERY = 1_000
+DRAWN_EVERY = 1_000
 
 
 @click.command(
@@ -66,8 +66,8 @@ def enqueue(
     """Accept one run of TASK with these keyword arguments, and print its id.
 
     JSON is an object of keyword arguments; it is stored byte for byte as you write it. The name is
-    not looked up: a run waits until some worker knows its task. The task's own queue, retries and
-    timeout are known only to its app, so say here what they should be.
+    not looked up: a run waits until a worker knows its task. The task's own queue, retries and
+    timeout are known only to its app, so set them here.
 
     With --many, FILE (- is standard input) has one JSON object per line; all of them are accepted
     in one transaction, or none.
@@ -82,31 +82,33 @@ def enqueue(
         if kwargs is not None or wait is not None:
             raise click.UsageError("--many takes its JSON from the file, and does not --wait.")
         if delivery.unique_key is not None:
-            raise click.UsageError("--unique-key would make one run of all lines of --many.")
+            raise click.UsageError(
+                "--unique-key cannot be combined with --many: all lines would share the key."
+            )
         with open_app(url) as app:
             _accept_all(app, writer.lines(many), as_json=as_json)
         return
     spec = writer.spec(kwargs or "{}")
     if len(spec.text) > PAYLOAD_LARGE and not as_json:
         size = f"{len(spec.text):,} characters"
-        click.echo(f"byrote: a spec of {size} slows the queue; send a reference instead.", err=True)
+        click.echo(f"byrote: a spec of {size} slows the queue; pass a reference instead.", err=True)
     with open_app(url) as app:
         accept(app, spec, wait, as_json=as_json)
 
 
 def accept(app: App, spec: Spec, wait: timedelta | None, *, as_json: bool) -> None:
-    """Enqueue a spec and say what came of it."""
+    """Enqueue a spec and print the run's id, or its result with `wait`."""
     run_id = new_id()
     if not is_keyed(spec):
         app.store.all(queries.enqueue_one(run_id, spec))
-        tell_result(app, run_id, wait, as_json=as_json)
+        print_result(app, run_id, wait, as_json=as_json)
         return
     settled = app.store.accept(enqueue_unique([(run_id, spec)]))
     holder = settled.instead.get(run_id)
     if holder is not None and not as_json:
-        said = "a run with this unique key has not ended; nothing new was enqueued."
-        click.echo(f"byrote: {said}", err=True)
-    tell_result(app, holder or run_id, wait, as_json=as_json, created=holder is None)
+        message = "a run with this unique key has not ended; nothing new was enqueued."
+        click.echo(f"byrote: {message}", err=True)
+    print_result(app, holder or run_id, wait, as_json=as_json, created=holder is None)
 
 
 def _delivery(
@@ -131,27 +133,25 @@ def _delivery(
 
 
 def _accept_all(app: App, specs: Iterator[Spec], *, as_json: bool) -> None:
-    count = itertools.count()
-    numbered = ((new_id(), spec) for spec in _counted(specs, count))
+    counter = itertools.count()
     try:
-        with app.store.borrow() as connection:
+        with (
+            app.store.borrow() as connection,
+            click.progressbar(
+                specs,
+                label="lines read",
+                show_pos=True,
+                update_min_steps=DRAWN_EVERY,
+                file=sys.stderr,
+                hidden=not sys.stderr.isatty(),
+            ) as read,
+        ):
+            numbered = ((new_id(), spec) for spec, _ in zip(read, counter, strict=False))
             bulk.enqueue_all(connection, bulk.batches(numbered))
     except psycopg.OperationalError as error:
         raise unreachable(app.door, error) from error
-    accepted = next(count)
+    accepted = next(counter)
     if as_json:
         print_json({"accepted": accepted})
     else:
         click.echo(f"{accepted:,} runs accepted.")
-
-
-def _counted(specs: Iterable[Spec], count: "itertools.count[int]") -> Iterator[Spec]:
-    """Pass specs on and, on a terminal, tell how many there were so far."""
-    watched = sys.stderr.isatty()
-    for spec in specs:
-        yield spec
-        done = next(count) + 1
-        if watched and done % TOLD_EVERY == 0:
-            click.echo(f"\r{done:,} read", err=True, nl=False)
-    if watched:
-        click.echo("\r", err=True, nl=False)

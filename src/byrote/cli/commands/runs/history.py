@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The past, as commands show it: `--at`, a run's history, queues and workers as they were."""
+"""Earlier states from the log: `--at`, a run's history, queues and workers."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -23,13 +23,13 @@ from byrote.store import queries
 from byrote.store.queries.log import Counted, WorkerThen
 from byrote.store.runners.sync import Store
 
-HISTORY_HEADS = ("move", "at", "event", "attempt", "worker", "status", "told")
+HISTORY_HEADS = ("move", "at", "event", "attempt", "worker", "status", "details")
 QUEUE_HEADS = ("queue", "ready", "waiting", "running", "dead", "oldest ready", "run by")
-WORKER_HEADS = ("worker", "running", "claimed", "ended", "lost", "last heard of")
+WORKER_HEADS = ("worker", "running", "claimed", "ended", "lost", "last event")
 
 
 class Past(click.ParamType[datetime]):
-    """A moment that has passed: a time, in UTC unless it says otherwise, or `10m` ago."""
+    """A moment that has passed: a time, in UTC unless it has an offset, or `10m` ago."""
 
     name = "time|duration"
 
@@ -56,11 +56,11 @@ at_option = click.option("--at", type=Past(), help="As it was then; in UTC, or `
 
 
 def run_then(store: Store, run: Run, at: datetime) -> Run:
-    """The run as it was; NotThereThen when it was not there yet, or the log has forgotten."""
-    told = store.all(queries.history(run.id, at=at))
-    if not told:
+    """Return the run as it was; raises NotThereThen if the log has no earlier event of it."""
+    logged = store.all(queries.history(run.id, at=at))
+    if not logged:
         raise NotThereThen(run.id, at)
-    return as_it_was(run, fold_all(told), at)
+    return as_it_was(run, fold_all(logged), at)
 
 
 @click.command(epilog="Example: byrote runs history 01932c4e-8d5b-7a90-b1c2-3d4e5f607182")
@@ -70,13 +70,13 @@ def run_then(store: Store, run: Run, at: datetime) -> Run:
 def history(begun: str, *, url: str | None, as_json: bool, at: datetime | None) -> None:
     """Show what happened to a run, step by step, and how each step left it.
 
-    The log is kept for 30 days unless `keep_events` says otherwise; steps before that are gone.
+    The log is kept for 30 days unless `keep_events` is set; older steps are deleted.
     """
     with open_store(url) as store:
-        told = store.all(queries.history(whole_id(store, begun), at=at))
-    if not told:
+        logged = store.all(queries.history(whole_id(store, begun), at=at))
+    if not logged:
         raise UnknownRun(begun)
-    steps = list(_steps(told))
+    steps = list(_steps(logged))
     if as_json:
         for event, picture in steps:
             print_json({**msgspec.structs.asdict(event), "then": msgspec.structs.asdict(picture)})
@@ -84,34 +84,42 @@ def history(begun: str, *, url: str | None, as_json: bool, at: datetime | None) 
         print_table(HISTORY_HEADS, (_line(*step) for step in steps), empty="")
 
 
-def _steps(told: Iterable[LogEntry]) -> Iterable[tuple[LogEntry, RunState]]:
+def _steps(logged: Iterable[LogEntry]) -> Iterable[tuple[LogEntry, RunState]]:
     picture = BLANK
-    for event in told:
+    for event in logged:
         picture = fold(picture, event)
         yield event, picture
 
 
-def _line(told: LogEntry, then: RunState) -> tuple[object, ...]:
-    at = f"{told.at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+def _line(logged: LogEntry, then: RunState) -> tuple[object, ...]:
+    at = f"{logged.at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
     status = then.status or "?"
-    return told.move, at, told.kind, told.attempt, told.worker or "", status, _details(told, then)
+    return (
+        logged.move,
+        at,
+        logged.kind,
+        logged.attempt,
+        logged.worker or "",
+        status,
+        _details(logged, then),
+    )
 
 
-def _details(told: LogEntry, then: RunState) -> str:
-    data, parts = told.data or {}, []
-    if told.leased_until is not None:
-        parts.append(f"lease until {moment(told.leased_until)}")
+def _details(logged: LogEntry, then: RunState) -> str:
+    data, parts = logged.data or {}, []
+    if logged.leased_until is not None:
+        parts.append(f"lease until {moment(logged.leased_until)}")
     if data.get("type"):
         parts.append(str(data["type"]))
     if then.status == "WAITING" and then.due is not None:
         parts.append(f"{then.wait_reason} until {moment(then.due)}")
-    if told.kind in {EventKind.LOST, EventKind.CRASHED}:
+    if logged.kind in {EventKind.LOST, EventKind.CRASHED}:
         parts.append(f"loss {then.losses}")
     return ", ".join(parts)
 
 
 def show_queues_at(store: Store, at: datetime, *, as_json: bool) -> None:
-    """Print what lay in each queue at a moment, and who ran it."""
+    """Print the counts of each queue at a moment, and the workers that ran its runs."""
     by_queue: dict[str, list[Counted]] = {}
     for counted in store.all(queries.runs_at(at)):
         by_queue.setdefault(counted.queue, []).append(counted)
@@ -149,26 +157,28 @@ def _queue_row(fields: dict[str, Any]) -> tuple[object, ...]:
 
 
 def show_workers_at(store: Store, at: datetime, *, as_json: bool) -> None:
-    """Print who was at work at a moment, as far as the log tells."""
+    """Print the workers of a moment, from the log."""
     running: dict[str, int] = {}
     for counted in store.all(queries.runs_at(at)):
         if counted.status == "RUNNING" and counted.worker is not None:
             running[counted.worker] = running.get(counted.worker, 0) + counted.runs
-    heard = {row.worker: row for row in store.all(queries.workers_at(at))}
-    for name in running.keys() - heard.keys():
+    seen = {row.worker: row for row in store.all(queries.workers_at(at))}
+    for name in running.keys() - seen.keys():
         # It holds a run that it neither claimed nor renewed within the hour.
-        heard[name] = WorkerThen(name, at, at, 0, 0, 0)
-    rows = [(heard[name], running.get(name, 0)) for name in sorted(heard)]
+        seen[name] = WorkerThen(name, at, at, 0, 0, 0)
+    rows = [(seen[name], running.get(name, 0)) for name in sorted(seen)]
     if as_json:
         for worker, count in rows:
             print_json({**msgspec.structs.asdict(worker), "at": at, "running": count})
     else:
         lines = ((w.worker, count, w.claimed, w.ended, w.lost, w.last_at) for w, count in rows)
-        print_table(WORKER_HEADS, lines, empty="The log tells of no worker in the hour before.")
+        print_table(
+            WORKER_HEADS, lines, empty="The log has no event of a worker in the hour before."
+        )
 
 
 def known_run(store: Store, begun: str) -> Run:
-    """The run whose id begins so, as it is now."""
+    """Return the current run whose id has this prefix."""
     run = store.first(queries.run(whole_id(store, begun)))
     if run is None:
         raise UnknownRun(begun)

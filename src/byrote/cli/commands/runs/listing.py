@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote runs`: look at runs, cancel them, give them another chance."""
+"""`byrote runs`: lists, shows, cancels and retries runs."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -35,7 +35,7 @@ IDS = click.argument("ids", metavar="ID...", nargs=-1, required=True, type=RunId
 def runs() -> None:
     """List, show, cancel and retry runs.
 
-    An id may be shortened to a beginning of it that no other run shares.
+    An id may be shortened to a unique prefix.
     """
 
 
@@ -52,9 +52,9 @@ runs.add_command(history)
 @click.option("--status", type=click.Choice(list(Status), case_sensitive=False))
 @click.option("--queue")
 @click.option("--task", help="The task's name.")
-@click.option("--hash", "spec_hash", type=SpecHash(), help="Runs of this very spec.")
+@click.option("--hash", "spec_hash", type=SpecHash(), help="Runs with this spec hash.")
 @click.option("--label", "labels", type=Label(), multiple=True, help="May be given many times.")
-@click.option("--shadow", is_flag=True, help="Also shadow runs, which only verify others.")
+@click.option("--shadow", is_flag=True, help="Also shadow runs, which verified replays create.")
 @click.option("--before", type=RunId(), help="Only runs older than this one: the next page.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 def list_runs(
@@ -87,7 +87,7 @@ def list_runs(
 def show(begun: str, *, url: str | None, as_json: bool, at: datetime | None) -> None:
     """Show everything about one run: arguments, result, steps, errors, what executed attempts.
 
-    With --at, as it was then. Exits with 4 if there was no such run.
+    With --at, as it was then. Exits with 4 if the run did not exist.
     """
     with open_store(url) as store:
         run = known_run(store, begun)
@@ -96,7 +96,7 @@ def show(begun: str, *, url: str | None, as_json: bool, at: datetime | None) -> 
         if at is not None:
             run = run_then(store, run, at)
             steps = [step for step in steps if step.at <= at]
-            replays = []  # The list does not say since when they are there.
+            replays = []  # The list does not have the times when they were made.
         found = environments(store, run)
         stands = [] if at is not None else store.all(queries.why_waiting(run.id))
     why = "".join(one.why for one in stands)
@@ -121,62 +121,64 @@ def show(begun: str, *, url: str | None, as_json: bool, at: datetime | None) -> 
 @IDS
 @database_options
 def cancel(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
-    """Cancel runs: at once if nobody executes them, else by asking their worker.
+    """Cancel runs: at once if no worker executes them, else by asking the worker.
 
-    Exits with 4 if there is no such run, with 1 if one had finished already or its row is locked
-    by another transaction; the others are cancelled all the same.
+    Exits with 4 if a run does not exist, with 1 if one had finished already or its row is locked
+    by another transaction; the others are cancelled nevertheless.
     """
     with open_store(url) as store:
         whole = [whole_id(store, begun) for begun in ids]
         moves = move(queries.cancel, whole, store.all)
-        said = {Status.RUNNING: "its worker was asked to stop"}
-        told = {run.id: said.get(Status(run.status), "cancelled") for run in moves.done}
-        _tell(store, whole, told, "it had finished already", locked=moves.locked, as_json=as_json)
+        messages = {Status.RUNNING: "its worker was asked to stop"}
+        changed = {run.id: messages.get(Status(run.status), "cancelled") for run in moves.done}
+        _report(
+            store, whole, changed, "it had finished already", locked=moves.locked, as_json=as_json
+        )
 
 
 @runs.command(epilog="Example: byrote runs retry 01932c4e-8d5b-7a90-b1c2-3d4e5f607182")
 @IDS
 @database_options
 def retry(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
-    """Give runs another chance now, with a fresh budget of attempts.
+    """Retry runs now, with a fresh budget of attempts.
 
-    Dead letters come back, waiting runs stop waiting. A run that succeeded is repeated with
-    `byrote replay`. Exits with 4 if there is no such run, with 1 if one cannot be retried or its
-    row is locked by another transaction; the others are retried all the same.
+    Dead letters become ready again, waiting runs stop waiting. Repeat a run that succeeded with
+    `byrote replay`. Exits with 4 if a run does not exist, with 1 if one cannot be retried or its
+    row is locked by another transaction; the others are retried nevertheless.
     """
     with open_store(url) as store:
         whole = [whole_id(store, begun) for begun in ids]
         moves = move(queries.retry, whole, store.all)
-        told = dict.fromkeys(moves.done, "ready again")
+        changed = dict.fromkeys(moves.done, "ready again")
         refused = "only failed and waiting runs are retried"
-        _tell(store, whole, told, refused, locked=moves.locked, as_json=as_json)
+        _report(store, whole, changed, refused, locked=moves.locked, as_json=as_json)
 
 
-def _tell(
+def _report(
     store: Store,
     ids: Sequence[str],
-    told: dict[str, str],
+    changed: dict[str, str],
     refused: str,
     *,
     locked: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Print for each run what was done, or why nothing was; fail if that is so for any."""
+    """Print the outcome for each run; exit with an error if any run is unchanged."""
     unknown = []
     for run_id in ids:
         run = store.first(queries.run(run_id))
         if run is None:
             unknown.append(run_id)
             continue
-        done, stuck = run_id in told, run_id in locked
-        said = told.get(run_id, f"unchanged: {LOCKED_ROW if stuck else refused}")
+        done, stuck = run_id in changed, run_id in locked
+        message = changed.get(run_id, f"unchanged: {LOCKED_ROW if stuck else refused}")
         if as_json:
             fields = {"id": run_id, "done": done, "locked": stuck, "status": run.status}
-            print_json({**fields, "said": said})
+            print_json({**fields, "said": message})
         else:
-            click.echo(f"{run_id}  {run.status}  {said}")
+            click.echo(f"{run_id}  {run.status}  {message}")
     show_locked(len(locked), as_json=as_json)
     if unknown:
         raise UnknownRun(unknown[0])
-    if any(run_id not in told for run_id in ids):
+    if any(run_id not in changed for run_id in ids):
         click.get_current_context().exit(FAILED)

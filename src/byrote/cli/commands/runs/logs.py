@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`byrote runs logs`: what the attempts of a run printed."""
 
-import threading
+import time
 
 import click
 import msgspec
@@ -64,7 +64,7 @@ def _follow(store: Store, run_id: str, shown: Follower, *, attempt: int | None, 
             return
         if seen is not None and attempt in (None, seen.attempt):
             shown.live(seen)
-        threading.Event().wait(LOOK_S)
+        time.sleep(LOOK_S)
 
 
 def _over(run: Run, attempt: int | None) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote replay`: enqueues the spec of an earlier run again, or verifies that it still holds."""
+"""`byrote replay`: enqueues the spec of an earlier run again, or verifies its result."""
 
 from datetime import timedelta
 from typing import Any
@@ -17,7 +17,7 @@ from byrote.cli.options import (
     is_hash,
     wait_option,
 )
-from byrote.cli.output.accepted import tell_result
+from byrote.cli.output.accepted import print_result
 from byrote.core.errors import UnknownRun
 from byrote.store import queries
 from byrote.store.runners.sync import Store
@@ -35,13 +35,13 @@ Examples: byrote replay 01932c4e-8d5b-7a90-b1c2-3d4e5f607182 --wait
 @database_options
 @wait_option
 @click.option("--verify", is_flag=True, help="Execute it here, in a shadow run, and compare.")
-@click.option("--app", metavar="MODULE:APP", help="Whose code; as set in files if absent.")
-@click.option("--live-steps", is_flag=True, help="Execute steps again, with all they do.")
 @click.option(
-    "--ignore", multiple=True, metavar="PATH", help="What of the result does not count: $.at"
+    "--app", metavar="MODULE:APP", help="The app whose code is used; default: the setting `app`."
 )
+@click.option("--live-steps", is_flag=True, help="Execute steps again, with their side effects.")
+@click.option("--ignore", multiple=True, metavar="PATH", help="Part of the result to ignore: $.at")
 @click.option("--task", metavar="NAME", help="Verify the newest runs of this task.")
-@click.option("--last", type=click.IntRange(1, 10_000), help="How many; 500 if absent.")
+@click.option("--last", type=click.IntRange(1, 10_000), help="How many; default: 500.")
 @click.option("--since", type=MomentParam(), help="Only what ended since: 24h, or an ISO time.")
 @click.option("--failed", is_flag=True, help="Only runs that failed.")
 @click.option("--version", type=click.IntRange(1), help="Only runs of this version of the task.")
@@ -52,7 +52,7 @@ Examples: byrote replay 01932c4e-8d5b-7a90-b1c2-3d4e5f607182 --wait
     help="Exit with 0 if nothing differs and at least one run was compared.",
 )
 @click.option("--hide-values", is_flag=True, help="Name what differs without the values.")
-@click.option("--jobs", type=click.IntRange(1, 1000), help="How many at once; 1 if absent.")
+@click.option("--jobs", type=click.IntRange(1, 1000), help="How many at once; default: 1.")
 @click.option(
     "--junit", type=click.File("w", encoding="utf-8", lazy=False), help="Write JUnit XML there."
 )
@@ -71,15 +71,15 @@ def replay(
     """Enqueue the spec of an earlier run again as a new run, and print the new id.
 
     HASH is the hash of a spec: its newest run is taken, with --verify the newest that has ended.
-    The new run remembers which run it repeats; the earlier one stays as it is.
+    The new run refers to the run it repeats; the earlier run does not change.
 
     With --verify nothing is enqueued for others: the code of --app executes the spec here, in a
-    shadow run, and what comes out is compared with what came out then. Steps, sleeps and signals
-    are answered from the record and not repeated; what a task does outside of steps is. Of a run
+    shadow run, and the outcome is compared with the recorded one. Steps, sleeps and signals are
+    answered from the record and not repeated; code outside of steps is executed again. Of a run
     that failed, the error's class and message are compared.
 
     Prints `same`, `differs` and where, or `not replayable` and why. Exits with 3 if anything
-    differs, else with 1 if anything could not be replayed, with 4 if there is nothing to replay.
+    differs, else with 1 if anything could not be replayed, with 4 if no run matches.
     Values of results are printed, and written to --junit and --json, unless --hide-values is given.
     """
     named = [word for word in (which, requeue_id, requeue_hash) if word is not None]
@@ -89,7 +89,7 @@ def replay(
         named = [RunId().convert(which, None, click.get_current_context())]
     _check_options(task, wait, options, verify=verify)
     if verify:
-        # The worker that verifies takes long to import, and most who replay do not verify.
+        # The verifying worker is slow to import, and most replays do not verify.
         from byrote.cli.output.replay_verdicts import verify_runs  # noqa: PLC0415
 
         which = named[0].lower() if named else None
@@ -98,7 +98,7 @@ def replay(
         return
     with open_app(url) as app:
         run_id = enqueue_again(app.store, _find(app.store, named[0].lower()))
-        tell_result(app, run_id, wait, as_json=as_json)
+        print_result(app, run_id, wait, as_json=as_json)
 
 
 def _check_options(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote runs signal`: tell a run what it waits for."""
+"""`byrote runs signal`: sends a signal that a run waits for."""
 
 import click
 
@@ -24,8 +24,8 @@ EXAMPLE = """byrote runs signal 01932c4e-8d5b-7a90-b1c2-3d4e5f607182 paid '{"cen
 def signal(begun: str, event: str, payload: str, *, url: str | None, as_json: bool) -> None:
     """Send a run a signal that it waits for with ctx.wait_for, now or later.
 
-    JSON is any value; the task gets it. Exits with 4 if there is no such run, with 1 if it had
-    finished already.
+    JSON is any value; the task receives it. Exits with 4 if the run does not exist, with 1 if it
+    had finished already.
     """
     check_name(event)
     packed = check_text(payload)
@@ -35,10 +35,10 @@ def signal(begun: str, event: str, payload: str, *, url: str | None, as_json: bo
         run = store.first(queries.run(run_id))
     if run is None:
         raise UnknownRun(begun)
-    said = "signalled" if sent else "unchanged: it had finished already"
+    message = "signalled" if sent else "unchanged: it had finished already"
     if as_json:
-        print_json({"id": run_id, "done": sent, "status": run.status, "said": said})
+        print_json({"id": run_id, "done": sent, "status": run.status, "said": message})
     else:
-        click.echo(f"{run_id}  {run.status}  {said}")
+        click.echo(f"{run_id}  {run.status}  {message}")
     if not sent:
         click.get_current_context().exit(FAILED)

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Faults of the network between everybody and the database, by way of the proxies."""
 
-import threading
+import time
 from collections.abc import Callable
 
 from byrote.executors.runtime.seeding import Random
 from byrote.lab.torture.faults.processes import Shown
 from byrote.lab.torture.faults.proxy import Proxy
 from byrote.lab.torture.stage import LEASE_S, TortureSetup
-
-_pause = threading.Event().wait
 
 
 def _during(
@@ -20,7 +18,7 @@ def _during(
     for proxy in some:
         proxy.struck = 0
         spoil(proxy)
-    _pause(seconds)
+    time.sleep(seconds)
     for proxy in some:
         proxy.heal()
     struck = sum(proxy.struck for proxy in some)
@@ -33,7 +31,7 @@ def cut(stage: TortureSetup, dice: Random) -> Shown:
     def spoil(proxy: Proxy) -> None:
         for _ in range(3):
             proxy.cut()
-            _pause(0.2)
+            time.sleep(0.2)
 
     return _during(stage, dice, spoil, 0.1)
 
@@ -112,6 +110,6 @@ def torn_answers(stage: TortureSetup, dice: Random) -> Shown:
     def spoil(proxy: Proxy) -> None:
         for _ in range(6):
             proxy.mood.tear_after = dice.randint(1, 200)
-            _pause(0.2)
+            time.sleep(0.2)
 
     return _during(stage, dice, spoil, 0.5)

@@ -8,7 +8,7 @@ when it did not; then it is not counted.
 import contextlib
 import os
 import signal
-import threading
+import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,7 +29,6 @@ type Shown = dict[str, Any] | None
 FREEZE_S = 2 * LEASE_S
 TOLD_MAX_S = 10.0
 """How long is waited for a worker to tell of a hand that is gone."""
-_pause = threading.Event().wait
 
 
 def kill_worker(stage: TortureSetup, dice: Random) -> Shown:
@@ -67,7 +66,7 @@ def _told_of(log: BinaryIO, pid: int, *, since: float) -> float:
         told = objects(said.splitlines(keepends=True))
         if any(line.get("event") == "HandEnded" and line.get("pid") == pid for line in told):
             break
-        _pause(0.01)
+        time.sleep(0.01)
     return took
 
 
@@ -76,7 +75,7 @@ def _freeze(pids: list[int], seconds: float) -> bool:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
-    _pause(seconds)
+    time.sleep(seconds)
     stopped = all(_state(pid) in "Tt" for pid in pids if Path(f"/proc/{pid}").exists())
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
@@ -121,7 +120,7 @@ def term_storm(stage: TortureSetup, dice: Random) -> Shown:
     codes = []
     for worker in list(stage.workers):
         worker.signal(signal.SIGTERM)
-        _pause(0.5)
+        time.sleep(0.5)
         stage.start_worker(int(worker.name.split("-")[1]))
         codes.append(worker.wait(10.0))
     return {"codes": codes} if codes and None not in codes else None
@@ -132,7 +131,7 @@ def term_then_kill(stage: TortureSetup, dice: Random) -> Shown:
     worker = stage.busy_worker(dice)
     after = dice.uniform(0.0, 1.0)
     worker.signal(signal.SIGTERM)
-    _pause(after)
+    time.sleep(after)
     worker.signal(signal.SIGKILL)
     return {"code": worker.wait(5.0), "worker": worker.name, "after_s": round(after, 3)}
 
@@ -144,7 +143,7 @@ def rolling(stage: TortureSetup, dice: Random) -> Shown:
     for worker in list(stage.workers):
         place = int(worker.name.split("-")[1])
         stage.start_worker(place, TORTURE_GENERATION=generation)
-        _pause(0.5)
+        time.sleep(0.5)
         worker.signal(signal.SIGTERM)
         replaced.append(worker.wait(10.0))
         generation = "new" if generation == "old" else "old"
@@ -187,7 +186,7 @@ def _skew_of(worker: Process) -> float | None:
         for line in lines(worker.log):
             if line.get("event") == "WorkerStarted":
                 return (datetime.fromisoformat(line["at"]) - now()).total_seconds()
-        _pause(0.05)
+        time.sleep(0.05)
     return None
 
 
@@ -196,7 +195,7 @@ def poison(stage: TortureSetup, dice: Random) -> Shown:
     folder = str(stage.history)
     pill = describe("torture.poison", 1, [folder], {}, delivery=delivery(retry=SOON))
     ids = stage.send(*[pill] * dice.randint(1, 3))
-    _pause(2.0)
+    time.sleep(2.0)
     return {"runs": ids}
 
 
@@ -205,7 +204,7 @@ def gil(stage: TortureSetup, dice: Random) -> Shown:
     args = [str(stage.history), 2 * LEASE_S]
     spec = describe("torture.gil", 1, args, {}, delivery=delivery(retry=ONCE))
     ids = stage.send(*[spec] * dice.randint(1, 2))
-    _pause(2 * LEASE_S)
+    time.sleep(2 * LEASE_S)
     return {"runs": ids}
 
 
@@ -218,5 +217,5 @@ def cancel_storm(stage: TortureSetup, dice: Random) -> Shown:
             ids = [row[0] for row in connection.execute(text)]
             some = dice.sample(ids, min(3, len(ids)))
             done += len(fetch(connection, queries.cancel(some)))
-            _pause(0.2)
+            time.sleep(0.2)
     return {"cancelled": done} if done else None

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ from byrote.lab.torture.faults.processes import Shown
 from byrote.lab.torture.stage import LEASE_S, TortureSetup
 
 TRIES_MAX = 30
-_pause = threading.Event().wait
 
 
 def _own(stage: TortureSetup) -> Cluster:
@@ -32,7 +32,7 @@ def _own(stage: TortureSetup) -> Cluster:
 def _stop_and_start(stage: TortureSetup, number: signal.Signals, dice: Random) -> Shown:
     node = _own(stage).primary
     node.signal(number)
-    _pause(dice.uniform(0.0, 1.5))
+    time.sleep(dice.uniform(0.0, 1.5))
     node.start()
     return {"signal": number.name, "accepts_at": stage.database_now()}
 
@@ -63,7 +63,7 @@ def kill_backend(stage: TortureSetup, dice: Random) -> Shown:
         return None
     victim = dice.choice(pids)
     os.kill(victim, signal.SIGKILL)
-    _pause(0.3)
+    time.sleep(0.3)
     return {"pid": victim, "accepts_at": stage.database_now()}
 
 
@@ -77,7 +77,7 @@ def terminate_backends(stage: TortureSetup, dice: Random) -> Shown:
                       and datname = current_database()"""
             row = connection.execute(text).fetchone()
             ended += row[0] if row else 0
-            _pause(dice.uniform(0.1, 0.5))
+            time.sleep(dice.uniform(0.1, 0.5))
     return {"ended": ended} if ended else None
 
 
@@ -86,7 +86,7 @@ def read_only(stage: TortureSetup, dice: Random) -> Shown:
     node = _own(stage).primary
     setting = "alter system set default_transaction_read_only = on"
     node.execute(setting, "select pg_reload_conf()")
-    _pause(dice.uniform(1.0, 4.0))
+    time.sleep(dice.uniform(1.0, 4.0))
     refused = False
     try:
         with psycopg.connect(node.url, autocommit=True) as connection:
@@ -111,7 +111,7 @@ def connections(stage: TortureSetup, dice: Random) -> Shown:
                 break
         # Those that were open stay; now they are broken too, and cannot come back.
         stage.proxies[dice.randrange(3)].cut()
-        _pause(dice.uniform(1.0, 3.0))
+        time.sleep(dice.uniform(1.0, 3.0))
     return {"taken": len(taken)} if len(taken) < 300 else None
 
 
@@ -120,7 +120,7 @@ def table_lock(stage: TortureSetup, dice: Random) -> Shown:
     with stage.connect() as connection, connection.transaction():
         connection.execute("set local lock_timeout = '5s'")
         connection.execute("lock table byrote_task_runs in access exclusive mode")
-        _pause(LEASE_S * dice.uniform(1.0, 1.8))
+        time.sleep(LEASE_S * dice.uniform(1.0, 1.8))
     return {"locked": True}
 
 
@@ -130,7 +130,7 @@ def row_locks(stage: TortureSetup, dice: Random) -> Shown:
         text = """select result_id from byrote_task_runs where finished_at is null
                   limit 20 for update skip locked"""
         rows = connection.execute(text).fetchall()
-        _pause(dice.uniform(0.3, LEASE_S))
+        time.sleep(dice.uniform(0.3, LEASE_S))
     return {"rows": len(rows)} if rows else None
 
 
@@ -145,7 +145,7 @@ def held_snapshot(stage: TortureSetup, dice: Random) -> Shown:
             connection.execute("begin isolation level repeatable read")
             connection.execute("select count(*) from byrote_task_runs")
             began.set()
-            _pause(seconds)
+            time.sleep(seconds)
 
     threading.Thread(target=hold, daemon=True).start()
     return {"seconds": round(seconds, 1)} if began.wait(10.0) else None
@@ -190,7 +190,7 @@ def failed_commits(stage: TortureSetup, dice: Random) -> Shown:
             connection.execute(_TRIGGER)
         connection.execute(_REFUSING)
     try:
-        _pause(dice.uniform(2.0, 4.0))
+        time.sleep(dice.uniform(2.0, 4.0))
     finally:
         with stage.connect() as connection:
             # The trigger stays, and does nothing: taking it away would need a lock.
@@ -247,7 +247,7 @@ def _fill(connection: psycopg.Connection[Any], place: Path, *, seconds: float) -
         connection.execute(empty)
         connection.execute(away)
         full = _fill_up(connection)
-        _pause(seconds)
+        time.sleep(seconds)
         return {"full": True} if full else None
     finally:
         connection.execute("drop table if exists torture_filler")
@@ -286,7 +286,7 @@ def _fail_over(stage: TortureSetup, *, synchronous: bool) -> Shown:
         names = "alter system set synchronous_standby_names = '*'"
         cluster.primary.execute(names, "select pg_reload_conf()")
         cluster.await_streaming("sync", "quorum")
-        _pause(2.0)
+        time.sleep(2.0)
     before = monotonic()
     cluster.primary.signal(signal.SIGKILL)
     replica.promote()

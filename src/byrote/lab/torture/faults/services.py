@@ -6,12 +6,14 @@ import http.client
 import signal
 import socket
 import threading
+import time
 from importlib.util import find_spec
 
 import msgspec
 
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import new_id, new_secret
+from byrote.embedded.control import free_port
 from byrote.executors.runtime.seeding import Random
 from byrote.lab.bench.stage import environment
 from byrote.lab.torture.faults.processes import Shown
@@ -22,14 +24,13 @@ from byrote.store.runners.sync import fetch
 RUNS = 30
 KILLS = 3
 PATIENCE_S = 40.0
-_pause = threading.Event().wait
 
 
 def kill_service(stage: TortureSetup, dice: Random) -> Shown:
     """SIGKILL a service between and within requests; one key must stay one run."""
     if find_spec("uvicorn") is None:
         return None
-    port, secret = _free_port(), _token(stage)
+    port, secret = free_port(), _token(stage)
     running = [_start(stage, port)]
 
     def replace() -> None:
@@ -53,12 +54,6 @@ def kill_service(stage: TortureSetup, dice: Random) -> Shown:
     _one_each(stage, secret, ids)
     codes = [service.wait(5.0) for service in running]
     return {"codes": codes, "runs": len(ids), "sent_again": again}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _token(stage: TortureSetup) -> str:
@@ -89,7 +84,7 @@ def _start(stage: TortureSetup, port: int) -> Process:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 break
-        _pause(0.05)
+        time.sleep(0.05)
     return process
 
 
@@ -120,7 +115,7 @@ def _send(stage: TortureSetup, port: int, secret: str, number: int) -> tuple[str
             if monotonic() > deadline:
                 raise
         if tries > 1:
-            _pause(0.1)
+            time.sleep(0.1)
         if monotonic() > deadline:
             raise OSError(f"the service did not come back: {said[:200]!r}")
 

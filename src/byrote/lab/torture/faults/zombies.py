@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import itertools
 import threading
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -77,7 +78,7 @@ class Zombies:
             leases = fetch(connection, claim)
         if not leases:
             return
-        threading.Event().wait(next(self._naps))
+        time.sleep(next(self._naps))
         with self._stage.connect() as connection:
             heard = fetch(connection, self._dice.choice((_finish, _succeed))(leases))
             fetch(connection, queries.renew(leases, lease_for=timedelta(hours=1)))
