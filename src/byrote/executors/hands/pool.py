@@ -26,8 +26,7 @@ from byrote.core.ports.executor import Asks, Capacity, Clock, Emit, ReportOutcom
 from byrote.core.replay.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
 from byrote.core.schedule.schedule import Schedule
-from byrote.executors.hands.crash import ExitReason, oom_kills
-from byrote.executors.hands.estate import printed_by, take_leave
+from byrote.executors.hands.crash import ExitReason, oom_kills, printed_by, take_leave
 from byrote.executors.hands.messages import (
     GARBLED,
     Answer,
