@@ -24,11 +24,21 @@ from byrote.assembly.once import once
 from byrote.core.errors import ByroteError
 from byrote.core.json.codec import digest_of
 from byrote.core.json.seed import SEED_LABEL
+from byrote.core.outcome import Fault
 from byrote.core.replay.withholding import withhold_everywhere
 from byrote.executors.commands.ask_socket import PIECE, REPLAY, VARIABLE
 from byrote.executors.framing import Frames, frame
 from byrote.executors.runtime import call
 from byrote.executors.runtime.asks import AskClient, ReplayMode
+from byrote.executors.runtime.job import (
+    CrashedResult,
+    Job,
+    RaisedResult,
+    ReleasedResult,
+    Result,
+    ReturnedResult,
+    SnoozedResult,
+)
 from byrote.executors.runtime.loading import introduction, load_app
 from byrote.executors.runtime.output import AttemptScope, open_tray
 from byrote.executors.runtime.provenance.git import GitCheckout
@@ -111,10 +121,10 @@ def _set_up_django() -> None:
         importlib.import_module("django").setup()
 
 
-def _job(document: _Document) -> call.Job:
+def _job(document: _Document) -> Job:
     spec = msgspec.json.decode(document.spec, type=_Spec)
     context = document.context
-    return [
+    return Job(
         0,
         context.run,
         spec.task,
@@ -128,49 +138,54 @@ def _job(document: _Document) -> call.Job:
         float("inf"),  # Whether the lease still holds is the worker's business.
         digest_of(bytes(document.spec)),
         context.as_of_us,
-    ]
+    )
 
 
-def execute(app: Any, job: call.Job) -> call.Result:
+def execute(app: Any, job: Job) -> Result:
     """Run one attempt."""
     install(task.key for task in app.registry if not task.deterministic)
     open_tray(AttemptScope(job))
-    wanted = f"{job[2]}@{job[3]}"
+    wanted = f"{job.task}@{job.version}"
     if any(task.is_async for task in app.registry if task.key == wanted):
         return asyncio.run(_attempt(app, job))
     return call.call_sync(app.registry, job, open_desk())
 
 
-async def _attempt(app: Any, job: call.Job) -> call.Result:
+async def _attempt(app: Any, job: Job) -> Result:
     count_branches(asyncio.get_running_loop(), current_step)
     try:
         return await call.call_async(app.registry, job, open_desk())
     except asyncio.CancelledError as error:
         # Nobody here asks for it: the task cancelled itself, which is a failure like any other.
-        return call.raised(job[0], error)
+        return call.raised(job.slot, error)
 
 
-def envelope_of(result: call.Result) -> bytes:
+def envelope_of(result: Result) -> bytes:
     """A result as the envelope that answers for it."""
     match result:
-        case [_, call.RETURNED, str(text), *_]:
+        case ReturnedResult(text=text):
             return f'{{"ok":true,"result":{text}}}'.encode()
-        case [_, call.RAISED, fault, after, final, *_]:
-            answer: dict[str, Any] = {"ok": False, "error": fault, "fatal": final}
-            answer["retry_after"] = None if after is None else after / 1e6
-        case [_, call.SNOOZED, after, str(wait), event, *_]:
-            answer = {"snooze": after / 1e6, "wait": wait, "event": event}
-        case [_, call.SNOOZED, after, *_]:
-            answer = {"snooze": after / 1e6}
-        case [_, call.CRASHED, fault, *_]:
-            # An envelope has no word for it: a command's attempt is charged.
-            answer = {"ok": False, "error": fault}
-        case [_, call.RELEASED, *_]:
+        case RaisedResult(fault=fault, after_us=after_us, final=final):
+            answer: dict[str, Any] = {"ok": False, "error": _error_of(fault), "fatal": final}
+            answer["retry_after"] = None if after_us is None else after_us / 1e6
+        case SnoozedResult(after_us=after_us, wait=str(wait), event=event):
+            answer = {"snooze": after_us / 1e6, "wait": wait, "event": event}
+        case SnoozedResult(after_us=after_us):
+            answer = {"snooze": after_us / 1e6}
+        case CrashedResult(fault=fault):
+            # An envelope cannot express a disruption: a command's attempt is charged.
+            answer = {"ok": False, "error": _error_of(fault)}
+        case ReleasedResult():
             told = {"type": "LeaseGone", "message": "The worker does not answer any more."}
             answer = {"ok": False, "error": told}
         case _:
             raise ValueError(f"An attempt by itself does not end like this: {result!r}")
     return msgspec.json.encode(answer)
+
+
+def _error_of(fault: Fault) -> dict[str, Any]:
+    # Encoding a fault leaves out an empty message; the protocol always has one.
+    return {"message": "", **msgspec.to_builtins(fault)}
 
 
 def _answer_fd() -> int:
@@ -230,7 +245,7 @@ def open_desk() -> AskClient | None:
 
 
 def _hear(link: socket.socket, desk: AskClient) -> None:
-    frames = Frames()
+    frames: Frames[object] = Frames()
     try:
         while piece := link.recv(PIECE):
             for message in frames.feed(piece):

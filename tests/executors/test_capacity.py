@@ -2,8 +2,10 @@
 import pytest
 
 from byrote.executors.capacity import BUFFER_MAX, BUFFER_S, CapacityPlanner, Throughput
+from byrote.executors.runtime.job import TaskKind
 
 STEP = 0.025
+SYNC, ASYNC = TaskKind.SYNC, TaskKind.ASYNC
 
 
 def steady(rate: float, seconds: float = 2.0) -> tuple[Throughput, float]:
@@ -47,22 +49,22 @@ def test_a_rate_that_nothing_confirms_fades() -> None:
     assert buffer(10_000, later=1_000.0) == 0
 
 
-KINDS = {"s@1": False, "a@1": True}
+KINDS = {"s@1": SYNC, "a@1": ASYNC}
 
 
 def test_room_is_what_both_kinds_have_left() -> None:
-    tempos = CapacityPlanner(lambda: 0.0, {False: 2, True: 100})
-    empty = tempos.room(KINDS, {False: 0, True: 0}, 3)
+    tempos = CapacityPlanner(lambda: 0.0, {SYNC: 2, ASYNC: 100})
+    empty = tempos.room(KINDS, {SYNC: 0, ASYNC: 0}, 3)
 
     assert sorted(empty.tasks) == ["a@1", "s@1"]
     assert 0 < empty.limit <= 306
-    full = tempos.room(KINDS, {False: 6, True: 300}, 3)
+    full = tempos.room(KINDS, {SYNC: 6, ASYNC: 300}, 3)
     assert (full.limit, list(full.tasks)) == (0, [])
 
 
 def test_a_kind_without_room_leaves_its_tasks_out() -> None:
-    tempos = CapacityPlanner(lambda: 0.0, {False: 1, True: 10})
-    room = tempos.room(KINDS, {False: 1, True: 4}, 1)
+    tempos = CapacityPlanner(lambda: 0.0, {SYNC: 1, ASYNC: 10})
+    room = tempos.room(KINDS, {SYNC: 1, ASYNC: 4}, 1)
 
     assert list(room.tasks) == ["a@1"]
     assert 0 < room.limit <= 6
@@ -70,20 +72,20 @@ def test_a_kind_without_room_leaves_its_tasks_out() -> None:
 
 def test_without_hands_there_is_no_room() -> None:
     assert (
-        CapacityPlanner(lambda: 0.0, {False: 1, True: 1}).room(KINDS, {False: 0, True: 0}, 0).limit
+        CapacityPlanner(lambda: 0.0, {SYNC: 1, ASYNC: 1}).room(KINDS, {SYNC: 0, ASYNC: 0}, 0).limit
         == 0
     )
 
 
 def test_what_the_queues_hold_is_learnt_in_a_few_claims() -> None:
-    tempos = CapacityPlanner(lambda: 0.0, {False: 1, True: 100})
+    tempos = CapacityPlanner(lambda: 0.0, {SYNC: 1, ASYNC: 100})
     limits = []
     for _ in range(12):
-        limits.append(tempos.room(KINDS, {False: 0, True: 0}, 1).limit)
-        tempos.note({False: 0, True: limits[-1]})
+        limits.append(tempos.room(KINDS, {SYNC: 0, ASYNC: 0}, 1).limit)
+        tempos.note({SYNC: 0, ASYNC: limits[-1]})
 
     assert limits[0] == 1
     assert limits[-1] >= 30
     for _ in range(12):
-        tempos.note({False: 1, True: 0})
-    assert tempos.room(KINDS, {False: 0, True: 0}, 1).limit <= 2
+        tempos.note({SYNC: 1, ASYNC: 0})
+    assert tempos.room(KINDS, {SYNC: 0, ASYNC: 0}, 1).limit <= 2

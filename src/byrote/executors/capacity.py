@@ -9,6 +9,7 @@ both.
 from collections.abc import Mapping
 
 from byrote.core.ports.executor import Capacity, Clock
+from byrote.executors.runtime.job import TaskKind
 
 BUFFER_S = 0.1
 WINDOW_S = 0.02
@@ -48,22 +49,22 @@ class CapacityPlanner:
     """The tempo of sync tasks and of async ones, and the room they leave."""
 
     def __init__(
-        self, clock: Clock, limits: Mapping[bool, int], buffer_s: float = BUFFER_S
+        self, clock: Clock, limits: Mapping[TaskKind, int], buffer_s: float = BUFFER_S
     ) -> None:
         self._clock = clock
         self._buffer_s = buffer_s
         self._limits = limits
-        self._of = {False: Throughput(clock()), True: Throughput(clock())}
-        self._share = {False: 0.5, True: 0.5}
+        self._of = {kind: Throughput(clock()) for kind in TaskKind}
+        self._share = dict.fromkeys(TaskKind, 0.5)
         self._seen = 1
 
-    def count(self, done: Mapping[bool, int]) -> None:
+    def count(self, done: Mapping[TaskKind, int]) -> None:
         """Note how many of each kind were done."""
         now = self._clock()
         for kind, count in done.items():
             self._of[kind].count(count, now)
 
-    def note(self, claimed: Mapping[bool, int]) -> None:
+    def note(self, claimed: Mapping[TaskKind, int]) -> None:
         """Learn from a claim what the queues hold: the next one will be much like it."""
         total = sum(claimed.values())
         # The first few count for much, or a worker would claim one by one until it knows better.
@@ -72,7 +73,9 @@ class CapacityPlanner:
         for kind, count in claimed.items():
             self._share[kind] += (count / max(total, 1) - self._share[kind]) * weight
 
-    def room(self, kinds: Mapping[str, bool], running: Mapping[bool, int], hands: int) -> Capacity:
+    def room(
+        self, kinds: Mapping[str, TaskKind], running: Mapping[TaskKind, int], hands: int
+    ) -> Capacity:
         """What may be claimed: of all tasks if both kinds have room, else of those that have."""
         now = self._clock()
         buffer = {kind: self._of[kind].buffer(now, self._buffer_s) for kind in set(kinds.values())}
@@ -86,7 +89,7 @@ class CapacityPlanner:
         limit = min(self._fit(free), max(self._fit(whole) // 2, 1))
         return Capacity(limit, tasks, max(min(worth, limit), 1))
 
-    def _fit(self, free: Mapping[bool, int]) -> int:
+    def _fit(self, free: Mapping[TaskKind, int]) -> int:
         # Room for two sync runs must not keep a hundred async ones out, if that is what comes.
         # A claim that turns out otherwise is put right: what cannot begin is given back.
         each = [count / max(self._share[kind], SHARE_MIN) for kind, count in free.items()]

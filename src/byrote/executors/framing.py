@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Length-prefixed MessagePack over a socket: what the supervisor and its hands say to each other.
+"""Length-prefixed MessagePack over a socket: messages between the supervisor and its hands.
 
 To a hand: `["work", [job, …]]`, `["cancel", [slot, …]]`, `["stop"]`,
-`["answer", slot, number, ok, payload]`.
-From a hand: `["ready", {…}]`, `["done", [result, …]]`, `["ask", [slot, number, verb, payload]]`.
-A job and a result are flat arrays, see `engine.py`: fifty of them cost less than one round trip.
+`["answer", slot, number, ok, payload]`, `["settled", [[run, verdict], …]]`.
+From a hand: `["ready", {…}]`, `["refused", reason]`, `["done", [result, …]]`,
+`["ask", [slot, number, verb, payload]]`.
+`hands/messages.py` has their types. A job and a result are flat arrays, see `runtime/job.py`.
 """
 
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
@@ -18,30 +19,21 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 
 
-def frame(message: list[Any]) -> bytes:
+def frame(message: object) -> bytes:
     """One message, ready to be sent."""
     body = _encode(message)
     return len(body).to_bytes(HEADER, "big") + body
 
 
-def body_of(message: list[Any]) -> bytes:
-    """One message as it is kept, without its length."""
-    return _encode(message)
+class Frames[T]:
+    """Reassembles messages from the pieces in which they arrive."""
 
-
-def unframed(body: bytes) -> list[Any]:
-    """The message that `body_of` made; raises one of `words.GARBLED` if it is none."""
-    return _decode(body)  # type: ignore[no-any-return]
-
-
-class Frames:
-    """Puts messages together again from whatever pieces arrive."""
-
-    def __init__(self) -> None:
+    def __init__(self, decode: Callable[[memoryview], T] = _decode) -> None:
+        self._decode = decode
         self._buffer = bytearray()
 
-    def feed(self, piece: bytes) -> list[list[Any]]:
-        """Every message that this piece completes."""
+    def feed(self, piece: bytes) -> list[T]:
+        """Every message that this piece completes; raises ValueError if one is malformed."""
         self._buffer += piece
         messages, start = [], 0
         while len(self._buffer) - start >= HEADER:
@@ -54,7 +46,7 @@ class Frames:
             if len(self._buffer) < end:
                 break
             with memoryview(self._buffer) as view:
-                messages.append(_decode(view[start + HEADER : end]))
+                messages.append(self._decode(view[start + HEADER : end]))
             start = end
         del self._buffer[:start]
         return messages

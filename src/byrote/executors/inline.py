@@ -20,10 +20,17 @@ from byrote.core.replay.provenance import Provenance
 from byrote.core.run import Leased
 from byrote.core.task import Registry
 from byrote.executors.capacity import CapacityPlanner
-from byrote.executors.hands.process import job_of
 from byrote.executors.runtime import call
 from byrote.executors.runtime.asks import AskClient, ReplayMode, pass_on
 from byrote.executors.runtime.engine import Engine
+from byrote.executors.runtime.job import (
+    DeclinedResult,
+    Result,
+    TaskKind,
+    job_of,
+    kind_of,
+    none_of_each,
+)
 from byrote.executors.runtime.seeding import install
 from byrote.executors.shared.board import SLOTS, Board
 
@@ -55,13 +62,13 @@ class Inline:
         if deterministic:
             install(task.key for task in registry if not task.deterministic)
         self._registry = registry
-        self._limits = {False: threads, True: concurrency}
+        self._limits = {TaskKind.SYNC: threads, TaskKind.ASYNC: concurrency}
         self._worker = worker
         tasks = [task for task in registry if task.command is None]
-        self._kinds = {task.key: task.is_async for task in tasks}
-        self._async = {(task.name, task.version): task.is_async for task in tasks}
+        self._kinds = {task.key: kind_of(task.is_async) for task in tasks}
+        self._kind_by_name = {(task.name, task.version): kind_of(task.is_async) for task in tasks}
         self._jobs: dict[int, Leased] = {}
-        self._running = {False: 0, True: 0}
+        self._running = none_of_each()
         self._revoked: set[int] = set()
         self._forgotten: set[int] = set()
         self._free: deque[int] = deque(range(SLOTS))
@@ -94,8 +101,8 @@ class Inline:
             self._registry,
             self._board,
             self._done,
-            concurrency=self._limits[True],
-            threads=self._limits[False],
+            concurrency=self._limits[TaskKind.ASYNC],
+            threads=self._limits[TaskKind.SYNC],
             desk=self._desk,
         )
         started.set()
@@ -127,7 +134,7 @@ class Inline:
     def submit(self, runs: Sequence[Leased]) -> None:
         """Hand runs to the loop in one go."""
         jobs = []
-        counts = {False: 0, True: 0}
+        counts = none_of_each()
         with self._lock:
             for run in runs:
                 slot = self._free.popleft()
@@ -140,17 +147,17 @@ class Inline:
         self._tempos.note(counts)
         self._loop.call_soon_threadsafe(self._engine.put, jobs)
 
-    def _kind(self, run: Leased) -> bool:
-        return self._async.get((run.task, run.version), False)
+    def _kind(self, run: Leased) -> TaskKind:
+        return self._kind_by_name.get((run.task, run.version), TaskKind.SYNC)
 
-    def _done(self, results: Sequence[call.Result]) -> None:
+    def _done(self, results: Sequence[Result]) -> None:
         reports: list[tuple[Leased, Outcome]] = []
-        counts = {False: 0, True: 0}
+        counts = none_of_each()
         with self._lock:
             for result in results:
-                slot: int = result[0]
+                slot = result.slot
                 self._free.append(slot)
-                if result[1] == call.DECLINED:
+                if isinstance(result, DeclinedResult):
                     self._revoked.discard(slot)
                     if slot in self._jobs:
                         # Its lease ran out before it could begin.

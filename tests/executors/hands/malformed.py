@@ -22,7 +22,8 @@ def link() -> int:
 def slot() -> int:
     tray = current_tray()
     assert tray is not None
-    return int(tray.job[0])
+    assert tray.job is not None
+    return tray.job.slot
 
 
 @app.task

@@ -28,17 +28,17 @@ MESSAGES: dict[str, Any] = {
     "no results": ["done", 5],
     "a result that is none": ["done", [5]],
     "an empty result": ["done", [[]]],
-    "a slot nobody has": ["done", [[1023, 0, "1", "00"]]],
-    "a slot that is no number": ["done", [[{}, 0, "1", "00"]]],
-    "a value that is no text": ["done", [["slot", 0, 5, 6]]],
-    "an end nobody knows": ["done", [["slot", 77]]],
-    "a fault that is none": ["done", [["slot", 1, 5, None, False]]],
-    "a fault of the wrong shape": ["done", [["slot", 1, {"kind": 5}, None, False]]],
-    "a delay that is none": ["done", [["slot", 1, FAULT, "soon", False]]],
-    "a wait for nothing": ["done", [["slot", 2, 1, 5, []]]],
-    "an output that is none": ["done", [["slot", 0, "1", "00", {"stdout": 5}]]],
-    "usage that is none": ["done", [["slot", 0, "1", "00", {"usage": 5}]]],
-    "a slot declined that nobody has": ["done", [[1023, 4]]],
+    "a slot nobody has": ["done", [[0, 1023, "1", "00"]]],
+    "a slot that is no number": ["done", [[0, {}, "1", "00"]]],
+    "a value that is no text": ["done", [[0, "slot", 5, 6]]],
+    "an end nobody knows": ["done", [[77, "slot"]]],
+    "a fault that is none": ["done", [[1, "slot", 5, None, False]]],
+    "a fault of the wrong shape": ["done", [[1, "slot", {"kind": 5}, None, False]]],
+    "a delay that is none": ["done", [[1, "slot", FAULT, "soon", False]]],
+    "a wait for nothing": ["done", [[2, "slot", 1, 5, []]]],
+    "an output that is none": ["done", [[0, "slot", "1", "00", {"stdout": 5}]]],
+    "usage that is none": ["done", [[0, "slot", "1", "00", None, 5]]],
+    "a slot declined that nobody has": ["done", [[4, 1023]]],
     "a question that is none": ["ask", 5],
     "a question without a payload": ["ask", ["slot", 1, "load", None]],
     "a question without a verb": ["ask", ["slot", 1, {}, {}]],
@@ -86,8 +86,8 @@ def test_what_was_said_before_is_heard_and_every_run_is_reported_once(bench: Ben
     """A batch of results with one that is none: the others must not be lost with it."""
     waiting = [bench.lease("wait", 60.0) for _ in range(3)]
     bench.executor.submit(waiting)
-    good = ["slot", 0, "1", "00" * 32]
-    culprit = bench.lease("say", ["done", [good, ["slot", 0, 1, 1]]])
+    good = [0, "slot", "1", "00" * 32]
+    culprit = bench.lease("say", ["done", [good, [0, "slot", 1, 1]]])
     bench.executor.submit([culprit])
 
     assert isinstance(bench.outcome(culprit), Succeeded)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byrote.core.outcome import OUTPUT_MAX, Output, Succeeded
+from byrote.executors.runtime.job import CancelledResult
 from byrote.executors.runtime.output import AttemptScope, Tail, Tee, open_tray, output_of
 from tests.worker.bench import Bench, make_hands
 
@@ -39,17 +40,22 @@ def test_what_no_database_takes_is_escaped() -> None:
     assert output_of(out, Tail()) == Output("a\\x00b\\xffc")
 
 
+def printed_in(tray: AttemptScope) -> str:
+    output = tray.close_with(CancelledResult(1)).output
+    assert output is not None
+    return output.stdout
+
+
 def test_a_closed_tray_takes_nothing_more() -> None:
     tray, real = AttemptScope(), io.StringIO()
     open_tray(tray)
     stream = Tee(real, 0)
     stream.write("in time")
 
-    assert tray.close_with([1]) == [1, {"stdout": "in time", "stderr": "", "stdout_dropped": 0,
-                                        "stderr_dropped": 0}]  # fmt: skip
+    assert tray.close_with(CancelledResult(1)) == CancelledResult(1, output=Output("in time"))
     stream.write(", late")
     assert real.getvalue() == "in time, late"
-    assert tray.close_with([])[0]["stdout"] == "in time"
+    assert printed_in(tray) == "in time"
 
 
 def test_coroutines_that_take_turns_keep_their_prints_apart() -> None:
@@ -65,7 +71,7 @@ def test_coroutines_that_take_turns_keep_their_prints_apart() -> None:
         await asyncio.gather(speak("a"), asyncio.create_task(speak("b")))
 
     asyncio.run(both())
-    assert [trays[word].close_with([])[0]["stdout"] for word in "ab"] == ["aaa", "bbb"]
+    assert [printed_in(trays[word]) for word in "ab"] == ["aaa", "bbb"]
 
 
 @pytest.fixture(scope="module")

@@ -30,9 +30,9 @@ from byrote.django.testing.timeouts import TimeUp, limited
 from byrote.django.worker.attempt import Attempts
 from byrote.django.worker.memo import code_for
 from byrote.django.worker.signals import FINAL
-from byrote.executors.hands.process import job_of
 from byrote.executors.runtime import call
 from byrote.executors.runtime.context import Context
+from byrote.executors.runtime.job import Job, Result, job_of
 from byrote.store import queries
 from byrote.testing.clock import settable
 
@@ -131,9 +131,10 @@ class Testbed:
         run.provenance = self._remembering(definition, path)
         outcome = call.outcome_of(result, run.attempt, WORKER)
         self._store(run, outcome, attempts)
-        failed = isinstance(outcome, Failed) and isinstance(judge(run, outcome), Fail)
-        if failed and self._raise_errors:
-            raise error or AssertionError(f"{run.task} failed: {result[2]['message']}")
+        if not self._raise_errors or not isinstance(outcome, Failed):
+            return
+        if isinstance(judge(run, outcome), Fail):
+            raise error or AssertionError(f"{run.task} failed: {outcome.fault.message}")
 
     def _remembering(self, definition: Any, path: str) -> Provenance | None:
         """Provenance with the code hash of a task that has a memo; None without a memo."""
@@ -161,36 +162,36 @@ class Testbed:
         return [self._backend.get_result(run_id) for run_id in self._done]
 
 
-type AttemptEnd = tuple[BaseException | None, call.Result]
-"""The exception of an attempt, if any, and its result for the wire."""
+type AttemptEnd = tuple[BaseException | None, Result]
+"""The exception of an attempt, if any, and its result."""
 
 
-def execute(task: Any, job: call.Job, ctx: Context, *, is_async: bool) -> AttemptEnd:
+def execute(task: Any, job: Job, ctx: Context, *, is_async: bool) -> AttemptEnd:
     """Make one attempt in this thread, within its timeout if it has one."""
-    limit_ms: int | None = job[6]
+    limit_ms: int | None = job.timeout_ms
     limit_s = None if limit_ms is None else limit_ms / 1000
     began = monotonic()
     error, result = _called(task, job, ctx, limit_s=limit_s, is_async=is_async)
     if limit_ms is None or limit_s is None:
         return error, result
     if isinstance(error, TimeUp) or monotonic() - began >= limit_s:
-        late = call.timed_out(job[0], limit_ms)
-        return TaskTimedOut(late[2]["message"]), late
+        late = call.timed_out(job.slot, limit_ms)
+        return TaskTimedOut(late.fault.message), late
     return error, result
 
 
 def _called(
-    task: Any, job: call.Job, ctx: Context, *, limit_s: float | None, is_async: bool
+    task: Any, job: Job, ctx: Context, *, limit_s: float | None, is_async: bool
 ) -> AttemptEnd:
     with usable_connections():
         try:
-            spec = unpack(job[4])
+            spec = unpack(job.spec_json)
             with limited(limit_s, is_async=is_async):
                 value = task.function(ctx, *spec["args"], **spec["kwargs"])
         except BaseException as error:  # noqa: BLE001 -- any exception is an outcome.
             inner = error.error if isinstance(error, call.Decided) else error
-            return inner, call.raised(job[0], error)
-        return None, call.returned(job[0], value)
+            return inner, call.raised(job.slot, error)
+        return None, call.returned(job.slot, value)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, NamedTuple, Never
 
+import msgspec
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connections
@@ -206,7 +207,7 @@ class TaskSignals:
 
     def raised(self, result: TaskResult, error: BaseException) -> None:
         """Keep an error until the outcome is stored."""
-        result.errors.append(error_of(fault_of(error)))
+        result.errors.append(error_of(msgspec.to_builtins(fault_of(error))))
         object.__setattr__(result, "status", compat.TaskResultStatus.FAILED)
         self._keep(result, error)
 

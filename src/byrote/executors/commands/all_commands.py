@@ -13,7 +13,7 @@ from byrote.core.ports.executor import Capacity, ReportOutcomes
 from byrote.core.run import Leased
 from byrote.core.schedule.schedule import Schedule
 from byrote.executors.commands.pool import CommandOptions, Commands
-from byrote.executors.hands.messages import Introduction, MalformedMessage, introduction_from
+from byrote.executors.hands.messages import Introduction
 
 PATIENCE_S = 60.0
 
@@ -97,8 +97,8 @@ def describe(python: str, app: str) -> Introduction:
         said = asked.stderr.decode("utf-8", "backslashreplace").strip()
         raise BadOption(said.splitlines()[-1] if said else f"{app} cannot be imported.")
     try:
-        return introduction_from(msgspec.json.decode(asked.stdout.splitlines()[-1]))
-    except (IndexError, msgspec.DecodeError, MalformedMessage):
+        return msgspec.json.decode(asked.stdout.splitlines()[-1], type=Introduction)
+    except (IndexError, msgspec.DecodeError):
         raise BadOption(
             f"{' '.join(argv)} did not print what it must; does {app} print or end on import?"
         ) from None

@@ -45,7 +45,7 @@ class AskSocket:
         self._asks = asks
         self._wake = wake
         self._replay = replay
-        self._frames = Frames()
+        self._frames: Frames[object] = Frames()
         self._lock = threading.Lock()
         self._unsent = bytearray()
         self._open = True

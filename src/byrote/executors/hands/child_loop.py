@@ -14,16 +14,29 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
 
 from byrote.core.ports.app import AppLike
 from byrote.core.ports.executor import OnceStatement
 from byrote.core.replay.withholding import withhold_everywhere
 from byrote.executors.framing import Frames, frame
 from byrote.executors.hands.crash_report import name_culprits
+from byrote.executors.hands.messages import (
+    Answer,
+    Asked,
+    Cancel,
+    Done,
+    Question,
+    Refused,
+    SettledRuns,
+    Stop,
+    Work,
+    decode_to_hand,
+)
 from byrote.executors.runtime.asks import AskClient
 from byrote.executors.runtime.engine import Engine
+from byrote.executors.runtime.job import Result
 from byrote.executors.runtime.loading import introduction
 from byrote.executors.runtime.provenance.git import GitCheckout
 from byrote.executors.runtime.seeding import notice_numpy
@@ -45,7 +58,7 @@ def die_with_parent(parent: int) -> None:
 
 def refuse(link: socket.socket, reason: str) -> None:
     """Tell the supervisor why this hand cannot start."""
-    link.sendall(frame(["refused", reason]))
+    link.sendall(frame(Refused(reason)))
     os._exit(EXIT_CANNOT_START)
 
 
@@ -66,7 +79,7 @@ class Hand:
         self._app = app
         self._checkout = checkout
         self._settings = settings
-        self._frames = Frames()
+        self._frames = Frames(decode_to_hand)
         self._unsent = bytearray()
         self._stopped = asyncio.Event()
 
@@ -109,25 +122,31 @@ class Hand:
             os._exit(0)
         for message in self._frames.feed(piece):
             match message:
-                case ["work", jobs]:
-                    self._engine.put(jobs)
-                case ["cancel", slots]:
-                    self._engine.cancel(slots)
-                case ["answer", _slot, number, ok, payload]:
-                    self._desk.answer(number, ok, payload)
-                case ["settled", told] if self._app.on_finished:
-                    self._app.on_finished(told)
-                case ["stop"]:
+                case Work():
+                    self._engine.put(message.jobs)
+                case Answer():
+                    self._desk.answer(message.number, message.ok, message.payload)
+                case Cancel():
+                    self._engine.cancel(message.slots)
+                case SettledRuns():
+                    self._report_finished(message.runs)
+                case Stop():
                     self._stopped.set()
+                case _:
+                    assert_never(message)
 
-    def _deliver(self, results: list[list[Any]]) -> None:
+    def _report_finished(self, runs: Sequence[Any]) -> None:
+        if self._app.on_finished is not None:
+            self._app.on_finished(runs)
+
+    def _deliver(self, results: list[Result]) -> None:
         # A task may have imported it just now; asked once per batch, this costs nothing.
         notice_numpy()
-        self._send(frame(["done", results]))
+        self._send(frame(Done(results)))
 
     def _ask(self, slot: int, number: int, verb: str, payload: Mapping[str, Any]) -> None:
         # Only the loop's thread writes to the socket.
-        piece = frame(["ask", [slot, number, verb, payload]])
+        piece = frame(Asked(Question(slot, number, verb, dict(payload))))
         self._loop.call_soon_threadsafe(self._send, piece)
 
     def _send(self, piece: bytes) -> None:

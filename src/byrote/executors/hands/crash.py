@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What becomes of the runs of a hand that went down: who is charged, who is given back."""
+"""Resolves the crash of a hand: which of its runs are charged, and which are given back."""
 
 import signal
 from collections.abc import Mapping
@@ -7,8 +7,12 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import NamedTuple
 
-from byrote.core.outcome import Crashed, Failed, Fault, Outcome, Released
+from byrote.core.outcome import Crashed, Failed, Fault, Outcome, Printing, Released
 from byrote.core.run import Leased
+from byrote.executors.hands.process import HandProcess
+from byrote.executors.hands.roster import Roster
+from byrote.executors.runtime.output import with_output
+from byrote.executors.shared.spool import printings, serial_of
 
 
 class ExitReason(NamedTuple):
@@ -89,3 +93,41 @@ def oom_kills() -> int:
     except OSError:
         return 0
     return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+
+
+def take_leave(
+    roster: Roster, child: HandProcess, death: ExitReason, *, worker: str
+) -> CrashResolution:
+    """Remove a dead hand from the roster; returns the outcomes of its runs with their output."""
+    with roster.lock:
+        roster.children.remove(child)
+        verdict = bury(
+            child.jobs,
+            begun={slot for slot in child.jobs if child.board.begun(slot) is not None},
+            executing=_suspects(child, death),
+            fates=child.fates,
+            death=death,
+            worker=worker,
+        )
+    printed = printings(child.spool.copy())
+    for slot, outcome in verdict.outcomes.items():
+        run = child.jobs[slot]
+        run.provenance = child.provenance
+        output = printed.get(serial_of(run.id, run.attempt))
+        verdict.outcomes[slot] = with_output(outcome, output)
+    return verdict
+
+
+def _suspects(child: HandProcess, death: ExitReason) -> set[int]:
+    """Slots whose code may have ended the hand; only the culprit's if that is known."""
+    culprit = None if death.ours else child.culprit
+    return child.board.executing() if culprit is None else {culprit}
+
+
+def printed_by(roster: Roster, run: Leased) -> Printing | None:
+    """The output so far of a run that a hand is executing."""
+    with roster.lock:
+        # Under the lock: a hand is removed from the roster before its memory is unmapped.
+        hand = next((c for c in roster.children if any(run is r for r in c.jobs.values())), None)
+        content = b"" if hand is None else hand.spool.copy()
+    return printings(content).get(serial_of(run.id, run.attempt))

@@ -43,8 +43,10 @@ def name_culprits(board: Board, report_fd: int) -> None:
 
 def _blame(board: Board, hand: int) -> None:
     tray = current_tray()
-    if tray is not None and not tray.closed and os.getpid() == hand:
-        board.blame(tray.job[0])
+    if tray is None or tray.job is None or tray.closed:
+        return
+    if os.getpid() == hand:
+        board.blame(tray.job.slot)
 
 
 def _blaming(leave: Callable[[int], NoReturn], board: Board, hand: int) -> Any:

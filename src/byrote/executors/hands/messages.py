@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What hands say, checked before it is believed: they run others' code, which may say anything.
+"""Messages between a supervisor and a hand, validated when they are decoded.
 
-A hand that says what nobody understands loses its life, like one that crashes; what it had been
-given is judged as after any crash, and the worker goes on.
+A hand runs user code, which may write anything to the socket. A hand that sends a malformed message
+is killed and handled as a crash; the worker goes on.
 """
 
 from typing import Any
@@ -13,21 +13,23 @@ from byrote.core.command import Command
 from byrote.core.errors import ByroteError
 from byrote.core.memo import Memo
 from byrote.core.schedule.schedule import Schedule
+from byrote.executors.runtime.job import Job, Result
 
 GARBLED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
-"""What reading something of the wrong shape raises."""
+"""Exceptions that reading malformed data may raise."""
 
 
 class MalformedMessage(ByroteError):
-    """A hand has said what nobody understands."""
+    """A hand or a command sent a message that is not part of the protocol."""
 
     code = "garbled"
 
 
 class Introduction(msgspec.Struct, frozen=True):
-    """What a hand says of itself before its first run, see `loading.introduction`."""
+    """Describes a hand's app before its first run, see `loading.introduction`."""
 
     tasks: dict[str, bool]
+    """Whether each task is async."""
     commands: dict[str, Command]
     url: str | None
     provenance: dict[str, Any]
@@ -36,13 +38,13 @@ class Introduction(msgspec.Struct, frozen=True):
     hears: bool = False
     """Whether the app wants to know how its attempts were settled."""
     schedules: list[Schedule] = []
-    """What the app would have run periodically."""
+    """The app's periodic tasks."""
     queues: list[str] = []
-    """Where its runs lie unless somebody says otherwise."""
+    """The queues of the app's tasks, unless the caller names another."""
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):
-    """What an attempt asks of its supervisor."""
+    """A request that an attempt sends to its supervisor."""
 
     slot: int
     number: int
@@ -50,23 +52,111 @@ class Question(msgspec.Struct, frozen=True, array_like=True):
     payload: dict[str, Any]
 
 
-def introduction_from(told: object) -> Introduction:
-    """Read an introduction."""
-    return _as(Introduction, told)
+# -- To a hand -----------------------------------------------------------------------------------
+
+
+class Work(msgspec.Struct, array_like=True, gc=False, tag="work"):
+    """Execute these jobs."""
+
+    jobs: list[Job]
+
+
+class Cancel(msgspec.Struct, array_like=True, gc=False, tag="cancel"):
+    """Cancel the async attempts in these slots."""
+
+    slots: list[int]
+
+
+class Answer(msgspec.Struct, array_like=True, gc=False, tag="answer"):
+    """The reply to a question."""
+
+    slot: int
+    number: int
+    ok: bool
+    payload: Any
+
+
+class SettledRuns(msgspec.Struct, array_like=True, gc=False, tag="settled"):
+    """Run ids and verdicts of attempts that are stored, for an app that asked for them."""
+
+    runs: list[tuple[str, str | None]]
+
+
+class Stop(msgspec.Struct, array_like=True, gc=False, tag="stop"):
+    """End when idle."""
+
+
+type ToHand = Work | Cancel | Answer | SettledRuns | Stop
+
+# -- From a hand ---------------------------------------------------------------------------------
+
+
+class Ready(msgspec.Struct, array_like=True, gc=False, tag="ready"):
+    """The app is imported; runs may be sent."""
+
+    introduction: Introduction
+
+
+class Refused(msgspec.Struct, array_like=True, gc=False, tag="refused"):
+    """The hand cannot start."""
+
+    reason: str
+
+
+class Done(msgspec.Struct, array_like=True, gc=False, tag="done"):
+    """Attempts have ended."""
+
+    results: list[Result]
+
+
+class Asked(msgspec.Struct, array_like=True, gc=False, tag="ask"):
+    """An attempt asks its supervisor."""
+
+    question: Question
+
+
+type FromHand = Ready | Refused | Done | Asked
+
+
+class Malformed(msgspec.Struct):
+    """Stands for a malformed message: what is wrong, and the valid results before that."""
+
+    reason: str
+    results: list[Result] = []
+
+
+_to_hand: msgspec.msgpack.Decoder[ToHand] = msgspec.msgpack.Decoder(ToHand)
+_from_hand: msgspec.msgpack.Decoder[FromHand] = msgspec.msgpack.Decoder(FromHand)
+_result: msgspec.msgpack.Decoder[Result] = msgspec.msgpack.Decoder(Result)
+_parts = msgspec.msgpack.Decoder(list[msgspec.Raw])
+
+decode_to_hand = _to_hand.decode
+
+
+def decode_from_hand(body: memoryview) -> FromHand | Malformed:
+    """A hand's message. Raises ValueError if it is not even MessagePack."""
+    try:
+        return _from_hand.decode(body)
+    except msgspec.ValidationError as error:
+        return Malformed(str(error), _results_before(body))
+
+
+def _results_before(body: memoryview) -> list[Result]:
+    """The results of a malformed message up to the first that is malformed itself."""
+    results: list[Result] = []
+    try:
+        word, batch, *_ = _parts.decode(body)
+        if msgspec.msgpack.decode(word) == "done":
+            for part in _parts.decode(batch):
+                results.append(_result.decode(part))  # noqa: PERF401 -- those before an error count.
+    except GARBLED:
+        pass
+    return results
 
 
 def question_from(asked: object) -> Question:
-    """Read a question."""
-    return _as(Question, asked)
-
-
-def reason_from(told: object) -> str:
-    """Read why a hand cannot start."""
-    return _as(str, told)
-
-
-def _as[T](kind: type[T], said: object) -> T:
+    """A command's question; raises MalformedMessage."""
     try:
-        return msgspec.convert(said, kind)
+        return msgspec.convert(asked, Question)
     except GARBLED as error:
         raise MalformedMessage(f"{type(error).__name__}: {error}") from None

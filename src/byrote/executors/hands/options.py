@@ -7,6 +7,7 @@ import msgspec
 
 from byrote.executors.capacity import BUFFER_S
 from byrote.executors.runtime.asks import ReplayMode
+from byrote.executors.runtime.job import PerKind, TaskKind
 
 
 class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,17 +33,17 @@ class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How steps are answered where every run is a replay."""
 
     @property
-    def limits(self) -> dict[bool, int]:
-        """Tasks under way at once in each hand: sync ones (False) and async ones (True)."""
-        return {False: self.threads, True: -(-self.concurrency // self.hands)}
+    def limits(self) -> PerKind:
+        """Tasks of each kind under way at once in each hand."""
+        return {TaskKind.SYNC: self.threads, TaskKind.ASYNC: -(-self.concurrency // self.hands)}
 
     @property
     def settings(self) -> dict[str, Any]:
         """What a hand is told when it starts."""
         return {
             "app": self.app,
-            "concurrency": self.limits[True],
-            "threads": self.limits[False],
+            "concurrency": self.limits[TaskKind.ASYNC],
+            "threads": self.limits[TaskKind.SYNC],
             "log_format": self.log_format,
             "log_level": self.log_level,
             "deterministic": self.deterministic,

@@ -26,16 +26,20 @@ from byrote.core.ports.executor import Asks, Capacity, Clock, Emit, ReportOutcom
 from byrote.core.replay.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
 from byrote.core.schedule.schedule import Schedule
-from byrote.executors.hands.crash import ExitReason, oom_kills
-from byrote.executors.hands.estate import printed_by, take_leave
+from byrote.executors.hands.crash import ExitReason, oom_kills, printed_by, take_leave
 from byrote.executors.hands.messages import (
     GARBLED,
+    Answer,
+    Asked,
+    Done,
+    FromHand,
     Introduction,
+    Malformed,
     MalformedMessage,
     Question,
-    introduction_from,
-    question_from,
-    reason_from,
+    Ready,
+    Refused,
+    Stop,
 )
 from byrote.executors.hands.options import HandOptions
 from byrote.executors.hands.orphans import adopt_orphans, end_orphans
@@ -43,6 +47,7 @@ from byrote.executors.hands.process import HAND_COUNT, WORKER, HandProcess
 from byrote.executors.hands.roster import STOP_GRACE_S, Roster
 from byrote.executors.runtime import call
 from byrote.executors.runtime.asks import pass_on
+from byrote.executors.runtime.job import Result, TaskKind, kind_of
 from byrote.executors.runtime.provenance.environment import FIXED
 from byrote.executors.selector_loop import TICK_S, SelectorLoop
 
@@ -163,7 +168,7 @@ class Hands(SelectorLoop):
         self._stopping = self._draining = True
         with self._roster.lock:
             for child in self._roster.children:
-                child.send(["stop"])
+                child.send(Stop())
         self._end_serving()
 
     def settled(self, ended: Sequence[tuple[Leased, str | None]]) -> None:
@@ -240,29 +245,35 @@ class Hands(SelectorLoop):
         if child.deaf or child.garbled is not None:
             child.crash()
 
-    def _heed(self, child: HandProcess, message: list[Any]) -> None:
+    def _heed(self, child: HandProcess, message: FromHand | Malformed) -> None:
         match message:
-            case ["done", results]:
-                reports, again = self._roster.settle(child, results)
-                self._tell(reports)
-                self._elsewhere(again)
-                if child.reserved and self._roster.attend():
-                    self._report([])
-            case ["ask", asked]:
-                self._ask(child, question_from(asked))
-            case ["ready", told] if not child.ready:
-                self._welcome(child, introduction_from(told))
-            case ["refused", reason] if not child.ready:
-                self._refusal = reason_from(reason)
+            case Done():
+                self._collect(child, message.results)
+            case Asked():
+                self._ask(child, message.question)
+            case Malformed():
+                self._collect(child, message.results)
+                raise MalformedMessage(message.reason)
+            case Ready() if not child.ready:
+                self._welcome(child, message.introduction)
+            case Refused() if not child.ready:
+                self._refusal = message.reason
             case _:
-                raise MalformedMessage("No message of a hand begins like this.")
+                raise MalformedMessage("A hand that is ready introduced itself again.")
+
+    def _collect(self, child: HandProcess, results: Sequence[Result]) -> None:
+        reports, again = self._roster.settle(child, results)
+        self._tell(reports)
+        self._elsewhere(again)
+        if child.reserved and self._roster.attend():
+            self._report([])
 
     def _ask(self, child: HandProcess, asked: Question) -> None:
         slot, number = asked.slot, asked.number
 
         def answer(ok: bool, said: Any) -> None:
             with self._roster.lock:
-                child.send(["answer", slot, number, ok, said])
+                child.send(Answer(slot, number, ok, said))
                 backed_up = child.unsent
             if backed_up and not self._stopping:
                 self._nudge()
@@ -270,18 +281,19 @@ class Hands(SelectorLoop):
         pass_on(self._asks, child.jobs.get(slot), (asked.verb, asked.payload), answer)
 
     def _welcome(self, child: HandProcess, told: Introduction) -> None:
-        self._roster.kinds = self._roster.kinds | told.tasks
+        found = {task: kind_of(is_async) for task, is_async in told.tasks.items()}
+        self._roster.kinds = self._roster.kinds | found
         self.url, self.commands = told.url, told.commands
         self.surroundings = told.provenance
         self.ignores = told.ignores
         self.schedules, self.queues = told.schedules, told.queues
         self._roster.hears = told.hears
         doc = {**self.surroundings, "worker": self._about, "executor": "hand"}
-        found = provenance_of(doc, told.memos)
+        provenance = provenance_of(doc, told.memos)
         self._failures = 0
         with self._roster.lock:
             # Hands that are alike share one, so that it is registered once.
-            child.provenance = self._provenances.setdefault(found.digest, found)
+            child.provenance = self._provenances.setdefault(provenance.digest, provenance)
             child.ready = True
         self._emit([HandStarted(self._worker, child.pid)])
         self._first.set()
@@ -295,7 +307,7 @@ class Hands(SelectorLoop):
             begun = child.board.begun(slot)
             if begun is None:
                 continue
-            grace = STOP_GRACE_S if child.kinds[slot] else 0.0
+            grace = STOP_GRACE_S if child.kinds[slot] is TaskKind.ASYNC else 0.0
             if run.timeout_ms is not None and now > begun + run.timeout_ms / 1000 + grace:
                 fault = call.timeout_fault(run.timeout_ms, run.attempt, self._worker)
                 child.fates.setdefault(slot, Failed(fault))
@@ -313,7 +325,7 @@ class Hands(SelectorLoop):
             child.retiring = most is not None and child.rss > most
         if child.retiring and not child.jobs and not child.dismissed:
             child.dismissed = True
-            child.send(["stop"])
+            child.send(Stop())
 
     # -- Death -----------------------------------------------------------------------------------
 
@@ -341,7 +353,7 @@ class Hands(SelectorLoop):
         if child.garbled is not None:
             return
         try:
-            self._heed(child, ["done", child.results.left(child.jobs)])
+            self._collect(child, child.results.left(child.jobs))
         except GARBLED:
             return  # Its code has written over them; what they tell is believed of none.
 

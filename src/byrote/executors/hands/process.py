@@ -17,7 +17,9 @@ from byrote.core.replay.provenance import Provenance
 from byrote.core.run import Leased
 from byrote.executors.framing import Frames, frame
 from byrote.executors.hands.crash_report import culprit_of, make_report
+from byrote.executors.hands.messages import FromHand, Malformed, ToHand, decode_from_hand
 from byrote.executors.hands.orphans import MARK
+from byrote.executors.runtime.job import Job, TaskKind, job_of, none_of_each
 from byrote.executors.shared.board import SLOTS, Board
 from byrote.executors.shared.results import Results
 from byrote.executors.shared.spool import Spool
@@ -65,13 +67,13 @@ class HandProcess:
         self.link.setblocking(False)
         self.pidfd = os.pidfd_open(self.process.pid)
         self.jobs: dict[int, Leased] = {}
-        self.kinds = [False] * SLOTS
-        """Slot by slot, whether its run's task is async,"""
+        self.kinds = [TaskKind.SYNC] * SLOTS
+        """The kind of each slot's task."""
         self.sent_at = [0.0] * SLOTS
-        """and when it was sent."""
+        """When the run in each slot was sent."""
         self.revoked: set[int] = set()
         self.free: deque[int] = deque(range(SLOTS))
-        self.running = {False: 0, True: 0}
+        self.running = none_of_each()
         self.ready = False
         self.retiring = False
         self.dismissed = False
@@ -87,7 +89,7 @@ class HandProcess:
         """What is reported of runs that we kill; None for those nobody is to hear of."""
         self.killed = False
         self.provenance: Provenance | None = None
-        self._frames = Frames()
+        self._frames = Frames(decode_from_hand)
         self._unsent = bytearray()
 
     @property
@@ -105,7 +107,7 @@ class HandProcess:
         """Whether the socket still has to take something."""
         return bool(self._unsent)
 
-    def send(self, message: list[Any]) -> None:
+    def send(self, message: ToHand) -> None:
         """Send a message, or what the socket takes of it; the rest goes when it has room."""
         self._unsent += frame(message)
         self.send_more()
@@ -120,9 +122,9 @@ class HandProcess:
             except OSError:
                 self._unsent.clear()
 
-    def receive(self) -> list[list[Any]]:
-        """Every message that has arrived whole, unless it has said what nobody understands."""
-        messages: list[list[Any]] = []
+    def receive(self) -> list[FromHand | Malformed]:
+        """Every complete message; none after the first one that is malformed."""
+        messages: list[FromHand | Malformed] = []
         while self.garbled is None:
             try:
                 piece = self.link.recv(PIECE)
@@ -141,18 +143,18 @@ class HandProcess:
                 return messages
         return messages
 
-    def take(self, runs: Sequence[tuple[Leased, bool]], now: float) -> list[list[Any]]:
-        """Give runs, async or not, slots of this hand; gives the jobs to be sent."""
+    def take(self, runs: Sequence[tuple[Leased, TaskKind]], now: float) -> list[Job]:
+        """Assign slots of this hand to runs; returns the jobs to be sent."""
         free, jobs, kinds, sent_at = self.free, self.jobs, self.kinds, self.sent_at
         sent = []
-        for run, is_async in runs:
+        for run, kind in runs:
             slot = free.popleft()
             self.board.assign(slot)
             self.results.assign(slot)
             jobs[slot] = run
-            kinds[slot] = is_async
+            kinds[slot] = kind
             sent_at[slot] = now
-            self.running[is_async] += 1
+            self.running[kind] += 1
             sent.append(job_of(slot, run))
         return sent
 
@@ -205,22 +207,3 @@ class HandProcess:
                 return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         except (OSError, IndexError):
             return 0
-
-
-def job_of(slot: int, run: Leased) -> list[Any]:
-    """A run as it goes over the wire, see `call.Job`."""
-    return [
-        slot,
-        run.id,
-        run.task,
-        run.version,
-        run.spec_json,
-        run.attempt,
-        run.timeout_ms,
-        run.queue,
-        run.labels_json,
-        run.traceparent,
-        run.deadline,
-        run.spec_hash,
-        run.as_of_us,
-    ]

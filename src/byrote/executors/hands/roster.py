@@ -9,16 +9,22 @@ import heapq
 import threading
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 from byrote.core.outcome import Cancelled, Outcome
 from byrote.core.ports.executor import Capacity, Clock
 from byrote.core.run import Leased
 from byrote.executors.capacity import CapacityPlanner
-from byrote.executors.hands.messages import GARBLED
+from byrote.executors.hands.messages import GARBLED, Cancel, SettledRuns, Work
 from byrote.executors.hands.process import HandProcess
 from byrote.executors.hands.quarantine import Quarantine
 from byrote.executors.runtime import call
+from byrote.executors.runtime.job import (
+    DeclinedResult,
+    PerKind,
+    Result,
+    TaskKind,
+    none_of_each,
+)
 from byrote.executors.runtime.output import inherit
 from byrote.executors.selector_loop import Outcomes
 
@@ -38,7 +44,7 @@ class Roster:
 
     def __init__(
         self,
-        limits: dict[bool, int],
+        limits: PerKind,
         *,
         max_tasks: int | None,
         worker: str,
@@ -46,39 +52,39 @@ class Roster:
         buffer_s: float,
     ) -> None:
         self._max_tasks = max_tasks
-        self._threads = limits[False]
+        self._threads = limits[TaskKind.SYNC]
         self._worker = worker
         self._clock = clock
         self._tempos = CapacityPlanner(clock, limits, buffer_s)
         self._suspects = Quarantine()
         self.lock = threading.RLock()
         self.children: list[HandProcess] = []
-        self.kinds: dict[str, bool] = {}
-        """Task by task, whether it is async."""
+        self.kinds: dict[str, TaskKind] = {}
+        """The kind of each task."""
         self._untold: deque[tuple[str, str | None]] = deque(maxlen=UNTOLD_MAX)
         self.hears = False
         """Whether the app wants to know how attempts were settled."""
 
-    def kind(self, run: Leased) -> bool:
-        """Whether the run's task is async; one nobody registered fails in a sync thread."""
-        return self.kinds.get(f"{run.task}@{run.version}", False)
+    def kind(self, run: Leased) -> TaskKind:
+        """The kind of a run's task; an unregistered task fails in a sync thread."""
+        return self.kinds.get(f"{run.task}@{run.version}", TaskKind.SYNC)
 
     def room(self) -> Capacity:
         """How much may be claimed now, of which tasks."""
         with self.lock:
             live = [child for child in self.children if child.able]
             slots = sum(len(child.free) for child in live)
-            running = {k: sum(child.running[k] for child in live) for k in (False, True)}
+            running = {k: sum(child.running[k] for child in live) for k in TaskKind}
             room = self._tempos.room(self.kinds, running, len(live))
         return room if room.limit <= slots else Capacity(slots, room.tasks, min(room.worth, slots))
 
     def place(self, runs: Sequence[Leased]) -> tuple[list[Leased], bool]:
         """Give runs to the least busy hands; what none could take, and whether a socket is full."""
         now = self._clock()
-        counts = {False: 0, True: 0}
+        counts = none_of_each()
         with self.lock:
             able = [child for child in self.children if child.able]
-            dealt: list[list[tuple[Leased, bool]]] = [[] for _ in able]
+            dealt: list[list[tuple[Leased, TaskKind]]] = [[] for _ in able]
             loads = {kind: _loads(able, kind) for kind in counts}
             for place, run in enumerate(runs):
                 if run.losses and (not able or len(self._suspects) < len(able)):
@@ -99,22 +105,22 @@ class Roster:
             self._tempos.note(counts)
             self._suspects.settle(self.children, now, self._give)
             for child, jobs in batches.items():
-                child.send(["work", jobs])
+                child.send(Work(jobs))
             return homeless, any(child.unsent for child in batches)
 
     def settle(
-        self, child: HandProcess, results: Sequence[list[Any]]
+        self, child: HandProcess, results: Sequence[Result]
     ) -> tuple[Outcomes, list[Leased]]:
         """Read a hand's results: what to report, and what it declined and must go elsewhere."""
         reports: Outcomes = []
         again: list[Leased] = []
-        counts = {False: 0, True: 0}
+        counts = none_of_each()
         provenance = child.provenance
         with self.lock:
             try:
                 for result in results:
-                    slot = result[0]
-                    if result[1] == call.DECLINED:
+                    slot = result.slot
+                    if isinstance(result, DeclinedResult):
                         again += self._declined(child, slot)
                         continue
                     # Read before anything is changed: a result nobody understands leaves the run
@@ -140,7 +146,7 @@ class Roster:
     def learn(self, task: str) -> None:
         """Take runs of one task more; hands find out by themselves what it is."""
         with self.lock:
-            self.kinds = {task: False, **self.kinds}
+            self.kinds = {task: TaskKind.SYNC, **self.kinds}
 
     def tell_settled(self, ended: Sequence[tuple[Leased, str | None]]) -> bool:
         """Tell the hand of each attempt, or another, how it was settled; whether one is busy."""
@@ -156,7 +162,7 @@ class Roster:
                 heard = self._untold if child is None else told.setdefault(child, [])
                 heard.append((run.id, verdict))
             for child, runs in told.items():
-                child.send(["settled", runs])
+                child.send(SettledRuns(runs))
             return any(child.unsent for child in told)
 
     def join(self, child: HandProcess) -> None:
@@ -164,7 +170,7 @@ class Roster:
         with self.lock:
             self.children.append(child)
             if self._untold:
-                child.send(["settled", list(self._untold)])
+                child.send(SettledRuns(list(self._untold)))
                 self._untold.clear()
 
     def attend(self) -> bool:
@@ -173,7 +179,7 @@ class Roster:
             return self._suspects.settle(self.children, self._clock(), self._give)
 
     def _give(self, child: HandProcess, run: Leased) -> None:
-        child.send(["work", child.take([(run, self.kind(run))], self._clock())])
+        child.send(Work(child.take([(run, self.kind(run))], self._clock())))
 
     def _declined(self, child: HandProcess, slot: int) -> list[Leased]:
         if slot not in child.jobs and slot not in child.revoked:
@@ -196,12 +202,12 @@ class Roster:
 
     def stranded(self, now: float) -> list[Leased]:
         """Runs that wait behind a slow one while another hand is free; the caller's again."""
-        if not any(child.able and not child.running[False] for child in self.children):
+        if not any(child.able and not child.running[TaskKind.SYNC] for child in self.children):
             return []
         return [
             run
             for child in self.children
-            if child.running[False] > self._threads
+            if child.running[TaskKind.SYNC] > self._threads
             for run in self.take_back(child, child.unbegun(now - SLOW_S))
         ]
 
@@ -242,14 +248,14 @@ class Roster:
         if slot in child.stopping:
             return
         child.fates[slot] = fate
-        if child.kinds[slot]:
+        if child.kinds[slot] is TaskKind.ASYNC:
             child.stopping[slot] = self._clock() + STOP_GRACE_S
-            child.send(["cancel", [slot]])
+            child.send(Cancel([slot]))
         else:
             child.kill()
 
 
-def _loads(children: Sequence[HandProcess], kind: bool) -> list[tuple[int, int]]:
+def _loads(children: Sequence[HandProcess], kind: TaskKind) -> list[tuple[int, int]]:
     """How many runs of this kind each has, and its place in the list, as a heap; -1 for nobody."""
     loads = [(child.running[kind], number) for number, child in enumerate(children)]
     heapq.heapify(loads)

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: MIT
 """One attempt: find the task, read its arguments, call it, and turn whatever happens into a result.
 
-A result is a flat array for the wire: `[slot, code, …]`, with what the attempt printed as a map at
-the end if it printed anything or took a while; `outcome_of` reads it on the supervisor's side.
+`outcome_of` turns the result into an outcome on the supervisor's side; `runtime/job.py` describes
+both.
 """
 
 import asyncio
 import traceback
-from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
@@ -33,7 +32,6 @@ from byrote.core.outcome import (
     Failed,
     Fault,
     Outcome,
-    Output,
     Released,
     Snoozed,
     Succeeded,
@@ -44,6 +42,17 @@ from byrote.core.task import Registry, Task
 from byrote.executors.runtime import usage as meter
 from byrote.executors.runtime.asks import AskClient
 from byrote.executors.runtime.context import Context
+from byrote.executors.runtime.job import (
+    CancelledResult,
+    CrashedResult,
+    DeclinedResult,
+    Job,
+    RaisedResult,
+    ReleasedResult,
+    Result,
+    ReturnedResult,
+    SnoozedResult,
+)
 from byrote.executors.runtime.output import current_tray
 from byrote.executors.runtime.steps.branches import open_branches
 from byrote.executors.runtime.steps.ledger import AsyncSteps, StepSource, Suspended, SyncSteps
@@ -69,14 +78,6 @@ class Disruption(Exception):
 
 WITHHELD = "replay.withheld"
 """Reports a call that a replay made without effect."""
-RETURNED, RAISED, SNOOZED, CANCELLED, DECLINED, RELEASED, CRASHED = range(7)
-
-type Job = Sequence[Any]
-"""`[slot, id, task, version, spec, attempt, timeout_ms, queue, labels, trace, deadline, hash,
-as_of_us]`."""
-
-type Result = list[Any]
-
 CALLERS = (
     "byrote.executors.",
     "byrote.django.worker.attempt",
@@ -85,20 +86,20 @@ CALLERS = (
 )
 """Modules whose frames come before a task's own."""
 _NONE = pack(None)
-_NOTHING = [_NONE.text, _NONE.digest.hex()]
+_NONE_DIGEST = _NONE.digest.hex()
 
 
 def prepare(
     registry: Registry, job: Job, desk: AskClient | None = None
 ) -> tuple[Task, list[Any], dict[str, Any], StepSource | None]:
     """The task a job names, what to call it with, and the record it must come to the end of."""
-    task = registry.find(job[2], job[3])
-    spec = unpack(job[4])
+    task = registry.find(job.task, job.version)
+    spec = unpack(job.spec_json)
     args = spec["args"]
     steps = None
     digest = _spec_digest(job) if task.seed == "spec" else None
     if desk is not None and desk.replay is not None:
-        open_withholding(Withholding(job[1], partial(_report, desk, job)))
+        open_withholding(Withholding(job.id, partial(_report, desk, job)))
     if task.takes_context:
         context = Context.of(job, desk, digest=digest)
         if desk is not None:
@@ -114,14 +115,14 @@ def prepare(
 def _report(desk: AskClient, job: Job, *what: Any) -> None:
     """Have the verdict list a call that a replay made without effect."""
     told = dict(zip(("call", "what", "count"), what, strict=True))
-    desk.put(job[0], WITHHELD, {"run": job[1], "attempt": job[5], **told})
+    desk.put(job.slot, WITHHELD, {"run": job.id, "attempt": job.attempt, **told})
 
 
 def _spec_digest(job: Job) -> bytes:
     tray = current_tray()
     if tray is not None:
-        tray.digest = job[11]
-    return job[11]  # type: ignore[no-any-return]
+        tray.digest = job.spec_hash
+    return job.spec_hash
 
 
 def call_sync(registry: Registry, job: Job, desk: AskClient | None = None) -> Result:
@@ -137,9 +138,9 @@ def call_sync(registry: Registry, job: Job, desk: AskClient | None = None) -> Re
             meter.end(begun)
         if steps is not None:
             SyncSteps(steps).close()
-        result = returned(job[0], value)
+        result = returned(job.slot, value)
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
-        result = raised(job[0], error) if steps is None else _broken_off(job[0], error, steps)
+        result = raised(job.slot, error) if steps is None else _broken_off(job.slot, error, steps)
     if ctx is not None and ctx.reports is not None:
         ctx.reports.settle()
     return result
@@ -154,11 +155,11 @@ async def call_async(registry: Registry, job: Job, desk: AskClient | None = None
         value = await task.function(*args, **kwargs)
         if steps is not None:
             await AsyncSteps(steps).close()
-        result = returned(job[0], value)
+        result = returned(job.slot, value)
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
-        result = raised(job[0], error) if steps is None else _broken_off(job[0], error, steps)
+        result = raised(job.slot, error) if steps is None else _broken_off(job.slot, error, steps)
     if ctx is not None and ctx.reports is not None:
         await ctx.reports.asettle()
     return result
@@ -167,22 +168,22 @@ async def call_async(registry: Registry, job: Job, desk: AskClient | None = None
 def _broken_off(slot: int, error: BaseException, steps: StepSource) -> Result:
     """A task with a record raised: whether it took another way, or how far a replay came."""
     result = raised(slot, steps.strayed or error)
-    if result[1] == RAISED and steps.met is not None:
-        result[2]["met"] = steps.met
+    if isinstance(result, RaisedResult) and steps.met is not None:
+        result.fault = msgspec.structs.replace(result.fault, met=steps.met)
     return result
 
 
 def returned(slot: int, value: object) -> Result:
     """A task came back with a value; one that cannot be stored is a fault of its own kind."""
     if value is None:
-        return [slot, RETURNED, *_NOTHING]
+        return ReturnedResult(slot, _NONE.text, _NONE_DIGEST)
     try:
         packed = pack(value, limit=PAYLOAD_MAX)
     except BadPayload as error:
         message = f"The task returned a value that cannot be stored: {error}"
         fault = Fault("bad_result", "byrote.BadPayload", safe_text(message))
-        return [slot, RAISED, msgspec.to_builtins(fault), None, False]
-    return [slot, RETURNED, packed.text, packed.digest.hex()]
+        return RaisedResult(slot, fault)
+    return ReturnedResult(slot, packed.text, packed.digest.hex())
 
 
 def raised(  # noqa: PLR0911 -- one return per way to end.
@@ -192,28 +193,28 @@ def raised(  # noqa: PLR0911 -- one return per way to end.
     match error:
         case Decided():
             delay = None if error.after is None else micros(error.after)
-            return [slot, RAISED, fault_of(error.error), delay, error.final]
+            return RaisedResult(slot, fault_of(error.error), delay, error.final)
         case Disruption():
-            return [slot, CRASHED, fault_of(error.error)]
+            return CrashedResult(slot, fault_of(error.error))
         case Snooze():
-            return [slot, SNOOZED, micros(error.after)]
+            return SnoozedResult(slot, micros(error.after))
         case RetryLater(after=after):
             delay = None if after is None else micros(after)
-            return [slot, RAISED, fault_of(error), delay, False]
+            return RaisedResult(slot, fault_of(error), delay)
         case Fatal():
-            return [slot, RAISED, fault_of(error), None, True]
+            return RaisedResult(slot, fault_of(error), final=True)
         case Suspended():
-            return [slot, SNOOZED, micros(error.after), error.wait, error.event]
+            return SnoozedResult(slot, micros(error.after), error.wait, error.event)
         case BaseExceptionGroup() if waiting := error.subgroup(Suspended):
             # A task group wraps whatever its tasks raise.
             return raised(slot, _first(waiting))
         case NonDeterminism() | NotRecorded():
-            return [slot, RAISED, fault_of(error) | {"kind": error.code}, None, True]
+            return RaisedResult(slot, fault_of(error, error.code), final=True)
         case LeaseGone():
-            # Whatever is said of it will not be heard; nothing is the least that can be said.
-            return [slot, RELEASED]
+            # The store would reject any outcome; send the cheapest.
+            return ReleasedResult(slot)
         case _:
-            return [slot, RAISED, fault_of(error), None, False]
+            return RaisedResult(slot, fault_of(error))
 
 
 def _first(group: BaseExceptionGroup[Any]) -> BaseException:
@@ -221,20 +222,20 @@ def _first(group: BaseExceptionGroup[Any]) -> BaseException:
     return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
-def fault_of(error: BaseException) -> dict[str, Any]:
+def fault_of(error: BaseException, kind: str = "raised") -> Fault:
     """An exception as plain data: class path, message, traceback without locals or our frames."""
-    kind = type(error)
-    frames = traceback.format_exception(kind, error, theirs(error.__traceback__))
+    cls = type(error)
+    frames = traceback.format_exception(cls, error, theirs(error.__traceback__))
     try:
         message = str(error)
     except BaseException as odd:  # noqa: BLE001 -- whatever str() raises must not take the hand down.
         message = f"(its str() raised {type(odd).__name__})"
-    return {
-        "kind": "raised",
-        "type": safe_text(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."), 200),
-        "message": safe_text(message),
-        "traceback": safe_text("".join(frames)[-TRACEBACK_MAX:], TRACEBACK_MAX),
-    }
+    return Fault(
+        kind,
+        safe_text(f"{cls.__module__}.{cls.__qualname__}".removeprefix("builtins."), 200),
+        safe_text(message),
+        safe_text("".join(frames)[-TRACEBACK_MAX:], TRACEBACK_MAX),
+    )
 
 
 def theirs(trace: TracebackType | None) -> TracebackType | None:
@@ -248,10 +249,9 @@ def _is_ours(trace: TracebackType) -> bool:
     return str(trace.tb_frame.f_globals.get("__name__")).startswith(CALLERS)
 
 
-def timed_out(slot: int, limit_ms: int) -> Result:
-    """An attempt ran past its timeout and could be stopped."""
-    fault = msgspec.to_builtins(timeout_fault(limit_ms, 0, ""))
-    return [slot, RAISED, fault, None, False]
+def timed_out(slot: int, limit_ms: int) -> RaisedResult:
+    """The result of an attempt that ran past its timeout and could be stopped."""
+    return RaisedResult(slot, timeout_fault(limit_ms, 0, ""))
 
 
 def timeout_fault(limit_ms: int, attempt: int, worker: str) -> Fault:
@@ -261,32 +261,26 @@ def timeout_fault(limit_ms: int, attempt: int, worker: str) -> Fault:
 
 
 def outcome_of(result: Result, attempt: int, worker: str) -> Outcome:
-    """Read a result on the supervisor's side; raises one of `words.GARBLED` if it is none."""
-    output = usage = None
-    if type(result[-1]) is dict:
-        extra = result[-1]
-        usage = msgspec.convert(extra.pop("usage", None), dict[str, int] | None)
-        output = msgspec.convert(extra, Output) if extra else None
-    match result[1]:
-        case 0:  # RETURNED
-            if type(result[2]) is not str or type(result[3]) is not str:
-                raise TypeError("A result is a text and its hash.")
-            return Succeeded(result[2], result[3], output, usage)
-        case 1:  # RAISED
-            fault = msgspec.convert(result[2] | {"attempt": attempt, "worker": worker}, Fault)
-            after = None if result[3] is None else timedelta(microseconds=result[3])
-            return Failed(fault, after=after, final=result[4], output=output, usage=usage)
-        case 2:  # SNOOZED
-            wait, event = result[3:5] if len(result) > 4 else (None, None)
-            if not isinstance(wait, str | None) or not isinstance(event, str | None):
-                raise TypeError("A wait and a signal have names.")
-            return Snoozed(timedelta(microseconds=result[2]), output, usage, wait, event)
-        case 3:  # CANCELLED
+    """The outcome of an attempt, on the supervisor's side; raises one of `messages.GARBLED`."""
+    output, usage = result.output, result.usage
+    match result:
+        case ReturnedResult():
+            return Succeeded(result.text, result.digest, output, usage)
+        case RaisedResult():
+            fault = msgspec.structs.replace(result.fault, attempt=attempt, worker=worker)
+            after = None if result.after_us is None else timedelta(microseconds=result.after_us)
+            return Failed(fault, after=after, final=result.final, output=output, usage=usage)
+        case SnoozedResult():
+            after = timedelta(microseconds=result.after_us)
+            return Snoozed(after, output, usage, result.wait, result.event)
+        case CancelledResult():
             return Cancelled(output, usage)
-        case 5:  # RELEASED
+        case ReleasedResult():
             return Released(output, usage)
-        case 6:  # CRASHED
-            fault = msgspec.convert(result[2] | {"attempt": attempt, "worker": worker}, Fault)
+        case CrashedResult():
+            fault = msgspec.structs.replace(result.fault, attempt=attempt, worker=worker)
             return Crashed(fault, output, usage)
-        case odd:
-            raise ValueError(f"No attempt ends as {odd!r}.")
+        case DeclinedResult():
+            raise ValueError("A declined attempt has no outcome.")
+        case _:
+            assert_never(result)

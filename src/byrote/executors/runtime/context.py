@@ -4,7 +4,7 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -20,6 +20,7 @@ from byrote.core.json.codec import unpack
 from byrote.core.json.seed import SEED_LABEL, place_digest, run_digest, seed_of, uuid_bits
 from byrote.core.progress import ProgressReport, report_of
 from byrote.executors.runtime.asks import AskClient
+from byrote.executors.runtime.job import Job
 from byrote.executors.runtime.once import MARKED, ado_once, arecite_once, do_once, recite_once
 from byrote.executors.runtime.seeding import Random, seeded
 from byrote.executors.runtime.steps.branches import Branch
@@ -75,24 +76,24 @@ class Context:
 
     @classmethod
     def of(
-        cls, job: Sequence[Any], desk: AskClient | None = None, *, digest: bytes | None = None
+        cls, job: Job, desk: AskClient | None = None, *, digest: bytes | None = None
     ) -> "Context":
         """The context of a job as it came over the wire; `digest` if not its run's own."""
-        labels = msgspec.json.decode(job[8]) if job[8] else {}
+        labels = msgspec.json.decode(job.labels_json) if job.labels_json else {}
         ctx = cls(
-            run_id=job[1],
-            task=job[2],
-            queue=job[7],
-            attempt=job[5],
+            run_id=job.id,
+            task=job.task,
+            queue=job.queue,
+            attempt=job.attempt,
             labels=labels,
             digest=digest,
-            as_of_us=job[12],
+            as_of_us=job.as_of_us,
         )
-        if job[6] is not None:
-            ctx.deadline = time.monotonic() + job[6] / 1000
-        ctx.traceparent = job[9]
+        if job.timeout_ms is not None:
+            ctx.deadline = time.monotonic() + job.timeout_ms / 1000
+        ctx.traceparent = job.traceparent
         ctx._desk = desk
-        ctx._slot = job[0]
+        ctx._slot = job.slot
         return ctx
 
     @cached_property

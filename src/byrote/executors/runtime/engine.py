@@ -17,7 +17,7 @@ from typing import Any
 from byrote.core.task import Registry
 from byrote.executors.runtime import call, usage
 from byrote.executors.runtime.asks import AskClient
-from byrote.executors.runtime.call import Job, Result
+from byrote.executors.runtime.job import CancelledResult, DeclinedResult, Job, Result
 from byrote.executors.runtime.output import AttemptScope, open_tray
 from byrote.executors.runtime.steps.branches import count_branches
 from byrote.executors.runtime.steps.call import current_step
@@ -68,7 +68,7 @@ class Engine:
     def put(self, jobs: Sequence[Job]) -> None:
         """Take jobs in; on the loop's thread."""
         for job in jobs:
-            if self._async.get((job[2], job[3]), False):
+            if self._async.get((job.task, job.version), False):
                 self._waiting.append(job)
             else:
                 self._sync.put(job)
@@ -86,11 +86,11 @@ class Engine:
         waiting, running, done = self._waiting, self._running, self._done
         while waiting and len(running) < self._concurrency:
             job = waiting.popleft()
-            slot = job[0]
-            if not self._board.begin(slot, 0, job[10]):
-                done.append([slot, call.DECLINED])
+            slot = job.slot
+            if not self._board.begin(slot, 0, job.deadline):
+                done.append(DeclinedResult(slot))
                 continue
-            limit_ms = job[6]
+            limit_ms = job.timeout_ms
             strikes_at = None if limit_ms is None else self._loop.time() + limit_ms / 1000
             task = asyncio.Task(self._attempt(job), loop=self._loop, eager_start=True)
             if len(done) >= FLUSH:
@@ -122,7 +122,7 @@ class Engine:
         if self._keep is not None:
             self._keep(job, result)
         self._board.step(-1)
-        self._end(job[0], result)
+        self._end(job.slot, result)
 
     async def _go_on(
         self,
@@ -133,7 +133,7 @@ class Engine:
     ) -> Result:
         steps = usage.SteppedUsage(begun)
         try:
-            return await self._drive(job[0], coroutine, waited_for, steps)
+            return await self._drive(job.slot, coroutine, waited_for, steps)
         except asyncio.CancelledError as cancelled:
             return self._stopped(job, cancelled)
         finally:
@@ -169,15 +169,15 @@ class Engine:
 
     def _stopped(self, job: Job, error: asyncio.CancelledError) -> Result:
         """What became of an attempt that was cancelled, by us or by itself."""
-        match self._stopping.get(job[0]):
-            case "timeout":
-                return call.timed_out(job[0], job[6])
+        match self._stopping.get(job.slot):
+            case "timeout" if job.timeout_ms is not None:
+                return call.timed_out(job.slot, job.timeout_ms)
             case "cancel":
-                return [job[0], call.CANCELLED]
+                return CancelledResult(job.slot)
             case _:
                 # Nobody here asked for it: the task cancelled itself, which is a failure like any
                 # other.
-                return call.raised(job[0], error)
+                return call.raised(job.slot, error)
 
     def _end(self, slot: int, result: Result) -> None:
         self._done.append(result)
@@ -201,7 +201,7 @@ class Engine:
         desk, keep = self._desk, self._keep
         board.sit(place)
         while (job := get()) is not None:
-            if board.begin(job[0], place, job[10]):
+            if board.begin(job.slot, place, job.deadline):
                 tray = AttemptScope(job)
                 open_tray(tray)
                 result = tray.close_with(call.call_sync(registry, job, desk))
@@ -210,7 +210,7 @@ class Engine:
                 done.append(result)
                 board.leave(place)
             else:
-                done.append([job[0], call.DECLINED])
+                done.append(DeclinedResult(job.slot))
             if not self._woken:
                 self._woken = True
                 self._loop.call_soon_threadsafe(self._flush)

@@ -11,7 +11,7 @@ import contextlib
 import io
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TextIO
 
@@ -19,6 +19,7 @@ import msgspec
 
 from byrote.core.json.seed import SEED_LABEL, place_digest, run_digest
 from byrote.core.outcome import OUTPUT_MAX, Outcome, Output, Printing
+from byrote.executors.runtime.job import Job, Result
 from byrote.executors.shared.spool import Spool, serial_of
 
 
@@ -102,11 +103,11 @@ def with_output(outcome: Outcome, printed: Printing | None) -> Outcome:
     return msgspec.structs.replace(outcome, output=output)
 
 
-def job_digest(job: Sequence[Any]) -> bytes:
+def job_digest(job: Job) -> bytes:
     """The digest of a job's run, see `core/json/seed.py`; labels are read only if they matter."""
-    labels = job[8]
+    labels = job.labels_json
     known = msgspec.json.decode(labels) if labels and SEED_LABEL in labels else None
-    return run_digest(job[1], known)
+    return run_digest(job.id, known)
 
 
 class AttemptScope(msgspec.Struct, eq=False):
@@ -115,8 +116,8 @@ class AttemptScope(msgspec.Struct, eq=False):
     Closed, it takes no more prints.
     """
 
-    job: Sequence[Any] = ()
-    """The attempt itself, see `call.Job`."""
+    job: Job | None = None
+    """The attempt itself; None for code that belongs to no attempt."""
     closed: bool = False
     serial: int | None = None
     """Its number in the spool, once it has printed."""
@@ -138,6 +139,7 @@ class AttemptScope(msgspec.Struct, eq=False):
     def seed_digest(self) -> bytes:
         """What the random numbers of the attempt follow from; computed at the first draw."""
         if self.digest is None:
+            assert self.job is not None  # noqa: S101 -- only attempts draw seeded numbers.
             self.digest = job_digest(self.job)
         return self.digest
 
@@ -160,22 +162,18 @@ class AttemptScope(msgspec.Struct, eq=False):
             self.tails = (Tail(), Tail())
         tail = self.tails[place]
         tail.add(chunk)
-        if _spools:
+        if _spools and self.job is not None:
             if self.serial is None:
-                self.serial = serial_of(self.job[1], self.job[5])
+                self.serial = serial_of(self.job.id, self.job.attempt)
             _spools[0].write(self.serial, place, chunk, tail.total)
 
-    def close_with(self, result: list[Any]) -> list[Any]:
-        """End the attempt; what it printed or used, if that is known, goes last into its result."""
+    def close_with[R: Result](self, result: R) -> R:
+        """End the attempt; adds its output and its resource usage, if known, to the result."""
         self.closed = True
-        if self.tails is None and self.kept is None:
-            return result
-        printed = None if self.tails is None else output_of(*self.tails)
-        extra = {} if printed is None else msgspec.structs.asdict(printed)
-        if self.kept is not None and "usage" in self.kept:
-            extra["usage"] = self.kept["usage"]
-        if extra:
-            result.append(extra)
+        if self.tails is not None:
+            result.output = output_of(*self.tails)
+        if self.kept is not None:
+            result.usage = self.kept.get("usage")
         return result
 
 

@@ -108,7 +108,7 @@ def _named[F: Callable[..., Any]](function: F, name: str, module: str) -> F:
 
 def _free(tray: AttemptScope) -> bool:
     job = tray.job
-    return not job or (bool(_left_alone) and f"{job[2]}@{job[3]}" in _left_alone)
+    return job is None or (bool(_left_alone) and f"{job.task}@{job.version}" in _left_alone)
 
 
 def _own_random(tray: AttemptScope) -> Random:

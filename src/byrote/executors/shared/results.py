@@ -12,9 +12,10 @@ import os
 import struct
 from collections.abc import Mapping
 
+import msgspec
+
 from byrote.core.run import Leased
-from byrote.executors.framing import body_of, unframed
-from byrote.executors.runtime.call import Job, Result
+from byrote.executors.runtime.job import Job, Result
 from byrote.executors.shared.board import SLOTS
 from byrote.executors.shared.spool import Spool, latest, serial_of
 
@@ -23,6 +24,8 @@ SPOOL_SIZE = 8 * 1024 * 1024
 """More than the largest result and all that its attempt has printed."""
 _LENGTH = struct.Struct("<I")
 _ROOM = CELL - _LENGTH.size
+_encode = msgspec.msgpack.Encoder().encode
+_decoder: msgspec.msgpack.Decoder[Result] = msgspec.msgpack.Decoder(Result)
 
 
 class Results:
@@ -45,23 +48,23 @@ class Results:
 
     def keep(self, job: Job, result: Result) -> None:
         """Hand: an attempt has come to this result."""
-        piece = body_of(result)
+        piece = _encode(result)
         if len(piece) > _ROOM:
-            self._spool.write(serial_of(job[1], job[5]), 0, piece, len(piece))
+            self._spool.write(serial_of(job.id, job.attempt), 0, piece, len(piece))
             return
-        start = job[0] * CELL
+        start = job.slot * CELL
         self._cells[start + _LENGTH.size : start + _LENGTH.size + len(piece)] = piece
         # Last: whatever has a length is whole.
         _LENGTH.pack_into(self._cells, start, len(piece))
 
     def left(self, jobs: Mapping[int, Leased]) -> list[Result]:
-        """Supervisor: results of these runs of a dead hand; raises one of `words.GARBLED`."""
+        """Supervisor: results of a dead hand's runs; raises ValueError if one is malformed."""
         large = latest(self._spool.copy())
         found = (
             self._of(slot) or large.get(serial_of(r.id, r.attempt)) for slot, r in jobs.items()
         )
-        results = [unframed(piece) for piece in found if piece]
-        return [result for result in results if result[0] in jobs]
+        results = [_decoder.decode(piece) for piece in found if piece]
+        return [result for result in results if result.slot in jobs]
 
     def _of(self, slot: int) -> bytes:
         start = slot * CELL

@@ -104,7 +104,7 @@ def within(place: str) -> Iterator[None]:
     """Inside the function of the step at this place."""
     # What a step draws must not change what is drawn after it: later attempts do not call it.
     token, tray = _inside.set(place), current_tray()
-    opened = open_tray(tray.within(place)) if tray is not None and tray.job else None
+    opened = open_tray(tray.within(place)) if tray is not None and tray.job is not None else None
     try:
         yield
     finally:
