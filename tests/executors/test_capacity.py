@@ -3,6 +3,8 @@ import pytest
 
 from byrote.executors.capacity import BUFFER_MAX, BUFFER_S, CapacityPlanner, Throughput
 
+pytestmark = pytest.mark.pure
+
 STEP = 0.025
 
 
