@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from byrote.core.duration import DURATION_MAX, duration, micros, spoken
 
+pytestmark = pytest.mark.pure
+
 PEOPLE_WRITE = {
     "30s": timedelta(seconds=30),
     "1h30m": timedelta(minutes=90),

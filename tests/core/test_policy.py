@@ -12,6 +12,8 @@ from byrote.core.outcome import Cancelled, Crashed, Failed, Fault, Released, Sno
 from byrote.core.policy import ATTEMPTS_MAX, LOSSES_MAX, ONCE, Retry, judge, retry_of
 from tests.core.leases import leased
 
+pytestmark = pytest.mark.pure
+
 FAULT = Fault("raised", "ValueError")
 MINUTE = timedelta(minutes=1)
 FIXED = msgspec.json.encode(Retry(attempts=3, backoff="fixed", delay_first=MINUTE, jitter=False))

@@ -9,6 +9,8 @@ from byrote.core.errors import BadOption
 from byrote.core.progress import DATA_MAX, MESSAGE_MAX, Reported, progress_of, report_of, spoken
 from byrote.core.state import Status
 
+pytestmark = pytest.mark.pure
+
 BEGAN = datetime(2026, 11, 16, 9, tzinfo=UTC)
 
 

@@ -12,6 +12,8 @@ from byrote.core.policy import Retry
 from byrote.core.spec import Delivery, check_name, describe
 from byrote.store import queries
 
+pytestmark = pytest.mark.pure
+
 PLAIN = Delivery()
 OTHERWISE = [
     Delivery(queue="mail"),

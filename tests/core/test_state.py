@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
+import pytest
+
 from byrote.core.state import FINAL, MOVES, Status
+
+pytestmark = pytest.mark.pure
 
 
 def test_every_status_has_its_moves_and_none_leads_nowhere_known() -> None:

@@ -9,6 +9,8 @@ from byrote.core.errors import BadArguments, BadOption, DuplicateTask, UnknownTa
 from byrote.core.spec import Delivery
 from byrote.core.task import Registry, Task, make_task
 
+pytestmark = pytest.mark.pure
+
 
 def task_of(function: Callable[..., Any], name: str | None = None, version: int = 1) -> Task:
     return make_task(function, name=name, version=version, delivery=Delivery())

@@ -12,6 +12,8 @@ from byrote.core.errors import BadOption, KeyContended
 from byrote.core.spec import Delivery, describe
 from byrote.core.unique import UNIQUE_KEY_MAX, call_key, check_key
 
+pytestmark = pytest.mark.pure
+
 
 @pytest.mark.parametrize("key", ["x", "report:2026-11", "über 日本 🚀", "k" * UNIQUE_KEY_MAX])
 def test_a_key_is_any_short_printable_text(key: str) -> None:

@@ -4,6 +4,8 @@ import pytest
 from byrote.executors.capacity import BUFFER_MAX, BUFFER_S, CapacityPlanner, Throughput
 from byrote.executors.runtime.job import TaskKind
 
+pytestmark = pytest.mark.pure
+
 STEP = 0.025
 SYNC, ASYNC = TaskKind.SYNC, TaskKind.ASYNC
 

@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 
 from byrote.executors.framing import FRAME_MAX, HEADER, Frames, frame
 
+pytestmark = pytest.mark.pure
+
 MESSAGES = st.lists(
     st.lists(st.none() | st.integers(-(2**63), 2**63) | st.text() | st.binary(), max_size=5),
     max_size=6,

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 """A shadow run's lease in the guise of its original."""
 
+import pytest
+
 from byrote.executors.replayed import Guise, ShownAs
 from tests.core.leases import leased
+
+pytestmark = pytest.mark.pure
 
 
 def test_a_guise_has_the_originals_name_and_the_leases_everything_else() -> None:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from byrote.core.json.canonical import canonical, float_text
 
+pytestmark = pytest.mark.pure
+
 SAFE = 2**53 - 1
 # Keys that meet where UTF-8 and UTF-16 sort differently.
 KEYS = st.text() | st.text(alphabet="a\ud7ff\ue000\uffff\U00010000\U0010ffff", max_size=3)

@@ -22,6 +22,8 @@ from byrote.core.errors import BadPayload, ByroteError, PayloadTooLarge
 from byrote.core.json.canonical import canonical
 from byrote.core.json.codec import DEPTH_MAX, PAYLOAD_MAX, check_text, digest_of, pack, unpack
 
+pytestmark = pytest.mark.pure
+
 KEYS = st.text() | st.text(alphabet="a\ud7ff\ue000\uffff\U00010000\U0010ffff", max_size=3)
 SCALARS = (
     st.none()

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from byrote.core.json.codec import pack
 from byrote.core.json.diff import Change, diff, same
 
+pytestmark = pytest.mark.pure
+
 JSON = st.recursive(
     st.none()
     | st.booleans()

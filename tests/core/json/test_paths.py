@@ -9,6 +9,8 @@ from byrote.core.errors import BadOption
 from byrote.core.json.diff import diff
 from byrote.core.json.paths import read_path, read_paths, without
 
+pytestmark = pytest.mark.pure
+
 VALUE = {"at": 1, "items": [{"id": 1, "n": 2}, {"id": 3}], "odd key": {"a.b": 5}, "0": 7}
 
 

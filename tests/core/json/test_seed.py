@@ -2,7 +2,11 @@
 from hashlib import sha256
 from uuid import UUID
 
+import pytest
+
 from byrote.core.json.seed import SEED_LABEL, run_digest, seed_of, step_digest, uuid_bits
+
+pytestmark = pytest.mark.pure
 
 DIGEST = sha256(b"a spec").digest()
 

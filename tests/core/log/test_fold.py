@@ -7,6 +7,8 @@ import pytest
 from byrote.core.log.fold import BLANK, fold, fold_all
 from byrote.core.log.record import LogEntry, upcast
 
+pytestmark = pytest.mark.pure
+
 NOON = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 
 

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: MIT
 from typing import Any
 
+import pytest
+
 from byrote.core.replay.provenance import brief, provenance_diff, provenance_of, seen_by
+
+pytestmark = pytest.mark.pure
 
 DOC: dict[str, Any] = {
     "code": {

@@ -23,6 +23,8 @@ from byrote.core.run import Run
 from byrote.core.spec import Delivery, describe
 from byrote.core.state import Status
 
+pytestmark = pytest.mark.pure
+
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 SPEC = describe("shop.charge", 1, [], {"cents": 5}, delivery=Delivery())
 DOC = {"code": {"tasks": {"shop.charge@1": {"function": "a", "tree": "shop"}}, "trees": {}}}

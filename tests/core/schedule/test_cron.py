@@ -13,6 +13,8 @@ from byrote.core.schedule.cron import EXPRESSION_MAX, parse_cron
 from byrote.core.schedule.timing import OF_THE_MACHINE, read_timing
 from tests.core.schedule.cron_reference import changes, clock_of, date_matches, due
 
+pytestmark = pytest.mark.pure
+
 EXPRESSIONS = [
     "* * * * *", "*/10 * * * *", "0 * * * *", "45 * * * *", "7-59/13 */1 * * *", "*/20 0-23 * * *",
     "0,30 0/1 * * *", "0 */2 * * *", "*/30 2 * * *", "*/15 1-3 * * *", "5 */3 * * *", "0 2-4 * * *",

@@ -24,6 +24,8 @@ from byrote.core.schedule.schedule import (
 from byrote.core.schedule.timing import latest_tick, read_timing, ticks_after
 from byrote.core.spec import Delivery, describe
 
+pytestmark = pytest.mark.pure
+
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 

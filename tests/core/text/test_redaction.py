@@ -6,6 +6,8 @@ import pytest
 from byrote.core.errors import BadOption, ServiceUnreachable
 from byrote.core.text.redaction import EXAMPLE, redacted
 
+pytestmark = pytest.mark.pure
+
 
 @pytest.mark.parametrize(
     ("text", "shown"),

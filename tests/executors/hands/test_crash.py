@@ -2,9 +2,13 @@
 import signal
 from typing import Any
 
+import pytest
+
 from byrote.core.outcome import Cancelled, Crashed, Failed, Outcome, Released
 from byrote.executors.hands.crash import CrashResolution, ExitReason, bury
 from tests.core.leases import leased
+
+pytestmark = pytest.mark.pure
 
 CRASH = ExitReason(-signal.SIGSEGV, ours=False, out_of_memory=False)
 JOBS = {slot: leased(id=f"run{slot}", attempt=slot + 1) for slot in range(4)}

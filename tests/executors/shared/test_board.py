@@ -9,6 +9,8 @@ import pytest
 
 from byrote.executors.shared.board import SLOTS, Board
 
+pytestmark = pytest.mark.pure
+
 FUTURE = 2**40
 
 CHILD = """

@@ -7,6 +7,8 @@ import pytest
 
 from byrote.executors.shared.spool import SIZE, Spool, printings, serial_of
 
+pytestmark = pytest.mark.pure
+
 ONE, TWO = serial_of("01932c4e-8d5b-7a90-b1c2-3d4e5f607182", 1), serial_of("0" * 36, 70000)
 
 

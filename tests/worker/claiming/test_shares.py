@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 
 from byrote.worker.claiming.shares import Shares
 
+pytestmark = pytest.mark.pure
+
 WEIGHTS = st.dictionaries(
     st.sampled_from("abcdefgh"), st.integers(1, 1_000), min_size=1, max_size=8
 )

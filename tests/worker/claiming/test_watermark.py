@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: MIT
+import pytest
+
 from byrote.core.run import Leased
 from byrote.worker.claiming.watermark import EXPECTED_S, LASTS, LASTS_S, Watermark
 from tests.core.leases import leased
+
+pytestmark = pytest.mark.pure
 
 SLOW = 5 * EXPECTED_S
 QUICK = EXPECTED_S / 2
