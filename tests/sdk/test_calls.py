@@ -20,7 +20,7 @@ from byrote.core.policy import Retry
 from byrote.core.replay.withholding import Withholding, open_withholding
 from byrote.sdk.calls import producer
 from byrote.sdk.transport.request import (
-    Lost,
+    LostResponse,
     Pause,
     Program,
     SendRequest,
@@ -31,15 +31,15 @@ from byrote.sdk.transport.request import (
 from byrote.wire.problems import Forbidden, Refused, RunLocked, problem_of
 
 OK = ServiceResponse(200, b"fine")
-CUT = Lost("the line went dead", sent=True)
-NOT_SENT = Lost("nobody listens", sent=False)
+CUT = LostResponse("the line went dead", sent=True)
+NOT_SENT = LostResponse("nobody listens", sent=False)
 BUSY = ServiceResponse(503, b"", 2.0)
 
 
 class Stage:
     """Plays the service to a script, and keeps what was done."""
 
-    def __init__(self, *answers: ServiceResponse | Lost, timeout_s: float = 60.0) -> None:
+    def __init__(self, *answers: ServiceResponse | LostResponse, timeout_s: float = 60.0) -> None:
         self._answers = list(answers)
         self._keys = iter(f"key-{n}" for n in range(100))
         self._timeout_s = timeout_s
@@ -52,7 +52,7 @@ class Stage:
             "here", lambda: self.now, lambda: 1.0, lambda: next(self._keys), self._timeout_s
         )
         script = program(terms)
-        heard: ServiceResponse | Lost | None = None
+        heard: ServiceResponse | LostResponse | None = None
         while True:
             try:
                 todo = script.send(heard)
@@ -60,7 +60,7 @@ class Stage:
                 return done.value  # type: ignore[no-any-return]
             heard = self._do(todo)
 
-    def _do(self, todo: SendRequest | Pause) -> ServiceResponse | Lost | None:
+    def _do(self, todo: SendRequest | Pause) -> ServiceResponse | LostResponse | None:
         if isinstance(todo, Pause):
             self.pauses.append(todo.seconds)
             self.now += todo.seconds
@@ -76,7 +76,7 @@ def call(**options: Any) -> ServiceCall[bytes]:
 @pytest.mark.parametrize(
     "trouble", [CUT, NOT_SENT, BUSY, ServiceResponse(429, b""), ServiceResponse(502, b"")]
 )
-def test_a_call_that_is_safe_to_repeat_is_repeated(trouble: ServiceResponse | Lost) -> None:
+def test_a_call_that_is_safe_to_repeat_is_repeated(trouble: ServiceResponse | LostResponse) -> None:
     assert Stage(trouble, trouble, OK).run(call()) == b"fine"
 
 

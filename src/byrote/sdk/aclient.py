@@ -14,7 +14,14 @@ from byrote.artifacts.artifact import CHUNK
 from byrote.sdk.calls import artifacts as fetching
 from byrote.sdk.calls import producer
 from byrote.sdk.transport.address import ServiceAddress, answer_of, lost_of
-from byrote.sdk.transport.request import Lost, Pause, Program, SendRequest, ServiceResponse, Sink
+from byrote.sdk.transport.request import (
+    LostResponse,
+    Pause,
+    Program,
+    SendRequest,
+    ServiceResponse,
+    Sink,
+)
 from byrote.sdk.transport.sse import Stream
 from byrote.wire.messages import EventView
 
@@ -79,7 +86,7 @@ class AsyncClient:
 
     async def run[T](self, program: Program[T]) -> T:
         """Run a script of requests and pauses; returns its result."""
-        answer: ServiceResponse | Lost | None = None
+        answer: ServiceResponse | LostResponse | None = None
         with contextlib.closing(program(self._terms)) as script:
             while True:
                 try:
@@ -88,7 +95,7 @@ class AsyncClient:
                     return done.value  # type: ignore[no-any-return]
                 answer = await self._do(todo)
 
-    async def _do(self, todo: SendRequest | Pause) -> ServiceResponse | Lost | None:
+    async def _do(self, todo: SendRequest | Pause) -> ServiceResponse | LostResponse | None:
         if isinstance(todo, Pause):
             await asyncio.sleep(todo.seconds)
             return None

@@ -27,7 +27,7 @@ from byrote.sdk.calls import worker as leasing
 from byrote.sdk.cancellation_listener import CancellationListener
 from byrote.sdk.transport.address import PLAIN, ServiceAddress, answer_of, lost_of
 from byrote.sdk.transport.request import (
-    Lost,
+    LostResponse,
     SendRequest,
     ServiceCall,
     ServiceResponse,
@@ -85,7 +85,7 @@ class ServiceConnection:
             # By method: a service whose database is read-only answers which runs a claim leased.
             tries = self._tries[call.method] = self._tries.get(call.method, 0) + 1
             self._complain(heard, tries)
-            if isinstance(heard, Lost) and heard.sent:
+            if isinstance(heard, LostResponse) and heard.sent:
                 raise RequestInterrupted
             if isinstance(heard, ServiceResponse) and heard.status >= 500:
                 # It, or something before it, broke under the request.
@@ -94,7 +94,7 @@ class ServiceConnection:
     def once[T](self, call: ServiceCall[T]) -> T:
         """Ask a single time, and raise what is in the way."""
         heard = self._send(call)
-        if isinstance(heard, Lost):
+        if isinstance(heard, LostResponse):
             raise ServiceUnreachable(
                 f"The service at {self._door.place} did not answer: {heard.why}"
             )
@@ -102,7 +102,7 @@ class ServiceConnection:
             raise error_of(heard.status, heard.body)
         return call.read(heard.body)
 
-    def _send(self, call: ServiceCall[Any]) -> ServiceResponse | Lost:
+    def _send(self, call: ServiceCall[Any]) -> ServiceResponse | LostResponse:
         if self._http is None:
             self._http = httpx2.Client(**self._door.options(self._verify))
         request = self._door.request(self._http, SendRequest(call, PLAIN, ANSWER_S + call.wait_s))
@@ -111,9 +111,9 @@ class ServiceConnection:
         except httpx2.TransportError as error:
             return lost_of(error)
 
-    def _complain(self, heard: ServiceResponse | Lost, tries: int) -> None:
+    def _complain(self, heard: ServiceResponse | LostResponse, tries: int) -> None:
         """Report the error and wait a while; raises when waiting will not help."""
-        if isinstance(heard, Lost):
+        if isinstance(heard, LostResponse):
             why = heard.why
         else:
             refused = error_of(heard.status, heard.body)

@@ -19,7 +19,7 @@ from byrote.executors.commands import container
 from byrote.executors.commands.ask_socket import AskSocket
 from byrote.executors.commands.envelope import (
     ENVELOPE_MAX,
-    End,
+    CommandEnd,
     late_fault,
     read_end,
     start_fault,
@@ -186,9 +186,9 @@ class CommandAttempt:
             fate = Failed(fault, usage=used)
         return None if fate is None else self._with_output(fate, end.stdout)
 
-    def _end(self, code: int) -> End:
+    def _end(self, code: int) -> CommandEnd:
         stdout, stderr = self._stdout.kept, self._stderr.kept
-        return End(
+        return CommandEnd(
             code=code,
             said=bytes(self._said),
             stdout=stdout,

@@ -75,7 +75,7 @@ class _Envelope(msgspec.Struct, frozen=True):
 _read = msgspec.json.Decoder(_Envelope).decode
 
 
-class End(NamedTuple):
+class CommandEnd(NamedTuple):
     """How a command ended and what it left."""
 
     code: int
@@ -110,7 +110,7 @@ class _Bad(Exception):
         self.kind = kind
 
 
-def read_end(end: End) -> Reading:
+def read_end(end: CommandEnd) -> Reading:
     """The outcome of a command that ended by itself."""
     line, before = (end.said, end.stdout) if end.said.strip() else _last_line(end.stdout)
     try:
@@ -125,7 +125,7 @@ def _last_line(stdout: bytes) -> tuple[bytes, bytes]:
     return line.strip(), before + b"\n" if before else b""
 
 
-def _envelope(end: End, line: bytes, before: bytes) -> _Envelope:
+def _envelope(end: CommandEnd, line: bytes, before: bytes) -> _Envelope:
     if end.code < 0:
         raise _Bad("killed", f"The command was killed by {_name(-end.code)}.")
     on_stdout = not end.said.strip()
@@ -164,7 +164,7 @@ def _lenient(line: bytes) -> _Envelope | None:
     return msgspec.structs.replace(envelope, result=msgspec.Raw(result))
 
 
-def _no_envelope(end: End, line: bytes, why: str) -> _Envelope:
+def _no_envelope(end: CommandEnd, line: bytes, why: str) -> _Envelope:
     if end.bare and end.code == 0 and _is_json(line):
         return _Envelope(ok=True, result=msgspec.Raw(line))
     if end.said.strip() and _documents(line) > 1:
@@ -204,7 +204,7 @@ def _documents(said: bytes) -> int:
     return count
 
 
-def _silence(end: End) -> _Bad:
+def _silence(end: CommandEnd) -> _Bad:
     if end.code != 0:
         return _Bad("exit_code", f"The command exited with code {end.code} and gave no result.")
     if end.closed:
@@ -212,7 +212,7 @@ def _silence(end: End) -> _Bad:
     return _Bad("no_result", "The command exited with code 0 but gave no result.")
 
 
-def _outcome(end: End, envelope: _Envelope) -> Outcome:
+def _outcome(end: CommandEnd, envelope: _Envelope) -> Outcome:
     try:
         if envelope.snooze is not None:
             wait, event = envelope.wait, envelope.event
@@ -233,7 +233,7 @@ def _outcome(end: End, envelope: _Envelope) -> Outcome:
     return Succeeded(packed.text, packed.digest.hex())
 
 
-def _said_fault(end: End, error: _Error) -> Fault:
+def _said_fault(end: CommandEnd, error: _Error) -> Fault:
     trace = error.traceback
     return Fault(
         kind=error.kind if error.kind in SAID else "raised",
@@ -248,7 +248,7 @@ def _said_fault(end: End, error: _Error) -> Fault:
     )
 
 
-def _failed(end: End, kind: str, message: str) -> Failed:
+def _failed(end: CommandEnd, kind: str, message: str) -> Failed:
     return Failed(
         Fault(
             kind=kind,
@@ -263,7 +263,7 @@ def _failed(end: End, kind: str, message: str) -> Failed:
     )
 
 
-def late_fault(end: End, *, limit_ms: int, killed: bool) -> Fault:
+def late_fault(end: CommandEnd, *, limit_ms: int, killed: bool) -> Fault:
     """What is recorded of a command that ran past its timeout."""
     message = f"The attempt ran longer than its timeout of {limit_ms / 1000:g} s."
     failed = _failed(end, "ignored_sigterm" if killed else "timeout", message)

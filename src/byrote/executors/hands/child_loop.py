@@ -25,10 +25,10 @@ from byrote.executors.hands.crash_report import name_culprits
 from byrote.executors.hands.messages import (
     Answer,
     Asked,
-    Cancel,
+    CancelJobs,
     Done,
     Question,
-    Refused,
+    RefusedRuns,
     SettledRuns,
     Stop,
     Work,
@@ -58,7 +58,7 @@ def die_with_parent(parent: int) -> None:
 
 def refuse(link: socket.socket, reason: str) -> None:
     """Tell the supervisor why this hand cannot start."""
-    link.sendall(frame(Refused(reason)))
+    link.sendall(frame(RefusedRuns(reason)))
     os._exit(EXIT_CANNOT_START)
 
 
@@ -126,7 +126,7 @@ class Hand:
                     self._engine.put(message.jobs)
                 case Answer():
                     self._desk.answer(message.number, message.ok, message.payload)
-                case Cancel():
+                case CancelJobs():
                     self._engine.cancel(message.slots)
                 case SettledRuns():
                     self._report_finished(message.runs)

@@ -61,7 +61,7 @@ class Work(msgspec.Struct, array_like=True, gc=False, tag="work"):
     jobs: list[Job]
 
 
-class Cancel(msgspec.Struct, array_like=True, gc=False, tag="cancel"):
+class CancelJobs(msgspec.Struct, array_like=True, gc=False, tag="cancel"):
     """Cancel the async attempts in these slots."""
 
     slots: list[int]
@@ -86,7 +86,7 @@ class Stop(msgspec.Struct, array_like=True, gc=False, tag="stop"):
     """End when idle."""
 
 
-type ToHand = Work | Cancel | Answer | SettledRuns | Stop
+type ToHand = Work | CancelJobs | Answer | SettledRuns | Stop
 
 # -- From a hand ---------------------------------------------------------------------------------
 
@@ -97,7 +97,7 @@ class Ready(msgspec.Struct, array_like=True, gc=False, tag="ready"):
     introduction: Introduction
 
 
-class Refused(msgspec.Struct, array_like=True, gc=False, tag="refused"):
+class RefusedRuns(msgspec.Struct, array_like=True, gc=False, tag="refused"):
     """The hand cannot start."""
 
     reason: str
@@ -115,7 +115,7 @@ class Asked(msgspec.Struct, array_like=True, gc=False, tag="ask"):
     question: Question
 
 
-type FromHand = Ready | Refused | Done | Asked
+type FromHand = Ready | RefusedRuns | Done | Asked
 
 
 class Malformed(msgspec.Struct):

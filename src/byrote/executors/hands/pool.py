@@ -38,7 +38,7 @@ from byrote.executors.hands.messages import (
     MalformedMessage,
     Question,
     Ready,
-    Refused,
+    RefusedRuns,
     Stop,
 )
 from byrote.executors.hands.options import HandOptions
@@ -256,7 +256,7 @@ class Hands(SelectorLoop):
                 raise MalformedMessage(message.reason)
             case Ready() if not child.ready:
                 self._welcome(child, message.introduction)
-            case Refused() if not child.ready:
+            case RefusedRuns() if not child.ready:
                 self._refusal = message.reason
             case _:
                 raise MalformedMessage("A hand that is ready introduced itself again.")

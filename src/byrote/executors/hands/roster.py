@@ -14,7 +14,7 @@ from byrote.core.outcome import Cancelled, Outcome
 from byrote.core.ports.executor import Capacity, Clock
 from byrote.core.run import Leased
 from byrote.executors.capacity import CapacityPlanner
-from byrote.executors.hands.messages import GARBLED, Cancel, SettledRuns, Work
+from byrote.executors.hands.messages import GARBLED, CancelJobs, SettledRuns, Work
 from byrote.executors.hands.process import HandProcess
 from byrote.executors.hands.quarantine import Quarantine
 from byrote.executors.runtime import call
@@ -250,7 +250,7 @@ class Roster:
         child.fates[slot] = fate
         if child.kinds[slot] is TaskKind.ASYNC:
             child.stopping[slot] = self._clock() + STOP_GRACE_S
-            child.send(Cancel([slot]))
+            child.send(CancelJobs([slot]))
         else:
             child.kill()
 

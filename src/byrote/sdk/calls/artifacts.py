@@ -19,7 +19,7 @@ from byrote.core.errors import BadOption, ServiceUnreachable
 from byrote.sdk.calls.replies import missing
 from byrote.sdk.transport.request import (
     CallScript,
-    Lost,
+    LostResponse,
     Pause,
     Program,
     ServiceCall,
@@ -85,7 +85,7 @@ def _copied(run_id: str, digest: str, copy: "Copy") -> Program[None]:
                     f"Artifact {digest} of run {run_id} broke off {tries} times: {copy.why}. "
                     "What the service has of it may be damaged."
                 )
-            yield Pause(pause_before(tries, Lost(copy.why, sent=True), terms.chance))
+            yield Pause(pause_before(tries, LostResponse(copy.why, sent=True), terms.chance))
             tries += 1
 
     return script

@@ -11,7 +11,7 @@ from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import chance, new_id
 from byrote.assembly.settings import resolve
 from byrote.core.errors import BadOption
-from byrote.sdk.transport.request import Lost, SendRequest, ServiceResponse, Terms
+from byrote.sdk.transport.request import LostResponse, SendRequest, ServiceResponse, Terms
 
 CONNECT_S = 5.0
 RETRY_AFTER_MAX_S = 60.0
@@ -94,7 +94,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return min(float(given), RETRY_AFTER_MAX_S) if given.isdecimal() else None
 
 
-def lost_of(error: httpx2.TransportError) -> Lost:
+def lost_of(error: httpx2.TransportError) -> LostResponse:
     """A broken exchange as scripts see it."""
     why = f"{type(error).__name__} {error}".strip()
-    return Lost(" ".join(why.split())[:300], sent=not isinstance(error, UNSENT))
+    return LostResponse(" ".join(why.split())[:300], sent=not isinstance(error, UNSENT))

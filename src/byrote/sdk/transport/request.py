@@ -45,7 +45,7 @@ class ServiceResponse(NamedTuple):
     retry_after_s: float | None = None
 
 
-class Lost(NamedTuple):
+class LostResponse(NamedTuple):
     """There was no answer."""
 
     why: str
@@ -161,7 +161,7 @@ class ServiceCall[T]:
         tries = 1
         while True:
             within = max(deadline - terms.clock(), 0.001)
-            heard: ServiceResponse | Lost = yield SendRequest(self, headers, within)
+            heard: ServiceResponse | LostResponse = yield SendRequest(self, headers, within)
             if isinstance(heard, ServiceResponse) and heard.status < 300:
                 return self.read(heard.body)
             error, again = self.trouble(heard, terms.place)
@@ -179,10 +179,10 @@ class ServiceCall[T]:
         return {"Idempotency-Key": made} if made else {}
 
     def trouble(
-        self, heard: ServiceResponse | Lost, place: str
+        self, heard: ServiceResponse | LostResponse, place: str
     ) -> tuple[Refused | ServiceUnreachable, bool]:
         """What an answer that is none stands for, and whether the call may be sent again."""
-        if isinstance(heard, Lost):
+        if isinstance(heard, LostResponse):
             error = ServiceUnreachable(f"The service at {place} did not answer: {heard.why}")
             return error, self.repeat or not heard.sent
         refused = error_of(heard.status, heard.body)
@@ -191,7 +191,9 @@ class ServiceCall[T]:
         return refused, safe and refused.code in PASSING
 
 
-def pause_before(tries: int, heard: ServiceResponse | Lost, chance: Callable[[], float]) -> float:
+def pause_before(
+    tries: int, heard: ServiceResponse | LostResponse, chance: Callable[[], float]
+) -> float:
     """Seconds to wait after so many tries: full jitter, and never less than was asked for."""
     jittered: float = min(BACKOFF_FIRST_S * 2 ** min(tries - 1, 20), BACKOFF_MAX_S) * chance()
     asked = heard.retry_after_s if isinstance(heard, ServiceResponse) else None

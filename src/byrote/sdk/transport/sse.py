@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx2
 import msgspec
 
-from byrote.sdk.transport.request import Lost, ServiceResponse, Terms, pause_before
+from byrote.sdk.transport.request import LostResponse, ServiceResponse, Terms, pause_before
 from byrote.wire.messages import EventView
 from byrote.wire.problems import PASSING, error_of
 
@@ -67,5 +67,5 @@ class Stream:
     def ended(self, error: httpx2.TransportError | None) -> None:
         """The connection is gone; the next one comes after `pause_s`."""
         self._tries += 1
-        gone = Lost("", sent=True) if error is not None else ServiceResponse(200, b"")
+        gone = LostResponse("", sent=True) if error is not None else ServiceResponse(200, b"")
         self.pause_s = pause_before(self._tries, gone, self._terms.chance)

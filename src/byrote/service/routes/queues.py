@@ -68,7 +68,7 @@ async def wait_for_worker(call: RequestContext) -> messages.QueuePatience:
     return messages.QueuePatience(queue=name, unserved_for_s=seconds)
 
 
-class QueueFilter(msgspec.Struct, frozen=True):
+class QueueQuery(msgspec.Struct, frozen=True):
     """Which queue; absent: all that the token may see."""
 
     queue: Annotated[str, msgspec.Meta(max_length=200)] | None = None

@@ -366,7 +366,7 @@ LOOKS: Final[Sequence[Endpoint]] = (
         method="GET",
         path="/v1/scale",
         handler=queues.scale,
-        query=queues.QueueFilter,
+        query=queues.QueueQuery,
         reply=messages.Scale,
         roles=READ,
     ),
