@@ -2,8 +2,8 @@
 """Compiled code for the demo's processes: made once, by a process that does nothing else.
 
 It works while PostgreSQL is being set up. Containers often set PYTHONDONTWRITEBYTECODE; each of the
-demo's dozen processes would then compile all of Byrote for itself, which takes longer than what it
-is there for. So they share what lies in the demo's own folder, and it goes with the folder.
+demo's dozen processes would then compile all of Byrote for itself, which takes longer than its
+actual work. So they share compiled files in the demo's own folder; these are deleted with it.
 """
 
 import os
@@ -18,14 +18,14 @@ WANTED = (
     "byrote.cli.root, byrote.cli.commands.processes.worker, byrote.assembly.hand_main, "
     "byrote.cli.output.replay_verdicts"
 )
-"""What workers, their hands and those who verify import."""
+"""Modules that workers, their hands and the verifying commands import."""
 
 
 @contextmanager
 def compiling(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that compiles what those to be started need, and ends when it has.
+    """Start a process that compiles the modules the demo's processes need, and then ends.
 
-    Where Python must not store compiled code, they find it below the folder.
+    Where Python must not store compiled code, the demo's processes find it below the folder.
     """
     with _stored_below(folder):
         quiet = subprocess.DEVNULL

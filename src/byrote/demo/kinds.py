@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The kinds of runs the demo sends: what each does, and what must have become of it."""
+"""The kinds of runs the demo sends: what each does, and how it must end."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from byrote.core.run import Run
 from byrote.demo import tasks
 
 type Fate = Callable[[Run, Sequence[Run]], str]
-"""What became of one run, in words; the second argument is every run of the demo."""
+"""Describes how one run ended; the second argument is every run of the demo."""
 
 
 def _status(run: Run) -> str:
@@ -122,7 +122,7 @@ KINDS = (
         name="fatal",
         count=5,
         task=tasks.hopeless,
-        about="says that no retry will help",
+        about="raises Fatal, so it is not retried",
         expected="failed, 1 of 5 tries: raised",
         fate=_dead,
     ),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sets the demo up on a server of its own, or on yours, and cleans up after it."""
+"""Sets the demo up on an embedded server or on the given database, and cleans up after it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATIENCE_S = 10.0
 
 
 class DemoResult(NamedTuple):
-    """The story, and where its data lies if it was kept."""
+    """The story, and the folder of its data if it was kept."""
 
     story: Story
     home: Path | None
@@ -52,13 +52,13 @@ def run_demo(*, url: str | None, keep: bool, silent: bool, paint: Paint) -> Demo
 @contextlib.contextmanager
 def _server(url: str | None, folder: Path, screen: Screen, *, keep: bool) -> Iterator[str]:
     if url is not None:
-        screen.tell("Using the database you gave; the demo's runs stay in it.")
+        screen.tell("Using the given database; the demo's runs stay in it.")
         yield url
         return
     # Imported here: a given URL needs no embedded server.
     from byrote.embedded.server import open_server  # noqa: PLC0415
 
-    screen.tell("Starting a PostgreSQL server of its own.")
-    # What is thrown away need not survive a crash of the machine.
+    screen.tell("Starting an embedded PostgreSQL server.")
+    # Data that is deleted afterwards need not survive a crash of the machine.
     with open_server(folder / "pg", environ=os.environ, durable=keep) as server:
         yield server.url

@@ -15,11 +15,11 @@ _PLAIN_EVERY_S = 1.0
 _BAR = 20
 
 type Paint = Callable[[str, str], str]
-"""Gives a word (the second) in the colour of a status (the first)."""
+"""Returns a word (the second argument) in the colour of a status (the first)."""
 
 
 class Screen:
-    """Where progress is shown; says nothing when silenced."""
+    """Shows progress on standard output; prints nothing if `silent`."""
 
     def __init__(self, *, silent: bool, paint: Paint) -> None:
         self._silent = silent
@@ -30,13 +30,13 @@ class Screen:
         self._last = ""
 
     def tell(self, line: str) -> None:
-        """Say one thing, below whatever was drawn."""
+        """Print one line below the block that was drawn."""
         if not self._silent:
             self._drawn = 0
             self._write(f"{line}\n")
 
     def watch(self, runs: Sequence[Run]) -> None:
-        """Show where every run stands."""
+        """Show the status of every run."""
         if self._silent:
             return
         found = counts(runs)
@@ -53,12 +53,12 @@ class Screen:
     def _line(self, name: str, states: Mapping[str, int]) -> str:
         done, whole = ended(states), sum(states.values())
         bar = ("#" * (_BAR * done // whole)).ljust(_BAR, ".")
-        told = "  ".join(
+        shown = "  ".join(
             self._paint(status, f"{states[status]} {status.lower()}")
             for status in _STATES
             if states.get(status)
         )
-        return f"  {name:<18} {bar} {done:>3}/{whole:<3}  {told}"
+        return f"  {name:<18} {bar} {done:>3}/{whole:<3}  {shown}"
 
     def _summarise(self, found: Mapping[str, Mapping[str, int]], whole: int) -> None:
         done = sum(map(ended, found.values()))
@@ -85,5 +85,5 @@ def counts(runs: Sequence[Run]) -> dict[str, Counter[str]]:
 
 
 def ended(states: Mapping[str, int]) -> int:
-    """How many of these have come to their end."""
+    """How many of these have ended."""
     return sum(count for status, count in states.items() if status in FINAL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The demo from beginning to end: everything it tells is read from the database."""
+"""The demo from beginning to end: everything it reports is read from the database."""
 
 import contextlib
 import os
@@ -47,7 +47,7 @@ class Chapter(msgspec.Struct, frozen=True):
 
 
 class ReplayStory(msgspec.Struct, frozen=True):
-    """An earlier run's spec enqueued again by its hash, and what came of it."""
+    """An earlier run's spec enqueued again by its hash, and the hashes of both results."""
 
     spec_hash: str
     original: str
@@ -58,7 +58,7 @@ class ReplayStory(msgspec.Struct, frozen=True):
 
 
 class Story(msgspec.Struct, frozen=True):
-    """What the demo did and saw."""
+    """Report of a whole demo."""
 
     ok: bool
     seconds: float
@@ -70,7 +70,7 @@ class Story(msgspec.Struct, frozen=True):
     chapters: Sequence[Chapter]
     replay: ReplayStory
     verified: Sequence[Verified]
-    """A run compared with what the same code makes of it, and what changed code does."""
+    """A run compared with a replay by the same code, and with one by changed code."""
 
 
 class Play:
@@ -136,7 +136,7 @@ class Play:
     def _specs(self, kind: Kind) -> Iterator[Spec]:
         labels = {"demo": self._label, "kind": kind.name}
         task = kind.task.using(queue=self._queue, labels=labels)
-        # Numbered through all kinds, so that every spec has a hash of its own.
+        # Numbered through all kinds, so that every spec has its own hash.
         first = sum(other.count for other in KINDS[: KINDS.index(kind)])
         note = [str(self._note)] if kind.task.name == struck.name else []
         return (task.spec(n, *note) for n in range(first, first + kind.count))
@@ -160,7 +160,7 @@ class Play:
             time.sleep(LOOK_S)
 
     def _interfere(self, runs: Sequence[Run]) -> None:
-        """What comes from outside: a kill -9, and a change of mind."""
+        """Interfere from outside: kill one hand with -9, and cancel running runs."""
         if not self._struck and self._note.exists():
             self._struck = True
             with contextlib.suppress(ProcessLookupError):
@@ -179,9 +179,8 @@ class Play:
         again = new_id()
         self._store.all(queries.replay(original=original, id=again))
         earlier, later = self._app.run(original), self._app.run(again)
-        with contextlib.suppress(
-            RunFailed, ResultTimeout
-        ):  # Then it has no hash, and that is told.
+        # A run without a result has no hash, and the story reports that.
+        with contextlib.suppress(RunFailed, ResultTimeout):
             later.result(timeout=REPLAY_S)
         hashes = (earlier.refresh().result_hash, later.refresh().result_hash)
         ok = hashes[0] is not None and hashes[0] == hashes[1]

@@ -31,7 +31,7 @@ def quick_sync(n: int) -> dict[str, str]:
 
 
 def ask_rate() -> int:
-    """Ask somebody outside for the rate of a tax, in a real shop."""
+    """Return the rate of a tax; a real shop would request it from an outside service."""
     return 19
 
 
@@ -67,19 +67,19 @@ def poison(n: int) -> int:
 
 @app.task(name="demo.struck", retry=SOON)
 def struck(n: int, note: str) -> int:
-    """Say where it runs and wait there to be killed; once that has happened, succeed."""
+    """Write its pid to `note` and wait to be killed; on the next attempt, succeed."""
     path = Path(note)
     if not path.exists():
         new = path.with_suffix(".new")
         new.write_text(str(os.getpid()))
-        new.rename(path)  # Whole or not at all: somebody waits for it.
+        new.rename(path)  # Atomic, because the demo waits for this file.
         time.sleep(60)
     return n
 
 
 @app.task(name="demo.endless", timeout="300ms")
 def endless(n: int) -> int:
-    """Go on far beyond its timeout, deaf to everything."""
+    """Run far beyond its timeout without reacting to it."""
     time.sleep(60)
     return n
 
@@ -93,8 +93,8 @@ async def sleeper(n: int) -> int:
 
 @app.task(name="demo.hopeless", retry=Retry(attempts=5))
 async def hopeless(n: int) -> int:
-    """Say that no retry will help."""
-    raise Fatal(f"There is no customer {n}.")
+    """Raise Fatal, so that it is not retried."""
+    raise Fatal(f"Customer {n} does not exist.")
 
 
 @app.task(name="demo.polite")

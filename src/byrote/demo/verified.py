@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The demo's ending: one run verified with the code that ran it, and with that code changed.
 
-Both are commands a user would type, and what they print is what is told.
+Both are commands a user would type, and the demo reports their output.
 """
 
 import difflib
@@ -25,15 +25,15 @@ EXPECTED = {
     "byrote.demo.tasks:app": ("same", 0),
     "byrote.demo.changed:app": ("differs", 3),
 }
-"""What the code of each app must come to: the verdict, and the exit code."""
+"""The verdict and the exit code that the code of each app must lead to."""
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """A run executed again by one app's code, and what came of it."""
+    """A run executed again by one app's code, and the verdict on it."""
 
     command: str
     code: Sequence[str]
-    """What was changed in the code since the run, line by line; nothing for the same code."""
+    """Lines of code changed since the run; empty for the same code."""
     exit_code: int
     verdict: Replayed
     ok: bool
@@ -43,7 +43,7 @@ class Verified(msgspec.Struct, frozen=True):
 def verifying(
     run: Run, url: str, folder: Path, settings: Mapping[str, str]
 ) -> Iterator[Callable[[], list[Verified]]]:
-    """Verify a run with each app while something else goes on; gives who tells what came of it."""
+    """Verify a run with each app in the background; yields a function that awaits the verdicts."""
     environ = environment(url, settings)
     with ThreadPoolExecutor(len(EXPECTED)) as pool:
         under_way = [pool.submit(_verify, run, app, environ, folder) for app in EXPECTED]
@@ -63,8 +63,8 @@ def _verify(run: Run, app: str, environ: dict[str, str], folder: Path) -> Verifi
     try:
         verdict: Replayed = msgspec.json.decode(done.stdout, type=Replayed)
     except msgspec.DecodeError:
-        said = done.stderr.decode(errors="replace").strip()[-600:]
-        raise StageFailed(f"The replay ended with code {done.returncode}: {said}") from None
+        errors = done.stderr.decode(errors="replace").strip()[-600:]
+        raise StageFailed(f"The replay ended with code {done.returncode}: {errors}") from None
     found = str(verdict.__struct_config__.tag), done.returncode
     code = code_change() if app == "byrote.demo.changed:app" else []
     ok = found == EXPECTED[app]
@@ -76,5 +76,5 @@ def code_change() -> list[str]:
     old, new = (
         inspect.getsource(task.function).splitlines() for task in (tasks.invoice, changed.invoice)
     )
-    told = difflib.unified_diff(old, new, lineterm="", n=0)
-    return [line for line in told if not line.startswith(("---", "+++", "@@"))]
+    diff = difflib.unified_diff(old, new, lineterm="", n=0)
+    return [line for line in diff if not line.startswith(("---", "+++", "@@"))]

@@ -26,7 +26,7 @@ class Account:
     gid: int
 
     def reaches(self, path: Path, wanted: int = 0o5) -> bool:
-        """Whether this user may enter every directory above `path`, and do this with it."""
+        """Whether this user may enter every directory above `path`, and has `wanted` access."""
         plain = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow the links
         above = {*plain.parents, *plain.resolve().parents}
         return all(self._may(parent, 0o1) for parent in above) and self._may(path, wanted)
@@ -49,7 +49,7 @@ def server_account(home: Path, data: Path) -> Account | None:
     if os.geteuid() != 0:
         return None
     if data.exists() and (owner := data.stat()).st_uid != 0:
-        # A cluster that somebody else made stays theirs.
+        # A cluster that another user made still belongs to that user.
         return Account(f"uid {owner.st_uid}", owner.st_uid, owner.st_gid)
     for name in STEP_DOWN_TO:
         try:
@@ -58,4 +58,4 @@ def server_account(home: Path, data: Path) -> Account | None:
             continue
         return Account(name, entry.pw_uid, entry.pw_gid)
     users = " or ".join(STEP_DOWN_TO)
-    raise HomeUnusable(home, f"PostgreSQL refuses to run as root and there is no user {users}")
+    raise HomeUnusable(home, f"PostgreSQL refuses to run as root and no user {users} exists")

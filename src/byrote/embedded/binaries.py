@@ -28,7 +28,7 @@ class Binaries:
     provider: str
     """Who brought them: a variable, a wheel, or `system`."""
     version: tuple[int, ...]
-    """What `postgres --version` says, as numbers."""
+    """The version that `postgres --version` prints, as numbers."""
 
     @property
     def major(self) -> int:
@@ -52,7 +52,7 @@ class Tried:
 
 
 def find_binaries(environ: Mapping[str, str]) -> Binaries:
-    """Give the first provider's binaries, or raise NoPostgres with the ways out."""
+    """Return the first provider's binaries, or raise NoPostgres with the ways out."""
     answers = []
     for answer in _ask(environ):
         if answer.binaries is not None:
@@ -74,7 +74,7 @@ def tried(environ: Mapping[str, str]) -> tuple[Tried, ...]:
 def _ask(environ: Mapping[str, str]) -> Iterator[Tried]:
     named = environ.get("BYROTE_PG_BIN")
     if named:
-        # What the user named is used or refused: falling through would hide a typing mistake.
+        # A named directory is used or refused: falling through would hide a typing mistake.
         yield _judge("BYROTE_PG_BIN", Path(named))
         return
     yield Tried("BYROTE_PG_BIN", None, "not set")
@@ -105,7 +105,7 @@ def _ask_system(environ: Mapping[str, str]) -> Tried:
 
 
 def _newest(provider: str, places: list[Path]) -> Tried:
-    """The newest usable of several; else the first refusal, which says the most."""
+    """The newest usable of several; else the first refusal, which is the most specific."""
     answers = [_judge(provider, place) for place in dict.fromkeys(places)]
     usable = [answer for answer in answers if answer.binaries is not None]
     if usable:
@@ -118,8 +118,8 @@ def _judge(provider: str, place: Path) -> Tried:
     missing = [name for name in ("postgres", "initdb") if not os.access(path / name, os.X_OK)]
     if missing:
         return Tried(provider, None, f"no {' and no '.join(missing)} to run in {place}")
-    said = _output(str(path / "postgres"), "--version")
-    match = _VERSION.search(said)
+    printed = _output(str(path / "postgres"), "--version")
+    match = _VERSION.search(printed)
     if match is None:
         return Tried(provider, None, f"{path / 'postgres'} does not run")
     version = tuple(int(part) for part in match.groups() if part is not None)
@@ -129,7 +129,7 @@ def _judge(provider: str, place: Path) -> Tried:
 
 
 def _output(program: str, *args: str) -> str:
-    """What a program prints, or nothing if it cannot run or fails."""
+    """The output of a program, or an empty string if it cannot run or fails."""
     try:
         done = subprocess.run(  # noqa: S603 - a PostgreSQL program found above
             [program, *args], capture_output=True, text=True, check=False, timeout=30

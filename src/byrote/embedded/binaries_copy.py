@@ -2,7 +2,7 @@
 """Copies PostgreSQL's programs to where the server's user can reach them.
 
 Needed when root installed them below a private directory (a virtual environment in a home of
-mode 0700). The copy is made once for each build, in a place of our own, and appears whole or not
+mode 0700). The copy is made once for each build, in our own directory, and appears whole or not
 at all.
 """
 
@@ -21,7 +21,7 @@ _PARTS = ("bin", "lib", "lib64", "share")
 
 
 def within_reach(binaries: Binaries, account: Account | None) -> Binaries:
-    """Give these binaries, or a copy of them, where the account can run them."""
+    """Return these binaries, or a copy of them, where the account can run them."""
     if account is None or _runs(account, binaries.path):
         return binaries
     _refuse_unmovable(binaries, account)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What people do to an embedded server from outside: look, stop, remove, open to TCP."""
+"""Commands for an embedded server from outside: look, stop, remove, open to TCP."""
 
 import shutil
 import socket
@@ -22,7 +22,7 @@ type ServerState = Literal["running", "busy", "stopped", "absent"]
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """What is known of the server of one home."""
+    """Status of the server of one home."""
 
     home: Path
     state: ServerState
@@ -69,7 +69,7 @@ def status(path: Path) -> ServerStatus:
 
 
 def stop(path: Path, *, force: bool = False) -> bool:
-    """Stop the server and tell whether it ran; refuses while others use it, unless forced."""
+    """Stop the server; returns whether it ran. Refuses while others use it, unless forced."""
     home = _existing(path)
     with hold_start(home):
         running = find_running(home)

@@ -49,7 +49,7 @@ class StartFailed(ByroteError):
 
 
 class StopFailed(ByroteError):
-    """PostgreSQL did not end although it was told to."""
+    """PostgreSQL did not end after it received the signals to stop."""
 
     code = "embedded_stop_failed"
 
@@ -59,7 +59,7 @@ class StopFailed(ByroteError):
 
 
 class NoServer(ByroteError):
-    """There is no embedded server in this home, or it is not running."""
+    """The home has no embedded server, or the server is not running."""
 
     code = "embedded_no_server"
 

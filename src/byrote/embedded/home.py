@@ -61,7 +61,7 @@ class Home:
 
     @property
     def digest(self) -> str:
-        """Ten characters that tell this home from others."""
+        """Ten characters that distinguish this home from others."""
         return hashlib.sha256(os.fsencode(self.path)).hexdigest()[:10]
 
     def prepare(self, account: Account | None) -> None:
@@ -73,7 +73,7 @@ class Home:
         if account is None or account.reaches(self.path, _ENTER):
             return
         if self.path.stat().st_uid == os.geteuid() and not any(self.path.iterdir()):
-            # Made for us just now (mkdtemp gives 0700): nothing in it to protect from anybody.
+            # Made just now (mkdtemp sets mode 0700) and empty: nothing in it needs protection.
             self.path.chmod(0o755)
         if not account.reaches(self.path, _ENTER):
             raise HomeUnusable(

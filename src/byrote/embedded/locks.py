@@ -8,7 +8,7 @@ because turning a shared lock into an exclusive one is not atomic.
 
 A lock belongs to the opened file, not to the process. A child made by a plain fork() (no exec)
 therefore keeps its parent's lock until it ends too: it counts as a user of the server, and if it
-ends last, nobody is left to stop the server; the next user adopts it. Children made by exec
+ends last, no process is left to stop the server; the next user adopts it. Children made by exec
 (subprocess, multiprocessing's spawn) do not inherit it. Use a local file system: over NFS, flock
 may not be kept between machines.
 """
@@ -26,7 +26,7 @@ class Lock:
         self.fd = fd
 
     def close(self) -> None:
-        """Let go; a second time does nothing."""
+        """Release the lock; a second call does nothing."""
         # Closed, not LOCK_UN: unlocking would also take it from a forked child.
         fd, self.fd = self.fd, -1
         if fd >= 0:
@@ -50,7 +50,7 @@ def share(path: Path) -> Lock:
 
 
 def try_hold(path: Path) -> Lock | None:
-    """Hold the lock alone if nobody has it, else give nothing at once."""
+    """Hold the lock alone if it is free, else return None at once."""
     try:
         return _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

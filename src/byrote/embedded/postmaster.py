@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Starts, recognises and stops the server's first process, the postmaster.
 
-What is true: a server runs for a home if `postmaster.pid` names a process whose command line
+A server runs for a home if `postmaster.pid` names a process whose command line
 names our data directory. The file alone proves nothing: it survives kill -9 and a reboot, and
-still says `ready`. Everything here happens under the start lock, so only a process that was
-killed while starting, or somebody outside, can move things meanwhile.
+still contains `ready`. Everything here happens under the start lock, so only a process that was
+killed while starting, or a program other than Byrote, can change things meanwhile.
 
 A start has no time limit while its process lives, because recovery after a crash may be long.
 """
@@ -29,14 +29,14 @@ _ORPHANS_S: Final = 60.0
 _FAST_S: Final = 60.0
 _IMMEDIATE_S: Final = 20.0
 
-# Kept so that a dead postmaster is reaped by whoever looks next: unreaped, it would still
+# Stored so that the next check reaps a dead postmaster: unreaped, it would still
 # answer kill(pid, 0) and PostgreSQL would believe it is running.
 _children: Final[set[int]] = set()
 
 
 @dataclass(frozen=True, slots=True)
 class Postmaster:
-    """What postmaster.pid says of a running server."""
+    """The contents of a running server's postmaster.pid."""
 
     pid: int
     started: str
@@ -106,19 +106,19 @@ def start(runner: Runner, socket_dir: Path, settings: Mapping[str, str]) -> Post
             _children.add(child.pid)
             child.returncode = 0  # It may outlive us: Popen need not warn, we reap by the pid.
             return running
-        said = log_tail(runner.home.log, before)
+        printed = log_tail(runner.home.log, before)
         # The children of a killed postmaster need a moment to notice and go. And a starter
         # killed at the wrong moment may have left a server that we did not see yet.
         if other := await_ready(runner.home):
             return other
-        if not _passes(said) or time.monotonic() > patience:
-            raise StartFailed(runner.home.log, said)
+        if not _passes(printed) or time.monotonic() > patience:
+            raise StartFailed(runner.home.log, printed)
         time.sleep(_POLL_S)
 
 
-def _passes(said: str) -> bool:
-    """Whether a killed server is still on its way out: its memory, or its process, is there yet."""
-    return "pre-existing shared memory block" in said or "lock file" in said
+def _passes(printed: str) -> bool:
+    """Whether a killed server is still ending: its memory or its process still exists."""
+    return "pre-existing shared memory block" in printed or "lock file" in printed
 
 
 def stop(home: Home, running: Postmaster) -> None:
@@ -158,18 +158,18 @@ def _await_child(home: Home, child: subprocess.Popen[bytes]) -> Postmaster | Non
                 return found
             time.sleep(_POLL_S)
     except BaseException:
-        child.terminate()  # Nobody would know of it: interrupted before anyone could use it.
+        child.terminate()  # Interrupted before any process could use it.
         child.wait()
         raise
     return None
 
 
 def _disclaim_stale(home: Home) -> None:
-    """Tell PostgreSQL that the pid in a stale postmaster.pid is not a server's any more.
+    """Write our own pid into a stale postmaster.pid, so that PostgreSQL ignores it.
 
     The pid may belong to another program now (after a restart of a container it often does), or
-    to a zombie; PostgreSQL would refuse to start. It passes over the pid of its own parent, so
-    we write ours. Removing the file instead would also remove the key by which PostgreSQL finds
+    to a zombie; PostgreSQL would refuse to start. It ignores the pid of its parent process, which
+    is ours. Removing the file instead would also remove the key by which PostgreSQL finds
     processes of the dead server that still write to the data directory.
     """
     found = _read(home)
@@ -204,7 +204,7 @@ def _may_be_server(pid: int, data: Path) -> bool:
 
 
 def _signal_and_await(pid: int, data: Path, number: signal.Signals, patience: float) -> bool:
-    """Signal our postmaster and tell whether it ended in time; one already gone has ended."""
+    """Signal our postmaster; returns whether it ended in time, True if it had ended before."""
     deadline = time.monotonic() + patience
     try:
         fd = os.pidfd_open(pid)

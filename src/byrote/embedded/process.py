@@ -19,7 +19,7 @@ _TAIL_BYTES: Final = 4000
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """What is needed to run a program of PostgreSQL for one home."""
+    """Runs the programs of PostgreSQL for one home."""
 
     home: Home
     binaries: Binaries
@@ -29,7 +29,7 @@ class Runner:
     def spawn(
         self, program: str, args: Sequence[str], *, stdin: int, pass_fds: Sequence[int] = ()
     ) -> subprocess.Popen[bytes]:
-        """Start a program; what it prints goes to the log."""
+        """Start a program; its output goes to the log."""
         account = self.account
         with open(self.home.log, "ab", opener=_private) as log:
             try:
@@ -51,7 +51,7 @@ class Runner:
                 raise HomeUnusable(self.home.path, f"cannot run {program}: {error}") from error
 
     def run(self, program: str, args: Sequence[str], *, said: str, lock_fd: int) -> None:
-        """Run a program to its end, or raise StartFailed with what it printed.
+        """Run a program to its end, or raise StartFailed with its output.
 
         It inherits the start lock: should we be killed, the next starter waits for it to end
         instead of working in the same directory at the same time.
@@ -84,7 +84,7 @@ def bound_log(log: Path) -> None:
 
 
 def log_size(log: Path) -> int:
-    """How long the log is; nothing is as good as empty."""
+    """The size of the log in bytes; 0 if it does not exist."""
     try:
         return log.stat().st_size
     except FileNotFoundError:
@@ -92,7 +92,7 @@ def log_size(log: Path) -> int:
 
 
 def log_tail(log: Path, since: int) -> str:
-    """The end of what was printed after the log had `since` bytes."""
+    """The end of the output printed after the log had `since` bytes."""
     with log.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
         file.seek(max(since, end - _TAIL_BYTES))

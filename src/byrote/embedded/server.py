@@ -3,7 +3,7 @@
 
 Many processes may open the same home at once: one starts the server, the others join, and the
 last one out stops it. A server whose last user was killed stays up; the next user adopts it and
-stops it on leaving. How the count is kept, and what fork() does to it, is told in `locks.py`.
+stops it on leaving. `locks.py` explains how users are counted, and the effect of fork().
 """
 
 import os
@@ -64,12 +64,12 @@ class Server:
                 write_kept(self._home, running, password=None)
 
     def close(self) -> None:
-        """Leave; the last one out stops the server. A second time does nothing."""
+        """Leave; the last user to leave stops the server. A second call does nothing."""
         if self._closed:
             return
         self._closed = True
         if os.getpid() != self._owner:
-            # A forked child lets go of its copy; leaving is for the process that opened.
+            # A forked child only closes its copy; the process that opened the server leaves.
             self._use.close()
         else:
             _leave(self._home, self._use)
@@ -156,7 +156,7 @@ def _refuse_careless(home: Home, running: Postmaster) -> None:
 
 def _leave(home: Home, use: Lock) -> None:
     with hold_start(home):
-        # Let go first and try with a new file: the old one may be shared with a forked child.
+        # Close first and try with a new file: the old one may be shared with a forked child.
         use.close()
         alone = try_hold(home.use_lock)
         if alone is None:
