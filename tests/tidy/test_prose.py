@@ -34,7 +34,7 @@ BUDGETS = {
     "cli": 0.5,
     "core": 0.5,
     "demo": 0.0,
-    "django": 1.9,
+    "django": 0.3,
     "embedded": 0.0,
     "executors": 11.6,
     "lab": 11.6,

@@ -64,7 +64,7 @@ class QueueAdmin(ByroteAdmin):
             raise Http404(name)
         queue = request.POST.get("queue", "")
         if queue not in {row.queue for row in self.ask(queries.depths(most=queries.LIST_MAX))}:
-            raise Http404("There is no such queue.")
+            raise Http404("The queue does not exist.")
         verb, state = VERBS[name]
         self.ask(verb(queue))
         messages.success(request, f"Queue {queue} is {state}.")

@@ -218,7 +218,7 @@ class RunAdmin(ByroteAdmin):
             raise PermissionDenied
         found = self.ask(queries.run(str(run_id)))
         if not found:
-            raise Http404(f"There is no run {run_id}; it may have been pruned or deleted.")
+            raise Http404(f"The run {run_id} does not exist; it may have been pruned or deleted.")
         return found[0]
 
     def run_view(self, request: Any, run_id: UUID) -> HttpResponse:

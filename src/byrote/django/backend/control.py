@@ -59,7 +59,7 @@ async def asignal(
 
 
 def _found(result: Any, alias: str | None) -> tuple[Backend, str]:
-    """Return a result's backend and id; raises TaskResultDoesNotExist if there is no such run."""
+    """Return a result's backend and id; raises TaskResultDoesNotExist for an unknown run."""
     name = alias or getattr(result, "backend", None) or compat.DEFAULT_TASK_BACKEND_ALIAS
     backend = compat.task_backends[name]
     if not isinstance(backend, Backend):

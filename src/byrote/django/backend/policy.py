@@ -58,7 +58,7 @@ def read_options(options: Mapping[str, Any]) -> BackendOptions:
     for name, value in options.items():
         reader = READERS.get(name)
         if reader is None:
-            raise BadOption(f"There is no option {name!r}. There are: {', '.join(READERS)}.")
+            raise BadOption(f"Unknown option {name!r}. There are: {', '.join(READERS)}.")
         try:
             read[name.lower()] = reader(value)
         except (ValueError, TypeError, ImportError) as error:

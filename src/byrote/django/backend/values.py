@@ -51,7 +51,7 @@ def _plain(value: Any, depth: int) -> Any:  # noqa: PLR0911 -- one return per ki
 
 def _unwrapped(value: Any) -> Any:
     """Return the object that a lazy object, such as `request.user`, wraps."""
-    if value._wrapped is empty:  # noqa: SLF001 -- there is no public way to it.
+    if value._wrapped is empty:  # noqa: SLF001 -- Django has no public API for it.
         value._setup()  # noqa: SLF001 -- the same.
     return value._wrapped  # noqa: SLF001 -- the same.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""System checks of settings: what would go wrong later, said now. Nothing here connects."""
+"""System checks that report wrong settings before they cause errors. Nothing here connects."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,17 +15,17 @@ from byrote.django.backend import policy
 
 APP = "byrote.django"
 POOLER_PORTS = frozenset({"6432", "6543"})
-"""Where PgBouncer and its kin usually listen."""
+"""The usual ports of PgBouncer and similar poolers."""
 
 
 def faults_of(backend: Any) -> Iterator[CheckMessage]:
-    """What is wrong with one backend, as far as settings can tell; never connects."""
+    """Check the settings of one backend; yields the errors and warnings. Never connects."""
     where = f"TASKS[{backend.alias!r}]"
     if not apps.is_installed(APP):
         yield Error(f"{where} needs {APP!r} in INSTALLED_APPS.", id="byrote.E001")
         return
-    for said in policy.faults(backend.options):
-        yield Error(f"{where}: OPTIONS: {said}", id="byrote.E002")
+    for fault in policy.faults(backend.options):
+        yield Error(f"{where}: OPTIONS: {fault}", id="byrote.E002")
     yield from _names(backend, where)
     try:
         options = policy.read_options(backend.options)
@@ -35,7 +35,7 @@ def faults_of(backend: Any) -> Iterator[CheckMessage]:
     if database not in connections:
         known = ", ".join(connections)
         yield Error(
-            f"{where}: there is no database {database!r} in DATABASES.",
+            f"{where}: the database {database!r} is not in DATABASES.",
             hint=f"There are: {known}.",
             id="byrote.E003",
         )
@@ -69,7 +69,7 @@ def _database(where: str, database: str, options: policy.BackendOptions) -> Iter
         )
     if options.listen and str(wrapper.settings_dict.get("PORT")) in POOLER_PORTS:
         yield Warning(
-            f"{where}: {database!r} looks like a pooler, where LISTEN may not be heard.",
+            f"{where}: {database!r} looks like a pooler, where LISTEN may not work.",
             hint="Set OPTIONS['LISTEN'] = False if it pools transactions; workers then poll.",
             id="byrote.W001",
         )
@@ -84,7 +84,7 @@ def _database(where: str, database: str, options: policy.BackendOptions) -> Iter
 
 
 def faults_of_worker(backend: Any) -> list[CheckMessage]:
-    """What a worker of this backend should be told before it starts."""
+    """Return the errors and warnings to show before a worker of this backend starts."""
     found = list(faults_of(backend))
     if settings.DEBUG:
         found.append(

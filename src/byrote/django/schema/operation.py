@@ -24,7 +24,7 @@ class SchemaMigration(Operation):
         self.last = last
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        """The state is told by the operations beside this one."""
+        """Do nothing: the operations beside this one change the state."""
 
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
@@ -44,7 +44,7 @@ class SchemaMigration(Operation):
     def database_backwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
-        """Drop what the files have made."""
+        """Drop everything that the files created."""
         del from_state, to_state
         if not _wanted(app_label, schema_editor):
             return
@@ -55,7 +55,7 @@ class SchemaMigration(Operation):
             raw.execute(removal(), prepare=False)
 
     def describe(self) -> str:
-        """What `migrate --plan` says."""
+        """Return the text that `migrate --plan` prints."""
         return f"Apply Byrote's migrations {self.first:04} to {self.last:04}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A database router that keeps Byrote's tables where TASKS says they are."""
+"""A database router that stores Byrote's tables in the database that TASKS names."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Timeouts of tasks that run in a test: there is no hand to kill, so the task is interrupted.
+"""Timeouts of tasks that run in a test: without a hand to kill, the task is interrupted.
 
 A sync task is interrupted by SIGALRM, which reaches only the main thread; an async task is
 cancelled. A task that cannot be interrupted counts as timed out when it returns.

@@ -12,7 +12,7 @@ and only after an attempt in whose thread a connection is open.
 Comparing settings without a reset would not be enough, because the server does not list custom
 settings (`set shop.tenant = …`).
 
-Behind a pooler in transaction mode there is no session to compare, and nothing is done.
+Behind a pooler in transaction mode a session cannot be compared, and nothing is done.
 """
 
 import contextlib

@@ -241,7 +241,7 @@ class TaskSignals:
             self._thread.start()
 
     def flush(self) -> None:
-        """Send the queued signals; gives up after `FLUSH_S` seconds."""
+        """Send the queued signals; stops waiting after `FLUSH_S` seconds."""
         if self._thread is not None:
             self._finished.put(None)
             self._thread.join(FLUSH_S)
