@@ -37,7 +37,7 @@ BUDGETS = {
     "django": 0.3,
     "embedded": 0.0,
     "executors": 11.6,
-    "lab": 11.6,
+    "lab": 0.4,
     "observe": 0.5,
     "sdk": 0.5,
     "service": 0.5,

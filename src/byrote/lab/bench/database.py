@@ -103,7 +103,7 @@ def target(url: str | None, folder: Path) -> Iterator[BenchServer]:
 
 @contextmanager
 def scratch(server: BenchServer) -> Iterator[str]:
-    """A new database with our schema and nothing in it; gives its URL, and drops it afterwards."""
+    """Create an empty database with our schema; yields its URL and drops it afterwards."""
     called = f"byrote_bench_{os.getpid()}_{next(_numbers)}"
     name = sql.Identifier(called)
     try:
@@ -173,8 +173,8 @@ def clear(url: str) -> None:
 
 
 def left(connection: psycopg.Connection[Any]) -> bool:
-    """Whether measured runs are still under way, whatever else there is."""
-    # A hundred steps of priority lie between the measured runs and the fillers.
+    """Whether any measured run has not finished; fillers do not count."""
+    # The priorities of the measured runs and the fillers differ by a hundred steps.
     row = connection.execute(_LEFT, {"half": 50 * 10**13}).fetchone()
     return bool(row and row[0])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The figures: each function measures one in a database of its own and gives it as plain data."""
+"""The figures: each function measures one in its own database and returns it as plain data."""
 
 import math
 import os
@@ -180,7 +180,7 @@ def _idle(tasks: BenchTasks) -> bool:
 
 
 def percentiles(waits: list[int]) -> Figure:
-    """Milliseconds under which 50, 95 and 99 per cent lie, of nanoseconds."""
+    """The 50th, 95th and 99th percentiles in milliseconds, from nanoseconds."""
     ordered = sorted(waits)
     return {
         f"p{percent}_ms": ordered[math.ceil(percent / 100 * len(ordered)) - 1] / 1e6
@@ -198,7 +198,7 @@ def growth(bench: Bench) -> Figure:
         for turn in range(1, _TURNS + 1):
             log_step(f"growth: {sizes.growth:,} runs, turn {turn} of {_TURNS}")
             both = [("empty", small, few), ("full", large, many)]
-            # Whoever comes second may find the machine warmer, or its disk busier.
+            # The second measurement may find the machine warmer, or its disk busier.
             for name, url, tasks in both if turn % 2 else reversed(both):
                 rates[name].append(_first_runs(bench, url, tasks))
     empty, full = statistics.median(rates["empty"]), statistics.median(rates["full"])

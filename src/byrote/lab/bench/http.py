@@ -35,7 +35,7 @@ NOOP = "noop"
 
 
 class BenchConnection:
-    """One connection that is kept, as any client's."""
+    """One persistent connection, as a client has."""
 
     def __init__(self, port: int, secret: str) -> None:
         self._line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
@@ -44,17 +44,17 @@ class BenchConnection:
         self._headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
 
     def send(self, body: bytes) -> None:
-        """Send runs; StageFailed if they are not accepted."""
+        """Send runs; raises StageFailed if they are not accepted."""
         self._line.request("POST", "/v1/runs", body, self._headers)
         answer = self._line.getresponse()
-        said = answer.read()
+        content = answer.read()
         if answer.status != 201:
-            raise StageFailed(f"The service answered {answer.status}: {said[:300]!r}")
+            raise StageFailed(f"The service answered {answer.status}: {content[:300]!r}")
 
 
 @contextmanager
 def service(bench: Bench, url: str, tasks: BenchTasks) -> Iterator[tuple[int, str]]:
-    """A service in a process of its own: its port, and a token."""
+    """Start a service in its own process; yields its port and a token."""
     secret = new_secret()
     tasks.app.store.all(
         queries.create_token(
@@ -88,14 +88,14 @@ def service(bench: Bench, url: str, tasks: BenchTasks) -> Iterator[tuple[int, st
         process.wait(30)
 
 
-def _await(process: subprocess.Popen[bytes], port: int, said: Callable[[], str]) -> None:
+def _await(process: subprocess.Popen[bytes], port: int, log: Callable[[], str]) -> None:
     deadline = time.monotonic() + START_S
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
         except OSError:
             if process.poll() is not None or time.monotonic() > deadline:
-                raise StageFailed(f"The service did not start. {said()}") from None
+                raise StageFailed(f"The service did not start. {log()}") from None
             time.sleep(0.05)
         else:
             return
@@ -121,7 +121,7 @@ def http_one(bench: Bench) -> Figure:
 
 
 def http_bulk(bench: Bench) -> Figure:
-    """Batches of a hundred on two connections; what the service says is waited for."""
+    """Batches of a hundred on two connections; each waits for the response of the service."""
     batches = max(bench.sizes.bulk // BATCH, SENDERS)
     log_step(f"http-bulk: {batches:,} batches of {BATCH}")
     bodies = [_body(n * BATCH, BATCH) for n in range(10)]

@@ -40,18 +40,18 @@ def document(
     }
 
 
-def rows(told: Mapping[str, Any]) -> list[list[str]]:
+def rows(report: Mapping[str, Any]) -> list[list[str]]:
     """The figures as a table under HEADS, one row each."""
     return [
         [_LABELS[name], _SAYS.get(name, _rate)(figure), *_cpu(figure)]
-        for name, figure in told["figures"].items()
+        for name, figure in report["figures"].items()
     ]
 
 
-def basis(told: Mapping[str, Any]) -> str:
-    """What the figures were measured on, in two lines."""
-    machine, versions = told["machine"], told["versions"]
-    settings = ", ".join(f"{name} {value}" for name, value in told["settings"].items())
+def basis(report: Mapping[str, Any]) -> str:
+    """The machine, versions and settings of the measurement, in two lines."""
+    machine, versions = report["machine"], report["versions"]
+    settings = ", ".join(f"{name} {value}" for name, value in report["settings"].items())
     return (
         f"{machine['cores']} cores, {machine['cpu']}; Python {versions['python']}, Byrote "
         f"{versions['byrote']}.\nPostgreSQL: {settings}."
@@ -59,7 +59,7 @@ def basis(told: Mapping[str, Any]) -> str:
 
 
 def filesystem(path: Path) -> str:
-    """The kind of file system a path lies on; in memory, fsync costs nothing and figures lie."""
+    """The type of the file system of a path; in memory, fsync is free and figures are too good."""
     kinds = {}
     for line in Path("/proc/mounts").read_text().splitlines():
         _, place, kind, *_ = line.split()

@@ -23,7 +23,7 @@ _SHOWN_CHARACTERS = 600
 
 
 class StageFailed(ByroteError):
-    """Something a figure or the demo stands on gave way; the message says what it said last."""
+    """Something that a figure or the demo depends on failed; the message has its last output."""
 
     code = "stage_failed"
 
@@ -48,7 +48,7 @@ def own_folder(*, keep: bool = False) -> Iterator[Path]:
 
 
 class WorkerProcess:
-    """A `byrote worker` in a process of its own; knows its CPU time once it has ended."""
+    """A `byrote worker` in its own process; has its CPU time once it has ended."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self.pid = process.pid
@@ -74,28 +74,28 @@ class WorkerProcess:
             raise StageFailed(f"The worker ended with code {self.code}. {self.last_words()}")
 
     def finish(self, seconds: float) -> None:
-        """Wait until it ends by itself; StageFailed when it takes too long or fails."""
+        """Wait until it ends by itself; raises StageFailed when it takes too long or fails."""
         if not self._wait(seconds):
             raise StageFailed(f"The worker was not done after {seconds:g} s. {self.last_words()}")
         if self.code:
             self.check()
 
     def stop(self) -> None:
-        """Stop it in order, or by force when it does not heed."""
+        """Stop it with SIGTERM, or with SIGKILL if it does not end in `STOP_S`."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self.code is None:
                 os.kill(self.pid, number)
                 self._wait(STOP_S)
 
     def close(self) -> None:
-        """Stop it, and let go of what was held open for it."""
+        """Stop it and close its pidfd."""
         self.stop()
         os.close(self._pidfd)
 
     def last_words(self) -> str:
         """The end of its log."""
-        said = self.log.read_text(errors="replace").strip()[-_SHOWN_CHARACTERS:]
-        return f"Its log ends: {said}" if said else "It said nothing."
+        tail = self.log.read_text(errors="replace").strip()[-_SHOWN_CHARACTERS:]
+        return f"Its log ends: {tail}" if tail else "Its log is empty."
 
     def _wait(self, seconds: float) -> bool:
         if self.code is None:

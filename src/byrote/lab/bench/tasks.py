@@ -18,8 +18,8 @@ def noop_sync(n: int) -> int:
     return n
 
 
-async def stamp(n: int) -> int:  # noqa: ARG001 -- it tells one spec from the next.
-    """Say when it started, by the machine's monotonic clock."""
+async def stamp(n: int) -> int:  # noqa: ARG001 -- it makes specs differ.
+    """Return when it started, by the machine's monotonic clock."""
     return time.monotonic_ns()
 
 
@@ -33,7 +33,7 @@ class BenchTasks(NamedTuple):
 
 
 def bind(url: str | None = None) -> BenchTasks:
-    """The tasks in an app of their own, for this database."""
+    """Return the tasks in their own app, for this database."""
     app = App(url)
     made = (app.task(name=f"bench.{task.__name__}")(task) for task in (noop, noop_sync, stamp))
     return BenchTasks(app, *made)

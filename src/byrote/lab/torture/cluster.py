@@ -122,7 +122,7 @@ class Node:
 
     @property
     def takes_writes(self) -> bool:
-        """Whether it answers, and is no replica."""
+        """Whether it answers and is not a replica."""
         try:
             with psycopg.connect(self.url, autocommit=True) as connection:
                 return connection.execute("select pg_is_in_recovery()").fetchone() == (False,)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How long everything took to recover, as the database's log tells it, or whoever struck saw it."""
+"""Times of recovery, from the database's event log or measured by the fault itself."""
 
 from collections.abc import Callable, Iterable, Mapping
 from statistics import median
@@ -38,7 +38,7 @@ limit 1
 
 
 def recovered(connection: psycopg.Connection[Any], kind: str, shown: Mapping[str, Any]) -> bool:
-    """Whether what a fault broke works again, so that the next does not spoil how long it took."""
+    """Whether the effect of a fault is over, so that the next one does not distort its time."""
     if shown.get("accepts_at"):
         [[waited]] = connection.execute(_FIRST, {"at": shown["accepts_at"]}).fetchall()
         return waited is not None
@@ -46,7 +46,7 @@ def recovered(connection: psycopg.Connection[Any], kind: str, shown: Mapping[str
 
 
 class Recovery(msgspec.Struct, frozen=True):
-    """How long something took to be well again, over all times it was not."""
+    """Time that one kind of recovery took, over all times it happened."""
 
     what: str
     times: int
@@ -57,7 +57,7 @@ class Recovery(msgspec.Struct, frozen=True):
 def recoveries(
     connection: psycopg.Connection[Any], faults: Iterable[Mapping[str, Any]]
 ) -> list[Recovery]:
-    """Killed worker to its run claimed again, killed hand to its end told, server to a report."""
+    """Killed worker to its run claimed again, killed hand to its end logged, server to a report."""
     shown = [(fault["kind"], fault["shown"]) for fault in faults if fault.get("shown")]
 
     def asked(text: str, args: Mapping[str, Any]) -> list[float]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Holds what every process saw against what the database says in the end.
+"""Compares the diaries of every process with the final state of the database.
 
-The verifier believes nothing but the database; this believes nothing but the diaries. Together
-they see what either alone could not: an acknowledged run that is not there, a result that another
+The verifier trusts nothing but the database; this module trusts nothing but the diaries. Together
+they find what neither could alone: an acknowledged run that is not there, a result that another
 attempt wrote, an attempt that was executed twice, a report that was accepted and is gone or was
 never committed, two successes of one run, a lease reported as lost whose attempt was settled.
 """
@@ -39,7 +39,7 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class DiaryFacts(msgspec.Struct):
-    """What the diaries tell, by run."""
+    """Facts from the diaries, by run."""
 
     ok: dict[str, float] = {}
     """When each was acknowledged."""
@@ -55,7 +55,7 @@ class DiaryFacts(msgspec.Struct):
     keyed_twice: list[str] = []
     """Runs beyond the first of an Idempotency-Key."""
     lost: int = 0
-    """Words that came too late and were not heard."""
+    """Reports that came too late and were rejected."""
     lost_at: list[float] = []
     """When the primary of an asynchronous replica was killed."""
 
@@ -141,7 +141,7 @@ from byrote_event_log
 where kind in ('Succeeded', 'Released')
   or (kind in ('Retried', 'Failed', 'Cancelled', 'Snoozed', 'Crashed') and data ? 'said')
 """
-"""What holders of leases had written; sweeps write some of the same kinds, and are left out."""
+"""Events that holders of leases wrote; sweeps write some of the same kinds and are left out."""
 
 
 def _in_tail(seen: DiaryFacts, t: float) -> bool:
@@ -168,12 +168,12 @@ def _compare(rows: Mapping[str, tuple[Any, ...]], seen: DiaryFacts) -> Iterator[
             who = "a zombie" if zombie else f"attempt {writer}"
             yield Violation("stranger", run_id, f"attempt {attempts} holds a result of {who}")
         elif status == "SUCCESSFUL" and not seen.starts[run_id, attempts]:
-            yield Violation("invented", run_id, f"nobody ever executed attempt {attempts}")
+            yield Violation("invented", run_id, f"attempt {attempts} was never executed")
     yield from _strict(rows, seen)
 
 
 def _strict(rows: Mapping[str, tuple[Any, ...]], seen: DiaryFacts) -> Iterator[Violation]:
-    """What holds but for runs that an asynchronous failover may have undone."""
+    """Check rules that hold except for runs that an asynchronous failover may have undone."""
     for (run_id, attempt), count in seen.starts.items():
         if count > 1 and not _undone(seen, run_id):
             yield Violation("twice", run_id, f"attempt {attempt} was executed {count} times")
@@ -183,26 +183,26 @@ def _strict(rows: Mapping[str, tuple[Any, ...]], seen: DiaryFacts) -> Iterator[V
             continue
         if kept is None or kept[0] != "SUCCESSFUL" or kept[1] != attempt:
             is_now = "gone" if kept is None else f"{kept[0]} with attempt {kept[1]}"
-            said = f"its success with attempt {attempt} was accepted; it is {is_now}"
-            yield Violation("forgotten", run_id, said)
+            text = f"its success with attempt {attempt} was accepted; it is {is_now}"
+            yield Violation("forgotten", run_id, text)
 
 
 def _believed(written: Mapping[tuple[str, int, str], str], seen: DiaryFacts) -> Iterator[Violation]:
-    """What workers believe of their attempts, against what the database's log has of them."""
+    """Compare the ends of attempts in the workers' logs with the database's event log."""
     for (run_id, attempt, kind), times in seen.settled.items():
         if _undone(seen, run_id):
             continue
         if (run_id, attempt, kind) not in written:
-            said = f"attempt {attempt} was logged as {kind}, which was never committed"
-            yield Violation("unwritten", run_id, said)
+            text = f"attempt {attempt} was logged as {kind}, which was never committed"
+            yield Violation("unwritten", run_id, text)
         if times > 1:
-            said = f"attempt {attempt} was logged as {kind} by {times} workers"
-            yield Violation("believed_twice", run_id, said)
+            text = f"attempt {attempt} was logged as {kind} by {times} workers"
+            yield Violation("believed_twice", run_id, text)
     successes = Counter(run_id for run_id, _, kind in seen.settled if kind == "Succeeded")
     for run_id, times in successes.items():
         if times > 1 and not _undone(seen, run_id):
             yield Violation("believed_twice", run_id, f"{times} attempts were logged as successes")
     ended = {(run_id, attempt, worker) for (run_id, attempt, _), worker in written.items()}
     for run_id, attempt, worker in seen.given_up & ended:
-        said = f"{worker} logged attempt {attempt} as lost, which it had settled"
-        yield Violation("misreported", run_id, said)
+        text = f"{worker} logged attempt {attempt} as lost, which it had settled"
+        yield Violation("misreported", run_id, text)

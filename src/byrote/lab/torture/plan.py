@@ -34,16 +34,16 @@ KINDS = {
     "kill_backend": "SIGKILL to one backend, which takes all connections down",
     "terminate_backends": "pg_terminate_backend on every connection, again and again",
     "read_only": "the database refuses to write for a while",
-    "connections": "no connection is left for anybody",
+    "connections": "no free connection is left",
     "table_lock": "ACCESS EXCLUSIVE on the runs for longer than a lease",
     "row_locks": "rows under way are locked by a stranger",
     "held_snapshot": "an old snapshot keeps vacuum from cleaning up",
     "failed_commits": "commits fail after the statements' rows were sent: refused, or cut off",
-    "disk_full": "a partition lies on a full tablespace",
+    "disk_full": "a partition is on a full tablespace",
     "failover_sync": "the primary is killed, its synchronous replica promoted",
     "failover_async": "the primary is killed, its asynchronous replica promoted",
     "cut": "every connection is reset at once",
-    "sever": "nobody can connect for a while",
+    "sever": "no process can connect for a while",
     "delay": "every packet takes half a second",
     "blackhole": "packets vanish for longer than a lease, connections stay",
     "lost_answers": "answers to claims, finishes and enqueues are lost after the commit",
@@ -64,7 +64,7 @@ OWN_SERVER = frozenset(
     {"pg_restart", "pg_immediate", "pg_kill", "kill_backend", "read_only", "disk_full",
      "failover_sync", "failover_async", "connections"}
 )  # fmt: skip
-"""Kinds that are only done to a server of the torture's own."""
+"""Kinds that are only done to the torture's own server."""
 
 
 MORE = {"failover_sync": 5}
@@ -78,7 +78,7 @@ TAKES_S = {
 """About how long a kind and its recovery took on two busy cores; all others less than three."""
 OTHERS_TAKE_S = 3.0
 LAST_AT = 0.95
-"""The part of the time in which the schedule lies; after it, what did not happen is made up for."""
+"""The part of the time that the schedule fills; after it, faults that failed are repeated."""
 
 
 class PlannedFault(msgspec.Struct, frozen=True):

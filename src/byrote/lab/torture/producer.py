@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A producer as a process: sends runs at a steady rate and writes down what it was told of each.
+"""A producer as a process: sends runs at a steady rate and records each response.
 
 `python -m byrote.lab.torture.producer` with one JSON argument. An enqueue is `ok` when it was
-acknowledged, `fail` when it was refused, and `unknown` when nobody answered.
+acknowledged, `fail` when it was refused, and `unknown` without a response.
 """
 
 import sys

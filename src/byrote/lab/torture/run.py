@@ -36,14 +36,14 @@ RECOVER_S = 10.0
 PEACE_S = 120.0
 """How long the runs may take to end once the faults have."""
 TRIES = 3
-"""How often a fault is tried that found nobody to strike."""
+"""How often a fault is tried that did not find a target."""
 
 type FaultFunction = Callable[[TortureSetup, Random], Shown]
 type Say = Callable[[str], None]
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """What kind of torture is wanted."""
+    """Parameters of a torture."""
 
     seconds: float
     runs: int
@@ -72,7 +72,7 @@ class Struck(msgspec.Struct, frozen=True):
 
 
 class TortureReport(msgspec.Struct, frozen=True):
-    """Everything a sceptic may want to know."""
+    """Result of a torture."""
 
     seed: int
     seconds: float
@@ -83,15 +83,15 @@ class TortureReport(msgspec.Struct, frozen=True):
     zombies_forced: int
     zombies_accepted: int
     late_words: int
-    """Words of workers that came too late, besides those forced."""
+    """Reports of workers that came too late, besides those forced."""
     unknown: int
-    """Enqueues that nobody answered."""
+    """Enqueues without a response."""
     calm: bool
     folder: str | None
 
     @property
     def violations(self) -> int:
-        """Everything that must not be, seen from inside and from outside."""
+        """Number of violations seen from inside and from outside the database."""
         return (
             sum(self.verified.counts.values()) + len(self.judged.violations) + self.zombies_accepted
         )
@@ -103,7 +103,7 @@ def fault_of(kind: str) -> FaultFunction:
         found = getattr(module, kind, None)
         if found is not None:
             return found  # type: ignore[no-any-return]
-    raise StageFailed(f"There is no fault {kind!r}.")
+    raise StageFailed(f"Unknown fault {kind!r}.")
 
 
 def plan_of(wish: Wish) -> list[PlannedFault]:
@@ -114,7 +114,7 @@ def plan_of(wish: Wish) -> list[PlannedFault]:
 
 
 def torture(wish: Wish, *, say: Say) -> TortureReport:
-    """Do it, and say what came of it."""
+    """Run a torture and return its report."""
     with own_folder(keep=wish.keep) as folder, _stage(wish, folder) as stage:
         began = monotonic()
         zombies, faults = _strike_all(stage, wish, say, began)
@@ -192,8 +192,8 @@ def _strike(stage: TortureSetup, planned: PlannedFault, say: Say) -> dict[str, A
         time.sleep(1.0)
     line = {"kind": planned.kind, "number": planned.number, "shown": shown, "error": error}
     stage.note("fault", **line, took_s=round(monotonic() - before, 3))
-    said = "happened" if shown else f"did not happen{f': {error}' if error else ''}"
-    say(f"{planned.at_s:7.1f} s  {planned.kind:<18} {said} ({monotonic() - before:.1f} s)")
+    result = "happened" if shown else f"did not happen{f': {error}' if error else ''}"
+    say(f"{planned.at_s:7.1f} s  {planned.kind:<18} {result} ({monotonic() - before:.1f} s)")
     return line
 
 

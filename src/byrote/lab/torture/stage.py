@@ -33,12 +33,12 @@ LEASE_S = 2.0
 GRACE_S = 3.0
 BUSY_S = 3.0
 CALM_BATCHES = (1, 5, 50)
-"""Without faults it is the executions that count, and enqueues are to hold nobody up."""
+"""Without faults only the executions count, and enqueues must not slow them down."""
 APP = "byrote.lab.torture.tasks:app"
 
 
 class Process:
-    """A process of ours, what it logs, and whether it may be missed."""
+    """A process that the torture started, and its log."""
 
     def __init__(self, name: str, popen: subprocess.Popen[bytes], log: Path) -> None:
         self.name = name
@@ -57,9 +57,9 @@ class Process:
 
     @property
     def hands(self) -> list[int]:
-        """The hands it has told of and that are still there."""
-        told = [line["pid"] for line in lines(self.log) if line.get("event") == "HandStarted"]
-        return [pid for pid in told if Path(f"/proc/{pid}").exists()]
+        """The pids of the hands in its log that still exist."""
+        logged = [line["pid"] for line in lines(self.log) if line.get("event") == "HandStarted"]
+        return [pid for pid in logged if Path(f"/proc/{pid}").exists()]
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal, if it is still there."""
@@ -185,8 +185,8 @@ class TortureSetup:
         order = self._orders.get(producer.name)
         if order is None:
             return None
-        told = read(self.history, f"{producer.name}-")
-        return order.runs - sum(len(line["ids"]) for line in told if line["what"] == "enqueue")
+        notes = read(self.history, f"{producer.name}-")
+        return order.runs - sum(len(line["ids"]) for line in notes if line["what"] == "enqueue")
 
     def spawn(self, name: str, words: list[str], log: Path, env: dict[str, str]) -> Process:
         """Start a module of ours as a process."""

@@ -23,7 +23,7 @@ def _begin(ctx: Context, folder: str) -> None:
 
 def _end(ctx: Context, folder: str) -> dict[str, Any]:
     note(folder, "hand", "end", run=ctx.run_id, attempt=ctx.attempt)
-    # The attempt goes into the result: who wrote it can be told from outside.
+    # The result contains the attempt, so that the judgement can see which attempt wrote it.
     return {"attempt": ctx.attempt}
 
 
@@ -45,9 +45,9 @@ async def work(ctx: Context, folder: str, seconds: float) -> dict[str, Any]:
 
 @app.task(name="torture.block")
 def block(ctx: Context, folder: str, seconds: float) -> dict[str, Any]:
-    """Wait for a while, holding up its hand; say so, for the outputs."""
+    """Block its hand for a while; prints a line, for the outputs."""
     _begin(ctx, folder)
-    print("blocking for", seconds)  # noqa: T201 -- its output is what is wanted.
+    print("blocking for", seconds)  # noqa: T201 -- its output is needed.
     time.sleep(seconds)
     return _end(ctx, folder)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Faults of the network between everybody and the database, by way of the proxies."""
+"""Faults of the network between all processes and the database, caused by the proxies."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from byrote.lab.torture.stage import LEASE_S, TortureSetup
 def _during(
     stage: TortureSetup, dice: Random, spoil: Callable[[Proxy], None], seconds: float
 ) -> Shown:
-    """Spoil some proxies for a while, then heal them; says how often it was felt."""
+    """Disturb some proxies for `seconds`, then heal them; returns how often they struck."""
     some = dice.sample(stage.proxies, dice.randint(1, len(stage.proxies)))
     for proxy in some:
         proxy.struck = 0
@@ -37,7 +37,7 @@ def cut(stage: TortureSetup, dice: Random) -> Shown:
 
 
 def sever(stage: TortureSetup, dice: Random) -> Shown:
-    """Cut everybody off and let nobody in for a while."""
+    """Reset every connection and refuse new ones for a while."""
 
     def spoil(proxy: Proxy) -> None:
         proxy.mood.refuse = True

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Faults of processes: killed, frozen, told to stop, replaced, given poison and wrong clocks.
+"""Faults of processes: killed, frozen, stopped, replaced, given poison and wrong clocks.
 
-A fault is a function of the stage and its dice. It gives what shows that it happened, or nothing
-when it did not; then it is not counted.
+A fault is a function of the stage and its dice. It returns the evidence that it happened, or None
+if it did not; then it is not counted.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ type Shown = dict[str, Any] | None
 
 FREEZE_S = 2 * LEASE_S
 TOLD_MAX_S = 10.0
-"""How long is waited for a worker to tell of a hand that is gone."""
+"""How long to wait until a worker logs that a hand has ended."""
 
 
 def kill_worker(stage: TortureSetup, dice: Random) -> Shown:
@@ -54,24 +54,24 @@ def kill_hand(stage: TortureSetup, dice: Random) -> Shown:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             return None
-        told_s = _told_of(log, pid, since=killed)
-    return {"pid": pid, "worker": worker.name, "told_s": told_s}
+        logged_s = _told_of(log, pid, since=killed)
+    return {"pid": pid, "worker": worker.name, "told_s": logged_s}
 
 
 def _told_of(log: BinaryIO, pid: int, *, since: float) -> float:
-    """When a worker's log told of the end of a hand, by our own clock: the worker's may be off."""
-    said = b""
+    """Seconds until a worker logged the end of a hand, by our clock: the worker's may be off."""
+    read = b""
     while (took := monotonic() - since) < TOLD_MAX_S:
-        said += log.read()
-        told = objects(said.splitlines(keepends=True))
-        if any(line.get("event") == "HandEnded" and line.get("pid") == pid for line in told):
+        read += log.read()
+        logged = objects(read.splitlines(keepends=True))
+        if any(line.get("event") == "HandEnded" and line.get("pid") == pid for line in logged):
             break
         time.sleep(0.01)
     return took
 
 
 def _freeze(pids: list[int], seconds: float) -> bool:
-    """Stop processes for a while; says whether they really stood still."""
+    """Stop processes for `seconds`; returns whether they really stood still."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
@@ -91,7 +91,7 @@ def _state(pid: int) -> str:
 
 
 def freeze_worker(stage: TortureSetup, dice: Random) -> Shown:
-    """Freeze a supervisor past its leases; its hands go on and have nobody to tell."""
+    """Freeze a supervisor past its leases; its hands go on but cannot report to it."""
     worker = stage.busy_worker(dice)
     held = stage.held_by(worker.name)
     stood = _freeze([worker.pid], FREEZE_S)
@@ -107,7 +107,7 @@ def freeze_tree(stage: TortureSetup, dice: Random) -> Shown:
 
 
 def term_worker(stage: TortureSetup, dice: Random) -> Shown:
-    """Stop a worker in order; it must end with 0 and leave nothing charged."""
+    """Stop a worker with SIGTERM; it must end with 0 and leave no attempt charged."""
     worker = stage.busy_worker(dice)
     worker.signal(signal.SIGTERM)
     code = worker.wait(10.0)
@@ -151,7 +151,7 @@ def rolling(stage: TortureSetup, dice: Random) -> Shown:
 
 
 def kill_producer(stage: TortureSetup, dice: Random) -> Shown:
-    """Kill a producer; what it sent and was not told of is unknown to it for ever."""
+    """Kill a producer; the enqueues it got no response to stay unknown."""
     alive = [producer for producer in stage.producers if producer.alive and stage.left_of(producer)]
     if not alive:
         return None

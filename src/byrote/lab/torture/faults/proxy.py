@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A TCP proxy in front of PostgreSQL that cuts, delays, swallows and tears, when it is told to.
+"""A TCP proxy in front of PostgreSQL that cuts, delays, swallows and tears on request.
 
-It forwards to wherever the primary is at the moment of connecting. What it did is counted: a fault
-that struck nobody did not happen.
+It forwards to the server that is the primary at the moment of connecting. It counts its effects: a
+fault that hit no connection did not happen.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ END = 6
 
 
 class Mood:
-    """How the proxy treats what passes through it now."""
+    """How the proxy treats the data that passes through it now."""
 
     def __init__(self) -> None:
         self.refuse = False
@@ -39,12 +39,12 @@ type ProxyTarget = str | tuple[str, int]
 
 
 class Proxy(Relay):
-    """A relay of changing moods; `target` says where the primary is: a socket, or host and port."""
+    """A relay of changing moods; `target` returns the primary: a socket, or host and port."""
 
     def __init__(self, target: Callable[[], ProxyTarget]) -> None:
         self.mood = Mood()
         self.struck = 0
-        """How often something was done to somebody since this was last reset."""
+        """How often a connection was disturbed since this was last reset."""
         self._target = target
         super().__init__()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A TCP proxy on a thread of its own; its wires decide what it does to those who use it."""
+"""A TCP proxy on its own thread; its wires decide how it treats its clients."""
 
 import asyncio
 import contextlib
@@ -47,14 +47,14 @@ class Relay(ABC):
 
     @abstractmethod
     async def _far(self) -> Ends:
-        """A connection to where things are forwarded."""
+        """Open a connection to the server that the relay forwards to."""
 
     @abstractmethod
     def _wire(self, near: asyncio.StreamWriter, far: asyncio.StreamWriter) -> RelayedConnection:
-        """What lies between a client and the far end."""
+        """Return the wire between a client and the far end."""
 
     def through(self, direct: dict[str, Any]) -> str:
-        """How to reach, through here, the database that is reached like this directly."""
+        """Return the conninfo that reaches the database of `direct` through this relay."""
         tcp = {"host": "127.0.0.1", "port": self.port, "sslmode": "disable"}
         return make_conninfo(**{**direct, **tcp, "gssencmode": "disable"})
 

@@ -125,7 +125,7 @@ def table_lock(stage: TortureSetup, dice: Random) -> Shown:
 
 
 def row_locks(stage: TortureSetup, dice: Random) -> Shown:
-    """Lock rows under way, so that whoever finishes them has to wait."""
+    """Lock rows under way, so that the workers that finish them have to wait."""
     with stage.connect() as connection, connection.transaction():
         text = """select result_id from byrote_task_runs where finished_at is null
                   limit 20 for update skip locked"""
@@ -140,7 +140,7 @@ def held_snapshot(stage: TortureSetup, dice: Random) -> Shown:
     began = threading.Event()
 
     def hold() -> None:
-        # A restart of the server ends it early, which is no harm.
+        # A restart of the server ends it early, which is harmless.
         with contextlib.suppress(psycopg.Error), stage.connect() as connection:
             connection.execute("begin isolation level repeatable read")
             connection.execute("select count(*) from byrote_task_runs")
@@ -203,7 +203,7 @@ def failed_commits(stage: TortureSetup, dice: Random) -> Shown:
 
 @contextlib.contextmanager
 def _small_disk(place: Path, *, size: str) -> Iterator[bool]:
-    """A file system with hardly any room; needs root, and says so when it cannot be had."""
+    """Mount a very small file system, which needs root; yields whether it is mounted."""
     place.mkdir(exist_ok=True)
     mount = subprocess.run(  # noqa: S603 -- our own words.
         ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)],  # noqa: S607
@@ -252,7 +252,7 @@ def _fill(connection: psycopg.Connection[Any], place: Path, *, seconds: float) -
     finally:
         connection.execute("drop table if exists torture_filler")
         _insist(connection, move.format(name, sql.Identifier("pg_default")))
-        # Only a checkpoint lets go of the last files in it.
+        # Only a checkpoint removes the last files in it.
         connection.execute("checkpoint")
         connection.execute("drop tablespace torture")
 
@@ -268,7 +268,7 @@ def _fill_up(connection: psycopg.Connection[Any]) -> bool:
 
 
 def _insist(connection: psycopg.Connection[Any], statement: sql.Composed) -> None:
-    """Go on until it is done: the small disk is about to vanish, with all that lies on it."""
+    """Repeat until it succeeds: the small disk is about to vanish, with all the data on it."""
     for left in reversed(range(TRIES_MAX)):
         try:
             connection.execute(statement)

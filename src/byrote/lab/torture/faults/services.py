@@ -89,7 +89,7 @@ def _start(stage: TortureSetup, port: int) -> Process:
 
 
 def _send(stage: TortureSetup, port: int, secret: str, number: int) -> tuple[str, int]:
-    """Send one run until it is answered, always under the same key; gives its id and the tries."""
+    """Send one run until it is accepted, always with one key; returns its id and the tries."""
     key = f"torture-{secret[-12:]}-{number}"
     kwargs = {"folder": str(stage.history), "n": number}
     body = {"task": "torture.quick", "kwargs": kwargs, "labels": {"torture": secret[-12:]}}
@@ -98,26 +98,26 @@ def _send(stage: TortureSetup, port: int, secret: str, number: int) -> tuple[str
         "content-type": "application/json",
         "idempotency-key": key,
     }
-    tries, said, deadline = 0, b"", monotonic() + PATIENCE_S
+    tries, content, deadline = 0, b"", monotonic() + PATIENCE_S
     while True:
         tries += 1
         try:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
             connection.request("POST", "/v1/runs", msgspec.json.encode(body), headers)
             answer = connection.getresponse()
-            said = answer.read()
+            content = answer.read()
             connection.close()
             if answer.status < 300:
-                return str(msgspec.json.decode(said)["id"]), tries
+                return str(msgspec.json.decode(content)["id"]), tries
             if answer.status < 500 and answer.status not in {409, 429}:
-                raise RuntimeError(f"the service refused a run: {answer.status} {said[:200]!r}")
+                raise RuntimeError(f"the service refused a run: {answer.status} {content[:200]!r}")
         except (OSError, http.client.HTTPException):
             if monotonic() > deadline:
                 raise
         if tries > 1:
             time.sleep(0.1)
         if monotonic() > deadline:
-            raise OSError(f"the service did not come back: {said[:200]!r}")
+            raise OSError(f"the service did not come back: {content[:200]!r}")
 
 
 def _one_each(stage: TortureSetup, secret: str, ids: list[str]) -> None:

@@ -39,7 +39,7 @@ time_t time(time_t *out) {
 
 
 def build(folder: Path) -> Path | None:
-    """The library, or None where there is no C compiler to build it with."""
+    """Build the library; returns None without a C compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return None

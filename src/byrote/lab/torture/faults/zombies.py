@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Zombies on purpose: somebody who claims, sleeps through the lease, and then speaks up.
+"""Zombies on purpose: a thread that claims runs, sleeps past the lease, and then reports.
 
-It goes straight to the database with the very statements a worker uses, so that nothing but the
-fence stands between its word and the run.
+It sends the very statements of a worker straight to the database, so that only the fence protects
+the run from its report.
 """
 
 import contextlib
@@ -27,13 +27,13 @@ from byrote.store.runners.sync import fetch
 
 LEASE = timedelta(seconds=1)
 OVERSLEPT_S = (1.02, 1.5, 2.6)
-"""Just past the lease, when nobody has noticed yet; about when it is swept; when others have it."""
+"""Just past the lease, not noticed yet; about when it is swept; when other workers have it."""
 RESULT = '{"attempt":0,"zombie":true}'
 DIGEST = hashlib.sha256(RESULT.encode()).hexdigest()
 
 
 class Zombies:
-    """Forces zombie finishes until it is stopped, and counts those that were believed."""
+    """Forces zombie finishes until it is stopped, and counts those that were accepted."""
 
     def __init__(self, stage: TortureSetup, dice: Random) -> None:
         self.forced = 0
@@ -49,14 +49,14 @@ class Zombies:
         self._thread.start()
 
     def stop(self) -> None:
-        """End, once what was claimed has been spoken for."""
+        """Stop, once the claimed runs have been reported."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(60.0)
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            # Whatever breaks the connection is somebody else's fault, in this house on purpose.
+            # Other faults break connections on purpose.
             with contextlib.suppress(psycopg.Error, OSError, ByroteError):
                 self._once()
             self._stopped.wait(self._dice.uniform(0.2, 1.0))
@@ -73,22 +73,22 @@ class Zombies:
             lease_for=LEASE,
         )
         with self._stage.connect() as connection, connection.transaction():
-            # In one transaction: nobody else can get at them first.
+            # In one transaction, so that no worker can claim them first.
             fetch(connection, queries.enqueue([(new_id(), spec) for _ in range(number)]))
             leases = fetch(connection, claim)
         if not leases:
             return
         time.sleep(next(self._naps))
         with self._stage.connect() as connection:
-            heard = fetch(connection, self._dice.choice((_finish, _succeed))(leases))
+            accepted = fetch(connection, self._dice.choice((_finish, _succeed))(leases))
             fetch(connection, queries.renew(leases, lease_for=timedelta(hours=1)))
         self.forced += len(leases)
-        self.accepted += len(heard)
-        self._stage.note("zombies", forced=len(leases), accepted=[run_id for run_id, _ in heard])
+        self.accepted += len(accepted)
+        self._stage.note("zombies", forced=len(leases), accepted=[run_id for run_id, _ in accepted])
 
 
 def _finish(leases: Sequence[Leased]) -> Query[tuple[str, str]]:
-    said = [
+    reports = [
         {
             "id": lease.id,
             "token": lease.token,
@@ -99,7 +99,7 @@ def _finish(leases: Sequence[Leased]) -> Query[tuple[str, str]]:
         }
         for lease in leases
     ]
-    return queries.finish(said)
+    return queries.finish(reports)
 
 
 def _succeed(leases: Sequence[Leased]) -> Query[tuple[str, str]]:
