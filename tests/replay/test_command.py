@@ -288,7 +288,7 @@ async def price(net: int):
     ("words", "said"),
     [
         ((NEVER, "--verify"), "--app MODULE:APP"),
-        ((NEVER, "--verify", "--app", "nothing.there:app"), "There is no module"),
+        ((NEVER, "--verify", "--app", "nothing.there:app"), "No module"),
         ((NEVER, "--jobs", "2"), "--jobs goes with --verify"),
         (("--task", "price"), "--task goes with --verify"),
         ((NEVER, "--verify", "--failed"), "--failed chooses among the runs of a --task"),
