@@ -36,7 +36,7 @@ BUDGETS = {
     "demo": 21.7,
     "django": 1.9,
     "embedded": 8.3,
-    "executors": 11.6,
+    "executors": 0.0,
     "lab": 11.6,
     "observe": 0.5,
     "sdk": 0.5,

@@ -80,7 +80,7 @@ class AllCommands:
         self._commands.kill()
 
     def stop(self) -> None:
-        """Leave; nothing may be under way any more."""
+        """Stop the commands' executor; no attempt may be running."""
         self._commands.stop()
 
 

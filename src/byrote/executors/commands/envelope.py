@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads the result of a command, and names the fault when there is no valid one.
+"""Reads the result of a command, and names the fault when a valid one is missing.
 
 Kinds of fault, beside `raised` and those the envelope itself names:
 

@@ -94,7 +94,7 @@ def serve(link: socket.socket, wardens: set[int]) -> bool:
     try:
         pid = os.fork()
     except OSError:
-        # The warden's socket closes without a message: the supervisor gives the run back.
+        # The warden's socket closes without a message: the supervisor treats it as lost.
         pid = -1
     if pid == 0:
         code = 1
