@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`python -m byrote.executor --app module:app`: reads one document, executes it, answers, ends.
+"""`python -m byrote.executor --app module:app`: executes one document, writes the result, exits.
 
-The protocol is described in docs/reference/executor-protocol.md. Exit codes: 0 when the answer was
-given, whatever it says; 2 when the command line or the document makes no sense, or the app cannot
+The protocol is described in docs/reference/executor-protocol.md. Exit codes: 0 when a result was
+written, also for a failure; 2 when the command line or the document is invalid, or the app cannot
 be imported.
 """
 
@@ -74,7 +74,7 @@ def main() -> None:
     wanted = _arguments()
     checkout = GitCheckout(Path.cwd()) if wanted.describe else None
     try:
-        # Before the app is imported: whatever that prints must not end up in the answer.
+        # Before the app is imported: its output must not end up in the result.
         answer = _answer_fd()
         job = None if wanted.describe else _job(_document(wanted))
         _set_up_django()
@@ -95,7 +95,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--describe", action="store_true", help="print the app's tasks as JSON")
     parser.add_argument("--payload-file", metavar="PATH", help="the document, in a file")
     parser.add_argument("--payload-json", "--payload", metavar="JSON", help="the spec itself")
-    parser.add_argument("--task-path", metavar="NAME", help="said with --payload-json; not needed")
+    parser.add_argument("--task-path", metavar="NAME", help="sent with --payload-json; not needed")
     return parser.parse_args()
 
 
@@ -135,7 +135,7 @@ def _job(document: _Document) -> Job:
         context.queue,
         msgspec.json.encode(context.labels).decode(),
         context.traceparent,
-        float("inf"),  # Whether the lease still holds is the worker's business.
+        float("inf"),  # The worker checks whether the lease still holds.
         digest_of(bytes(document.spec)),
         context.as_of_us,
     )
@@ -156,12 +156,12 @@ async def _attempt(app: Any, job: Job) -> Result:
     try:
         return await call.call_async(app.registry, job, open_desk())
     except asyncio.CancelledError as error:
-        # Nobody here asks for it: the task cancelled itself, which is a failure like any other.
+        # This process cancels no task: it cancelled itself, which is a failure like any other.
         return call.raised(job.slot, error)
 
 
 def envelope_of(result: Result) -> bytes:
-    """A result as the envelope that answers for it."""
+    """The envelope of a result."""
     match result:
         case ReturnedResult(text=text):
             return f'{{"ok":true,"result":{text}}}'.encode()
@@ -189,9 +189,9 @@ def _error_of(fault: Fault) -> dict[str, Any]:
 
 
 def _answer_fd() -> int:
-    """The descriptor offered for the answer, else stdout, which then is stderr for all others."""
+    """The descriptor for the result, else stdout; all other output then goes to stderr."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Whatever was printed before a signal strikes has been printed.
+        # Output that was printed before a signal arrives must not be lost in a buffer.
         sys.stdout.reconfigure(line_buffering=True)
     offered = os.environ.pop("BYROTE_RESULT_FD", None)
     if offered is not None and offered.isdigit():
@@ -209,14 +209,14 @@ def _write(fd: int, answer: bytes) -> None:
     while view:
         view = view[os.write(fd, view) :]
     sys.stderr.flush()
-    # Threads and exit handlers of the task's own must not hold back what has been answered.
+    # Threads and exit handlers of the task must not delay the end after the result.
     os._exit(0)
 
 
 def open_desk() -> AskClient | None:
-    """A desk, if the worker offers a way to ask; a thread of its own hears the answers.
+    """The client for asks, if the worker offers a socket; its own thread receives the answers.
 
-    Called on the loop of an async task, it knows that loop as the one nobody may block.
+    Called on the loop of an async task, the client refuses calls that would block that loop.
     """
     offered = os.environ.pop(VARIABLE, "")
     if not offered.isdigit():
@@ -254,7 +254,7 @@ def _hear(link: socket.socket, desk: AskClient) -> None:
                         desk.answer(number, ok, payload)
     except OSError:
         pass
-    # Nobody answers any more: whoever waits is told, as when a lease is lost.
+    # No more answers will arrive: open asks are answered as for a lost lease.
     desk.close()
 
 

@@ -15,6 +15,7 @@ from byrote.core.artifact import INLINE_MAX, ArtifactRefused
 from byrote.core.errors import ByroteError
 from byrote.executors.runtime.asks import AskResult
 from byrote.executors.runtime.context import Context
+from byrote.executors.runtime.job import Job
 
 AT = "2026-11-15T12:00:00+00:00"
 
@@ -44,7 +45,7 @@ class FakeDesk:
 
 
 def context(desk: FakeDesk | None) -> Context:
-    job = [3, "run", "t", 1, "", 2, None, "default", None, None, 0.0, b"\0" * 32, 0]
+    job = Job(3, "run", "t", 1, "", 2, None, "default", None, None, 0.0, b"\0" * 32, 0)
     return Context.of(job, desk)  # type: ignore[arg-type]
 
 

@@ -102,7 +102,7 @@ def test_with_json_an_error_is_one_object_on_standard_error() -> None:
 
     assert (said.code, said.out) == (2, "")
     assert said.failure["error"] == "usage"
-    assert "no run id" in said.failure["message"]
+    assert "not a run id" in said.failure["message"]
 
 
 @pytest.mark.parametrize(

@@ -75,4 +75,4 @@ def test_a_worker_started_wrongly_says_how_to(tmp_path: Path) -> None:
     assert said("shop:handlers")[0] == 2
     assert "set BYROTE_SERVICE_URL" in said("shop:handlers")[1]
     code, message = said("nowhere:handlers", BYROTE_SERVICE_URL=here)
-    assert (code, "no module 'nowhere'" in message) == (2, True)
+    assert (code, "No module 'nowhere'" in message) == (2, True)

@@ -131,8 +131,8 @@ def test_on_a_terminal_a_bar_shows_how_far_it_has_come(url: str, execute: Execut
     words = ("replay", "--task", "price", "--verify", "--app", CHANGED)
     written = on_a_terminal(*words, url=url, PYTHONPATH=str(ROOT))
 
-    assert f"{'.' * 30} 0/3" in written
-    assert f"{'#' * 30} 3/3  1 same  2 differs" in written
+    assert f"[{'-' * 36}]  0/3" in written
+    assert f"[{'#' * 36}]  3/3  1 same, 2 differs" in written
     assert written.rstrip().endswith(": 1 same, 2 differs.")
 
 
@@ -140,7 +140,7 @@ def test_a_gate_without_anything_to_replay_does_not_pass(url: str) -> None:
     said = byrote("replay", "--task", "price", "--verify", "--app", APP, url=url)
 
     assert said.code == 4
-    assert "No run of price" in said.err
+    assert "No finished run of price" in said.err
 
 
 def test_a_task_that_takes_its_process_down_is_compared_too(url: str, execute: Execute) -> None:
@@ -288,7 +288,7 @@ async def price(net: int):
     ("words", "said"),
     [
         ((NEVER, "--verify"), "--app MODULE:APP"),
-        ((NEVER, "--verify", "--app", "nothing.there:app"), "There is no module"),
+        ((NEVER, "--verify", "--app", "nothing.there:app"), "No module"),
         ((NEVER, "--jobs", "2"), "--jobs goes with --verify"),
         (("--task", "price"), "--task goes with --verify"),
         ((NEVER, "--verify", "--failed"), "--failed chooses among the runs of a --task"),

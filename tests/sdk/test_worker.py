@@ -310,7 +310,7 @@ def test_handlers_are_found_again_by_child_processes(tmp_path: Path) -> None:
 
 
 def test_what_is_no_handler_is_refused() -> None:
-    with pytest.raises(BadOption, match="no `handle"):
+    with pytest.raises(BadOption, match="lacks `handle"):
         Handlers().handle("t")(object())  # type: ignore[type-var]
 
 

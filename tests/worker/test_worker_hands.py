@@ -23,9 +23,9 @@ CRASHES = "tests.tasks.crashes:app"
 @pytest.mark.parametrize(
     ("app", "words"),
     [
-        ("tests.tasks.nowhere:app", "There is no module"),
-        ("tests.tasks.crashes:nothing", "is no Byrote app"),
-        ("tests.tasks.broken_on_purpose", "There is no module"),
+        ("tests.tasks.nowhere:app", "No module"),
+        ("tests.tasks.crashes:nothing", "is not a Byrote app"),
+        ("tests.tasks.broken_on_purpose", "No module"),
     ],
 )
 def test_an_app_that_cannot_be_imported_ends_the_worker_with_the_reason(

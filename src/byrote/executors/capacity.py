@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""How much work to keep in hand: as much as was lately done in a tenth of a second, and no more.
+"""How much work to buffer: as much as was recently done in a tenth of a second, and no more.
 
-No-op tasks need hundreds of runs in flight or the database round trips show; tasks that take a
-minute need none, or other workers would stand idle while their work waits here. One rule serves
-both.
+No-op tasks need hundreds of runs in flight to hide the database round trips; tasks that take a
+minute need none, or other workers would be idle while runs wait here. One rule covers both.
 """
 
 from collections.abc import Mapping
@@ -32,7 +31,7 @@ class Throughput:
         self._rate = 0.0
 
     def count(self, done: int, now: float) -> None:
-        """Note that some were done."""
+        """Record completions."""
         self._count += done
         elapsed = now - self._since
         if elapsed >= WINDOW_S:
@@ -59,7 +58,7 @@ class CapacityPlanner:
         self._seen = 1
 
     def count(self, done: Mapping[TaskKind, int]) -> None:
-        """Note how many of each kind were done."""
+        """Record how many of each kind were completed."""
         now = self._clock()
         for kind, count in done.items():
             self._of[kind].count(count, now)
@@ -85,12 +84,12 @@ class CapacityPlanner:
             return Capacity(0, ())
         tasks = [task for task, kind in kinds.items() if kind in free]
         worth = min(max(buffer[kind] for kind in free) // 4, WORTH_MAX, self._fit(whole) // 4)
-        # Half at a time: while one batch is claimed another is executed; what is written is gone.
+        # Claim half the buffer at a time, so that claiming overlaps with execution.
         limit = min(self._fit(free), max(self._fit(whole) // 2, 1))
         return Capacity(limit, tasks, max(min(worth, limit), 1))
 
     def _fit(self, free: Mapping[TaskKind, int]) -> int:
         # Room for two sync runs must not keep a hundred async ones out, if that is what comes.
-        # A claim that turns out otherwise is put right: what cannot begin is given back.
+        # If a claim returns other kinds than expected, runs that cannot begin are released.
         each = [count / max(self._share[kind], SHARE_MIN) for kind, count in free.items()]
         return max(int(min(sum(free.values()), *each)), 1)

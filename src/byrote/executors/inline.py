@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Runs tasks in the worker's own process: for tests, tiny deployments, and the last microsecond.
+"""Runs tasks in the worker's own process: for tests, tiny deployments, and the lowest latency.
 
-There is nobody to kill here: an async task past its timeout is cancelled, a sync one cannot be
-stopped, and a crash takes the worker along. Everything else is as with hands.
+No child process can be killed here: an async task past its timeout is cancelled, a sync one cannot
+be stopped, and a crash ends the worker too. Everything else is as with hands.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ from byrote.executors.runtime.seeding import install
 from byrote.executors.shared.board import SLOTS, Board
 
 SWITCH_S = 0.0005
-"""How long a task may keep the threads that claim and write from running, if it never waits."""
+"""How long a task that never waits may block the threads that claim and write."""
 
 
 class Inline:
-    """An executor on a loop of its own in this process."""
+    """An executor with its own event loop in this process."""
 
     def __init__(
         self,
@@ -113,8 +113,8 @@ class Inline:
         desk = self._desk
         assert desk is not None  # noqa: S101 -- it is the desk that asks.
 
-        def answer(ok: bool, said: Any) -> None:
-            desk.answer(number, ok, said)
+        def answer(ok: bool, payload: Any) -> None:
+            desk.answer(number, ok, payload)
 
         pass_on(self._asks, self._jobs.get(slot), (verb, payload), answer)
 
@@ -132,7 +132,7 @@ class Inline:
         return room if room.limit <= slots else Capacity(slots, room.tasks, min(room.worth, slots))
 
     def submit(self, runs: Sequence[Leased]) -> None:
-        """Hand runs to the loop in one go."""
+        """Pass runs to the loop in one call."""
         jobs = []
         counts = none_of_each()
         with self._lock:
@@ -160,7 +160,7 @@ class Inline:
                 if isinstance(result, DeclinedResult):
                     self._revoked.discard(slot)
                     if slot in self._jobs:
-                        # Its lease ran out before it could begin.
+                        # Its lease expired before it could begin.
                         run = self._jobs.pop(slot)
                         self._running[self._kind(run)] -= 1
                         reports.append((run, Released()))
@@ -184,7 +184,7 @@ class Inline:
         self._loop.call_soon_threadsafe(self._engine.cancel, slots)
 
     def forget(self, runs: Collection[Leased]) -> None:
-        """Cancel async attempts; nothing is reported of any of them."""
+        """Cancel async attempts; none of these attempts is reported."""
         with self._lock:
             self._forgotten.update(self._slots(runs))
         self.cancel(runs)
@@ -194,11 +194,11 @@ class Inline:
         return [slot for slot, run in self._jobs.items() if id(run) in wanted]
 
     def printed(self, run: Leased) -> Printing | None:  # noqa: ARG002 -- the port's signature.
-        """Unknown: what is printed here goes to the worker's own output."""
+        """Always None: tasks print to the worker's own output."""
         return None
 
     def give_back(self) -> None:
-        """Begin nothing more; what has not begun is reported as released."""
+        """Start no more runs; report those that have not begun as released."""
         self._draining = True
         back = []
         with self._lock:
@@ -210,7 +210,7 @@ class Inline:
         self._report([(run, Released()) for run in back])
 
     def kill(self) -> None:
-        """Give back what is under way; its code runs on unheard until the process ends."""
+        """Release running attempts; their code runs on without a report until the process ends."""
         with self._lock:
             back = list(self._jobs.values())
             self._forgotten.update(self._jobs)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""An executor of shadow runs: each attempt believes that it is the last one of the original.
+"""An executor of shadow runs: each attempt is shown as the last attempt of the original run.
 
 A replay repeats the attempt whose outcome counts, so the task sees the original's run id, queue and
-number of that attempt; its asks carry the original's id, too, and no token of ours holds for that:
-whatever went astray would be refused by the database. The leases, and what is written about the
-attempts, are the shadow runs' own.
+number of that attempt. Its asks carry the original's id, too, for which this worker has no lease
+token: the database would reject a misdirected write. The leases, and the rows written about the
+attempts, belong to the shadow runs.
 
-A shadow run has one attempt and never waits: whatever would send it back ends it.
+A shadow run has one attempt and never waits: an outcome that would requeue it ends it.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,7 +21,7 @@ from byrote.core.run import Leased
 
 
 class ShownAs(NamedTuple):
-    """What an attempt is to believe of itself."""
+    """The run id, queue and attempt number that a replayed attempt sees."""
 
     id: str
     queue: str
@@ -29,7 +29,7 @@ class ShownAs(NamedTuple):
 
 
 class Guise:
-    """A lease of a shadow run that goes by the original's name; all else is the lease's own."""
+    """A shadow run's lease with the original's id, queue and attempt; all else is delegated."""
 
     __slots__ = ("attempt", "id", "leased", "queue")
 
@@ -44,7 +44,7 @@ class Guise:
         if name in Guise.__slots__:
             object.__setattr__(self, name, value)
         else:
-            # What executors note about an attempt is noted of the lease.
+            # Attributes that executors set on an attempt belong to the lease.
             setattr(self.leased, name, value)
 
 
@@ -55,7 +55,7 @@ class ReplayExecutor:
         self._inner = inner
         self._guises: dict[str, Guise] = {}
         self.cast: dict[str, ShownAs] = {}
-        """Which part each shadow run plays, by its id; to be set before it can be claimed."""
+        """The identity to show for each shadow run, by its id; set before it can be claimed."""
 
     def start(self, report: ReportOutcomes) -> None:
         """Start the inner executor."""
@@ -80,7 +80,7 @@ class ReplayExecutor:
         return self._inner.room()
 
     def submit(self, runs: Sequence[Leased]) -> None:
-        """Dress shadow runs up as their originals, and execute them."""
+        """Execute shadow runs under the identity of their originals."""
         for run in runs:
             self._guises[run.id] = Guise(run, self.cast[run.id])
         self._inner.submit(self._dressed(runs))
@@ -97,20 +97,20 @@ class ReplayExecutor:
         self._inner.forget(self._dressed(runs))
 
     def printed(self, run: Leased) -> Printing | None:
-        """What an attempt under way has printed so far, if that is known."""
+        """The output of a running attempt so far, if it is known."""
         guise = self._guises.get(run.id)
         return None if guise is None else self._inner.printed(cast("Leased", guise))
 
     def give_back(self) -> None:
-        """Report what has not begun as released, and begin nothing more."""
+        """Start no more runs; report those that have not begun as released."""
         self._inner.give_back()
 
     def kill(self) -> None:
-        """Stop everything now; what was under way is reported as released."""
+        """Stop everything now; runs that were under way are reported as released."""
         self._inner.kill()
 
     def stop(self) -> None:
-        """Leave; nothing may be under way any more."""
+        """Stop the inner executor; no attempt may be running."""
         self._inner.stop()
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Two executors behind one face: tasks that are commands, and all others.
+"""One executor that combines two: for tasks that are commands, and for all others.
 
 Hands take hundreds of runs at a time, commands a few. A claim is one statement for both, so it may
-bring more commands than there is room for; those are given back at once, uncharged. So that this
-stays rare, the share of commands among what was lately claimed bounds the next claim.
+return more commands than have room; those are released at once, uncharged. To keep this rare, the
+share of commands among recently claimed runs bounds the next claim.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -65,7 +65,7 @@ class RoutedExecutor:
         return Capacity(limit, [*room.tasks, *other.tasks], min(room.worth, limit))
 
     def submit(self, runs: Sequence[Leased]) -> None:
-        """Send each run to its executor; commands there is no room for are given back."""
+        """Send each run to its executor; release commands that have no room."""
         if not self._known:
             self._inner.submit(runs)
             return
@@ -105,21 +105,21 @@ class RoutedExecutor:
             self._commands.forget(commands)
 
     def printed(self, run: Leased) -> Printing | None:
-        """What an attempt under way has printed so far."""
+        """The output of a running attempt so far."""
         commands, _ = self._parted([run])
         return (self._commands if commands else self._inner).printed(run)
 
     def give_back(self) -> None:
-        """Report what has not begun as released, and begin nothing more."""
+        """Start no more runs; report those that have not begun as released."""
         self._inner.give_back()
         self._commands.give_back()
 
     def kill(self) -> None:
-        """Stop everything now; what was under way is reported as released."""
+        """Stop everything now; runs that were under way are reported as released."""
         self._inner.kill()
         self._commands.kill()
 
     def stop(self) -> None:
-        """Leave; nothing may be under way any more."""
+        """Stop both executors; no attempt may be running."""
         self._inner.stop()
         self._commands.stop()

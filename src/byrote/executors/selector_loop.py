@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The thread behind an executor of processes: it waits for all their descriptors at once.
+"""The thread of an executor of processes: it waits for all their descriptors at once.
 
-Others wake it by a nudge. When it breaks, whoever asks for room next fails with what broke it, and
-the worker stops loudly.
+Other threads wake it through an eventfd. If it fails, the next call of `room` raises its exception,
+and the worker stops with that error.
 """
 
 import os
@@ -21,7 +21,7 @@ type Outcomes = list[tuple[Leased, Outcome]]
 
 
 class SelectorLoop(ABC):
-    """What executors of processes have in common; `_serve` is what each does in its thread."""
+    """Base class of executors of processes; `_serve` is the main function of the thread."""
 
     _report: ReportOutcomes
 
@@ -39,7 +39,7 @@ class SelectorLoop(ABC):
         self._thread.start()
 
     def _end_serving(self) -> None:
-        """Wait until the thread, which was told to, has ended."""
+        """Wake the thread, which was asked to stop, and wait until it has ended."""
         if self._thread is not None:
             self._nudge()
             self._thread.join()
@@ -56,10 +56,10 @@ class SelectorLoop(ABC):
 
     @abstractmethod
     def _serve(self) -> None:
-        """Until told to stop."""
+        """Serve until the executor is stopped."""
 
     def _check(self) -> None:
-        """Raise what broke the thread, if anything has."""
+        """Raise the exception that ended the thread, if there was one."""
         if self._broken is not None:
             raise self._broken
 

@@ -11,6 +11,8 @@ import msgspec
 
 from byrote.core.errors import BadOption, Fatal
 from byrote.core.json.seed import SeedFrom
+from byrote.core.ports.app import WithoutReports
+from byrote.core.schedule.schedule import Schedule
 from byrote.core.spec import Delivery
 from byrote.core.task import Registry, Task, make_task
 from byrote.executors.runtime.context import Context
@@ -29,7 +31,7 @@ class Handler(Protocol):
 type Handling = Callable[[Context, Any], Any] | Handler
 
 
-class Handlers:
+class Handlers(WithoutReports):
     """Handlers by task; a worker finds them at `module:name`.
 
     A handler that returns has succeeded. It raises RetryLater to be tried again, Fatal to send its
@@ -39,6 +41,8 @@ class Handlers:
 
     url: str | None = None
     """No database: a worker of the service has none."""
+    schedules: Sequence[Schedule] = ()
+    """None: schedules are stored in the database."""
 
     def __init__(self, *, around: Sequence[Around] = ()) -> None:
         self.registry = Registry()

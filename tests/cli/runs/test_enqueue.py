@@ -104,7 +104,7 @@ def test_a_large_payload_is_accepted_with_an_advice(url: str, db: Database) -> N
     said = byrote("enqueue", "t", f'{{"a": "{"x" * 300_000}"}}', url=url)
 
     assert run_of(db, said.out.strip()).status is Status.READY
-    assert "send a reference" in said.err
+    assert "pass a reference" in said.err
     assert "xxx" not in said.err
 
 

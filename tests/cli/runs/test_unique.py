@@ -62,5 +62,5 @@ def test_many_lines_cannot_share_a_key(url: str, db: Db) -> None:
     said = byrote(*KEYED, "--many", "-", url=url, stdin="{}\n{}\n")
 
     assert said.code == 2
-    assert "one run of all lines" in said.err
+    assert "all lines would share the key" in said.err
     assert count(db, "byrote_runs") == 0

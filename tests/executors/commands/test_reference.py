@@ -72,7 +72,7 @@ def test_an_app_that_is_not_there_ends_it_with_2_and_one_line() -> None:
     ended = execute(stdin=document("elsewhere", "word"), app="tests.nowhere:app")
 
     assert ended.returncode == 2
-    assert ended.stderr.startswith("There is no module 'tests.nowhere'")
+    assert ended.stderr.startswith("No module 'tests.nowhere'")
 
 
 def test_it_describes_the_app() -> None:

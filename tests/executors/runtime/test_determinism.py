@@ -350,4 +350,4 @@ def test_what_executed_each_attempt_is_stored_and_shown(
     shown = byrote("runs", "show", ids[0], url=url).out
     assert f"attempt 1: code {doc['code']['tasks']['decide@1']['function'][:12]}" in shown
     assert runs[10].usage[0]["attempt"] == 1
-    assert "s of CPU" in byrote("runs", "show", ids[10], url=url).out
+    assert "CPU 0." in byrote("runs", "show", ids[10], url=url).out

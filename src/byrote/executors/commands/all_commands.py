@@ -30,20 +30,20 @@ class AllCommands:
         self.url: str | None = None
         """The database the app itself names, if it does."""
         self.ignores: dict[str, list[str]] = {}
-        """Task by task, what of its results does not count in a replay."""
+        """For each task, the parts of its results that a replay does not compare."""
         self.schedules: list[Schedule] = []
-        """What the app would have run periodically."""
+        """The schedules that the app declares."""
         self.queues: list[str] = []
-        """Where its runs lie unless somebody says otherwise."""
+        """The queues of the app's tasks and schedules, served unless the operator names others."""
 
     def start(self, report: ReportOutcomes) -> None:
-        """Ask for the tasks; BadOption when the app cannot be imported."""
-        told = describe(self._options.python, self._options.app)
-        self._commands.learn(dict.fromkeys(told.tasks, self._plain) | told.commands)
-        self._commands.surroundings = told.provenance
-        self.url = told.url
-        self.ignores = told.ignores
-        self.schedules, self.queues = told.schedules, told.queues
+        """Read the app's tasks and start; BadOption when the app cannot be imported."""
+        intro = describe(self._options.python, self._options.app)
+        self._commands.learn(dict.fromkeys(intro.tasks, self._plain) | intro.commands)
+        self._commands.surroundings = intro.provenance
+        self.url = intro.url
+        self.ignores = intro.ignores
+        self.schedules, self.queues = intro.schedules, intro.queues
         self._commands.start(report)
 
     @property
@@ -68,24 +68,24 @@ class AllCommands:
         self._commands.forget(runs)
 
     def printed(self, run: Leased) -> Printing | None:
-        """What an attempt under way has printed so far."""
+        """The output of a running attempt so far."""
         return self._commands.printed(run)
 
     def give_back(self) -> None:
-        """Report what has not begun as released, and begin nothing more."""
+        """Start no more runs; report those that have not begun as released."""
         self._commands.give_back()
 
     def kill(self) -> None:
-        """Stop everything now; what was under way is reported as released."""
+        """Kill every command; runs that were under way are reported as released."""
         self._commands.kill()
 
     def stop(self) -> None:
-        """Leave; nothing may be under way any more."""
+        """Stop the commands' executor; no attempt may be running."""
         self._commands.stop()
 
 
 def describe(python: str, app: str) -> Introduction:
-    """What an app says of itself, asked in a process of its own."""
+    """The introduction of an app, which a separate process imports."""
     argv = [python, "-m", "byrote.executor", "--app", app, "--describe"]
     try:
         asked = subprocess.run(argv, capture_output=True, check=False, timeout=PATIENCE_S)  # noqa: S603 -- our own module.
@@ -94,8 +94,8 @@ def describe(python: str, app: str) -> Introduction:
     except subprocess.TimeoutExpired:
         raise BadOption(f"Importing {app} took longer than {PATIENCE_S:g} s.") from None
     if asked.returncode != 0:
-        said = asked.stderr.decode("utf-8", "backslashreplace").strip()
-        raise BadOption(said.splitlines()[-1] if said else f"{app} cannot be imported.")
+        errors = asked.stderr.decode("utf-8", "backslashreplace").strip()
+        raise BadOption(errors.splitlines()[-1] if errors else f"{app} cannot be imported.")
     try:
         return msgspec.json.decode(asked.stdout.splitlines()[-1], type=Introduction)
     except (IndexError, msgspec.DecodeError):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A command's own way to its worker: for steps, sleeps, signals and artifacts of Python tasks.
+"""The socket between a command and its worker: steps, sleeps, signals, artifacts of Python tasks.
 
-Only `python -m byrote.executor` is given one: a socket, named by BYROTE_ASK_FD, over which it talks
-like a hand (`frames.py`), but only to ask. The worker's end belongs to the thread that serves
-commands; answers are put in by whoever has them. A program that says what nobody understands, or
-does not take its answers, loses the line and nothing else: its next ask fails.
+Only `python -m byrote.executor` has one, named by BYROTE_ASK_FD. It uses the framing of hands
+(`framing.py`), but may only send asks. The thread that serves commands owns the worker's end; any
+thread may add an answer. If a program sends a malformed message or does not read its answers, only
+this socket is closed or its answers are dropped: the next ask of the program fails.
 """
 
 import os
@@ -21,10 +21,10 @@ from byrote.executors.runtime.asks import ReplayMode, pass_on
 
 VARIABLE = "BYROTE_ASK_FD"
 REPLAY = "BYROTE_REPLAY"
-"""How steps are answered where the attempt is a replay, see `desk.Replay`."""
+"""How steps are answered where the attempt is a replay, see `asks.ReplayMode`."""
 PIECE = 1 << 16
 UNSENT_MAX = 128 * 1024 * 1024
-"""Bytes of answers that wait for a program to take them."""
+"""Bytes of answers that may wait for the program to read them."""
 
 
 class AskSocket:
@@ -51,7 +51,7 @@ class AskSocket:
         self._open = True
 
     def fileno(self) -> int:
-        """What to watch."""
+        """The descriptor of the worker's end, for the selector."""
         return self._socket.fileno()
 
     @property
@@ -60,12 +60,12 @@ class AskSocket:
         return bool(self._unsent)
 
     def variables(self, place: int) -> dict[str, str]:
-        """What tells the program of it: under which number it has its end, and if it replays."""
-        told = {VARIABLE: str(place)}
-        return told if self._replay is None else told | {REPLAY: self._replay}
+        """Environment variables for the program: the descriptor of its end, and the replay mode."""
+        named = {VARIABLE: str(place)}
+        return named if self._replay is None else named | {REPLAY: self._replay}
 
     def hear(self) -> bool:
-        """Take what has come; False when the line is of no use any more."""
+        """Read and handle messages; False when the socket is closed or a message was malformed."""
         try:
             piece = self._socket.recv(PIECE)
         except BlockingIOError:
@@ -87,16 +87,16 @@ class AskSocket:
                 raise MalformedMessage("A command may only ask.")
         number = question.number
 
-        def answer(ok: bool, said: Any) -> None:
+        def answer(ok: bool, payload: Any) -> None:
             with self._lock:
-                self._unsent += frame(["answer", 0, number, ok, said])
+                self._unsent += frame(["answer", 0, number, ok, payload])
             if self.send():
                 self._wake()
 
         pass_on(self._asks, self._run, (question.verb, question.payload), answer)
 
     def send(self) -> bool:
-        """Send what the socket takes; whether something is left. From any thread."""
+        """Send as much as the socket accepts; returns whether bytes are left. From any thread."""
         with self._lock:
             try:
                 while self._unsent and self._open:
@@ -110,13 +110,13 @@ class AskSocket:
             return False
 
     def close(self) -> None:
-        """Close both ends, as far as they are ours."""
+        """Close the worker's end."""
         with self._lock:
             self._open = False
             self._socket.close()
 
     def hand_over(self) -> None:
-        """Close their end here; the command has it."""
+        """Close the worker's copy of the command's end, which the command has inherited."""
         if self.theirs >= 0:
             os.close(self.theirs)
             self.theirs = -1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One attempt by a command: what it is started with, what it has said so far, how it ends."""
+"""One attempt by a command: its input and environment, its output so far, its outcome."""
 
 import json
 import os
@@ -39,7 +39,7 @@ _PF_EXITING = 4
 
 
 class Ending(NamedTuple):
-    """An end that we bring about: what is reported of it, None for nothing at all."""
+    """An end that the worker causes: the outcome to report, or None to report nothing."""
 
     fate: Outcome | None
     timeout: bool = False
@@ -61,7 +61,7 @@ class CommandAttempt:
         self._name = "" if plan.container is None else container.name_of(run)
         self._stdout, self._stderr = Tail(ENVELOPE_MAX), Tail()
         self._mutex = threading.Lock()
-        """Guards the tails, which others may look at meanwhile."""
+        """Guards the tails, which other threads may read."""
         self._said = bytearray()
         self._said_cut = self._closed = self._ended_stdout = False
         document = _document(run, plan)
@@ -72,7 +72,7 @@ class CommandAttempt:
     # -- Beginning -------------------------------------------------------------------------------
 
     def start(self, nest: Launcher, environ: Mapping[str, str]) -> None:
-        """Have the nest start the command."""
+        """Start the command through the launcher."""
         plan = self.plan
         env = environment(self.run, plan, environ)
         fds = list(self.pipes.theirs)
@@ -92,7 +92,7 @@ class CommandAttempt:
         self.feed()
 
     def feed(self) -> bool:
-        """Write what stdin takes; whether something is left."""
+        """Write as much as stdin accepts; returns whether bytes are left."""
         if self.pipes.stdin is None:
             return False
         try:
@@ -101,7 +101,7 @@ class CommandAttempt:
         except BlockingIOError:
             return True
         except BrokenPipeError:
-            # It does not want to know; that is its affair.
+            # The command closed stdin early; that is allowed.
             self._unsent = self._unsent[:0]
         os.close(self.pipes.stdin)
         self.pipes.stdin = None
@@ -110,12 +110,12 @@ class CommandAttempt:
     # -- On the way ------------------------------------------------------------------------------
 
     def started(self, pid: int) -> None:
-        """The command runs, as this process."""
+        """Record the process id of the command."""
         self.pid = pid
         self._closed = self._ended_stdout and self._lives()
 
     def read(self, fd: int) -> int | None:
-        """Take a piece of what it writes: its size, 0 at the end, None when there is none now."""
+        """Read some output. Returns its size, 0 at the end, None when there is none now."""
         try:
             piece = os.read(fd, PIECE)
         except BlockingIOError:
@@ -142,7 +142,7 @@ class CommandAttempt:
         return stat[0] not in b"ZX" and not int(stat[6]) & _PF_EXITING
 
     def listen(self) -> bytes | None:
-        """What its warden says next: empty when it is gone, None when there is nothing."""
+        """The next message of its warden: empty when that has ended, None when there is none."""
         try:
             return self.warden.recv(64) if self.warden else b""
         except BlockingIOError:
@@ -160,7 +160,7 @@ class CommandAttempt:
             return
 
     def printed(self) -> Printing:
-        """What it has printed so far; from any thread."""
+        """The output so far; from any thread."""
         with self._mutex:
             out, err = self._stdout.kept, self._stderr.kept
             return Printing(out, err, self._stdout.total, self._stderr.total)
@@ -221,7 +221,7 @@ class CommandAttempt:
         return launcher if isinstance(launcher, str) else launcher[0]
 
     def lost(self) -> Outcome | None:
-        """The outcome when nobody can say any more how the command ended."""
+        """The outcome when the warden died and the command's exit status is unknown."""
         if self.ending is not None and not self.ending.timeout:
             return self.ending.fate
         fault = Fault(
@@ -236,15 +236,15 @@ class CommandAttempt:
 
     @property
     def farewell(self) -> list[str] | None:
-        """What removes a container whose client we killed."""
+        """The command that removes a container whose client was killed."""
         return container.farewell_argv(self.plan.container, self._name) if self.killed else None
 
 
 def environment(run: Leased, plan: Command, environ: Mapping[str, str]) -> dict[str, str]:
-    """Everything a command sees of its environment: little, and the same on every machine."""
+    """The environment of a command: small, and the same on every machine."""
     passed = {name: environ[name] for name in PASSED if name in environ}
     allowed = {name: environ[name] for name in plan.env if name in environ}
-    told = {
+    variables = {
         "BYROTE_RUN_ID": run.id,
         "BYROTE_TASK": run.task,
         "BYROTE_ATTEMPT": str(run.attempt),
@@ -253,12 +253,12 @@ def environment(run: Leased, plan: Command, environ: Mapping[str, str]) -> dict[
         "BYROTE_AS_OF_US": str(run.as_of_us),
     }
     if container.passes_descriptors(plan.container):
-        told["BYROTE_RESULT_FD"] = str(RESULT_FD)
+        variables["BYROTE_RESULT_FD"] = str(RESULT_FD)
     if SEED_LABEL in (run.labels_json or ""):
-        told["BYROTE_SEED_RUN"] = _labels(run).get(SEED_LABEL, run.id)
+        variables["BYROTE_SEED_RUN"] = _labels(run).get(SEED_LABEL, run.id)
     if run.traceparent is not None:
-        told["TRACEPARENT"] = run.traceparent
-    return passed | FIXED | allowed | told
+        variables["TRACEPARENT"] = run.traceparent
+    return passed | FIXED | allowed | variables
 
 
 def _labels(run: Leased) -> dict[str, str]:

@@ -94,7 +94,7 @@ def _image(container: Container, launch: Launch) -> list[str]:
         argv.append("--read-only")
     for mount in _mounts(container):
         argv += ["--volume", f"{mount.host}:{mount.inside}:{'rw' if mount.writable else 'ro'}"]
-    # Kernel limits of the client mean nothing inside: the engine has to be told.
+    # Kernel limits of the client have no effect in the container: pass them to the engine.
     limits = launch.limits
     argv += [] if limits.memory is None else ["--memory", str(limits.memory)]
     argv += [] if limits.processes is None else ["--pids-limit", str(limits.processes)]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Reads what a command said at its end, and finds a name for every way of saying nothing.
+"""Reads the result of a command, and names the fault when a valid one is missing.
 
-Kinds of fault, beside `raised` and what the envelope itself names:
+Kinds of fault, beside `raised` and those the envelope itself names:
 
 | kind | what happened |
 |---|---|
-| `cannot_start` | there is no such program, or it may not be run |
+| `cannot_start` | the program does not exist, or may not be executed |
 | `no_result` | exit code 0, nothing on descriptor 3, and nothing printed |
 | `closed_stdout` | the same, and stdout was closed long before the end |
 | `garbage` | exit code 0, and the last line, or descriptor 3, is not an envelope |
@@ -40,12 +40,12 @@ from byrote.core.outcome import (
 from byrote.executors.runtime.output import readable
 
 ENVELOPE_MAX = PAYLOAD_MAX + 64 * 1024
-"""Bytes an envelope may have: a result of the greatest size, and the words around it."""
+"""Maximum bytes of an envelope: a result of the maximum size, and the fields around it."""
 STDERR_TAIL = 2_000
 SAID = frozenset(
     {"raised", "bad_result", "bad_arguments", "unknown_task", "nondeterminism", "not_recorded"}
 )
-"""Kinds that an envelope may give to its error."""
+"""Kinds that an envelope may set for its error."""
 _NOTHING = msgspec.Raw(b"null")
 
 
@@ -76,29 +76,29 @@ _read = msgspec.json.Decoder(_Envelope).decode
 
 
 class CommandEnd(NamedTuple):
-    """How a command ended and what it left."""
+    """The exit code and output of a command."""
 
     code: int
     """Its exit code; negative for a signal."""
     said: bytes
-    """What it wrote on descriptor 3."""
+    """The bytes it wrote to descriptor 3."""
     stdout: bytes
     """The end of what it wrote to stdout."""
     stderr: bytes
     said_cut: bool = False
-    """Whether more was said there than is kept."""
+    """Whether more was written to descriptor 3 than is kept."""
     stdout_cut: bool = False
     """Whether more was printed before than is kept."""
     closed: bool = False
     """Whether stdout was closed while it ran on."""
     bare: bool = False
-    """Whether a JSON document that is no envelope counts as the result."""
+    """Whether a JSON document that is not an envelope counts as the result."""
     attempt: int = 0
     worker: str = ""
 
 
 class Reading(NamedTuple):
-    """What came of it, and what of stdout is output: without the envelope, if that was there."""
+    """The outcome of a command, and its stdout without the envelope."""
 
     outcome: Outcome
     stdout: bytes
@@ -116,7 +116,7 @@ def read_end(end: CommandEnd) -> Reading:
     try:
         return Reading(_outcome(end, _envelope(end, line, before)), before)
     except _Bad as bad:
-        # What could not be read is all the more worth showing.
+        # Show the whole stdout, with the line that could not be read.
         return Reading(_failed(end, bad.kind, str(bad)), end.stdout)
 
 
@@ -148,7 +148,7 @@ def _envelope(end: CommandEnd, line: bytes, before: bytes) -> _Envelope:
 def _lenient(line: bytes) -> _Envelope | None:
     """An envelope in JSON that other languages write and we refuse: NaN, or half a surrogate pair.
 
-    As a result such a value cannot be stored, which `check_text` says; in an error it is replaced.
+    As a result such a value cannot be stored: `check_text` raises. In an error it is replaced.
     """
     try:
         found = json.loads(line.decode())
@@ -172,7 +172,7 @@ def _no_envelope(end: CommandEnd, line: bytes, why: str) -> _Envelope:
     if end.code != 0:
         raise _silence(end)
     shown = readable(line[:80], cut=False)
-    raise _Bad("garbage", f"The command's result is no envelope ({why}): {shown!r}")
+    raise _Bad("garbage", f"The command's result is not an envelope ({why}): {shown!r}")
 
 
 def _is_envelope(line: bytes) -> bool:
@@ -192,9 +192,9 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _documents(said: bytes) -> int:
+def _documents(written: bytes) -> int:
     """How many JSON documents follow each other; 0 when something else is among them."""
-    text, count, decoder = said.decode("utf-8", "replace").strip(), 0, json.JSONDecoder()
+    text, count, decoder = written.decode("utf-8", "replace").strip(), 0, json.JSONDecoder()
     while text:
         try:
             _, end = decoder.raw_decode(text)
@@ -223,7 +223,7 @@ def _outcome(end: CommandEnd, envelope: _Envelope) -> Outcome:
     if not envelope.ok:
         return Failed(_said_fault(end, envelope.error), after=after, final=envelope.fatal)
     if end.code != 0:
-        raise _Bad("exit_code", f"The command said ok but exited with code {end.code}.")
+        raise _Bad("exit_code", f"The command reported ok but exited with code {end.code}.")
     try:
         packed = check_text(bytes(envelope.result))
     except BadPayload as error:
@@ -264,7 +264,7 @@ def _failed(end: CommandEnd, kind: str, message: str) -> Failed:
 
 
 def late_fault(end: CommandEnd, *, limit_ms: int, killed: bool) -> Fault:
-    """What is recorded of a command that ran past its timeout."""
+    """The fault of a command that ran past its timeout."""
     message = f"The attempt ran longer than its timeout of {limit_ms / 1000:g} s."
     failed = _failed(end, "ignored_sigterm" if killed else "timeout", message)
     ignored = f"{message} It ignored SIGTERM and was killed." if killed else message
@@ -272,7 +272,7 @@ def late_fault(end: CommandEnd, *, limit_ms: int, killed: bool) -> Fault:
 
 
 def start_fault(program: str, number: int, *, attempt: int, worker: str) -> Fault:
-    """What is recorded of a command that could not even be started."""
+    """The fault of a command that could not be started."""
     message = f"{program} cannot be started: {os.strerror(number)}."
     return Fault("cannot_start", "CommandFailed", safe_text(message), None, attempt=attempt,
                  worker=worker)  # fmt: skip

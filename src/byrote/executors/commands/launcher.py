@@ -13,7 +13,7 @@ from typing import Any
 from byrote.executors.commands import warden as nest
 
 PATIENCE_S = 5.0
-"""A nest that takes a request no faster than this is beyond hope."""
+"""How long the helper process may take to accept a request before it is given up."""
 
 
 class Launcher:
@@ -25,7 +25,7 @@ class Launcher:
         self._idle: list[socket.socket] = []
 
     def spawn(self, request: Mapping[str, Any], fds: Sequence[int]) -> socket.socket:
-        """Have a command started; gives its warden's socket. OSError: it cannot be done."""
+        """Start a command. Returns its warden's socket; raises OSError if it cannot be started."""
         word, files = b"R" + json.dumps(request).encode(), list[int]()
         if len(word) > nest.REQUEST_MAX:
             word, files = b"R", [memory_file(word[1:])]
@@ -35,7 +35,7 @@ class Launcher:
                 try:
                     socket.send_fds(warden, [word], [*files, *fds])
                 except OSError:
-                    warden.close()  # Somebody killed it while it had nothing to do.
+                    warden.close()  # The warden was killed while it was idle.
                 else:
                     return warden
             warden = self._hire()

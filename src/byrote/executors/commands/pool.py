@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Commands: one fresh process per attempt, in any language.
 
-What is true: an attempt is in `_waiting` until it is handed to the nest, then in `_running` until
-its warden says that the command has ended and nothing of it is left. One thread, `_serve`, starts
-commands, reads all they write, and keeps the deadlines; whatever a command does to its pipes, this
-thread only ever waits for all of them at once. Others submit, cancel and forget from their threads.
+State: an attempt is in `_waiting` until it is passed to the launcher, then in `_running` until its
+warden reports that the command and all its processes have ended. One thread, `_serve`, starts
+commands, reads all their output, and enforces the deadlines; it only ever waits for all pipes at
+once, so that no command can block it. Other threads submit, cancel and forget.
 
-When it breaks: a command that ignores SIGTERM is killed two seconds later with its whole group; a
-warden that goes down takes its command along, and the run is given back; a nest that goes down is
-replaced when the next command is to be started.
+Failures: a command that ignores SIGTERM is killed two seconds later with its whole group; if a
+warden dies, its command dies too and the run is given back; a launcher process that dies is
+replaced when the next command is started.
 """
 
 import os
@@ -36,20 +36,20 @@ from byrote.executors.selector_loop import TICK_S, Outcomes, SelectorLoop
 TERM_GRACE_S = 2.0
 """How long a command may take to heed SIGTERM."""
 LAST_S = 10.0
-"""How long leaving waits for a process that even SIGKILL does not end; the kernel may hold one."""
+"""How long `stop` waits for a process that SIGKILL does not end; the kernel may hold one."""
 REFERENCE_ENV = ("PYTHONPATH", "VIRTUAL_ENV", "DJANGO_SETTINGS_MODULE")
-"""What our own executor needs to find the app."""
+"""Variables that our own executor needs to find the app."""
 
 
 class CommandOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How many commands at once, and what runs those tasks that name no program."""
+    """The number of commands at once, and the executor of tasks that name no program."""
 
     concurrency: int
     python: str
     app: str
     """`module:name` of the app that `python -m byrote.executor` imports."""
     payload: Payload = "stdin"
-    """How commands are fed that do not say so themselves."""
+    """How the payload is passed to commands that do not specify it."""
     replay: ReplayMode | None = None
     """How steps are answered where every run is a replay."""
 
@@ -137,21 +137,21 @@ class Commands(SelectorLoop):
         self._nudge()
 
     def cancel(self, runs: Collection[Leased]) -> None:
-        """Ask these attempts to stop, and make them two seconds later."""
+        """Send SIGTERM to these attempts, and SIGKILL two seconds later."""
         self._tell(self._end(runs, Ending(Cancelled()), b"T"))
 
     def forget(self, runs: Collection[Leased]) -> None:
-        """Stop these attempts and say nothing of them: their leases are lost."""
+        """Kill these attempts without a report: their leases are lost."""
         self._end(runs, Ending(None), b"K")
 
     def printed(self, run: Leased) -> Printing | None:
-        """What an attempt under way has printed so far."""
+        """The output of a running attempt so far."""
         with self._lock:
             found = [attempt for attempt in self._running.values() if attempt.run is run]
         return found[0].printed() if found else None
 
     def give_back(self) -> None:
-        """Begin nothing more; what has not begun is reported as released."""
+        """Start no more runs; report those that have not begun as released."""
         self._draining = True
         with self._lock:
             back = list(self._waiting)
@@ -159,7 +159,7 @@ class Commands(SelectorLoop):
         self._release(back)
 
     def kill(self) -> None:
-        """Kill every command; what was under way is reported as released."""
+        """Kill every command; runs that were under way are reported as released."""
         self.give_back()
         with self._lock:
             under_way = [attempt.run for attempt in self._running.values()]
@@ -185,7 +185,7 @@ class Commands(SelectorLoop):
         return reports
 
     def _finish_off(self, attempt: CommandAttempt, ending: Ending, word: bytes) -> None:
-        # The first word counts, except that a run nobody may hear of stays unheard of.
+        # The first ending counts, except that a run whose lease is lost is never reported.
         if attempt.ending is None or ending.fate is None:
             attempt.ending = ending
         if attempt.kill_at is None or word == b"K":
@@ -212,7 +212,7 @@ class Commands(SelectorLoop):
 
     def _begin(self) -> Outcomes:
         reports: Outcomes = []
-        # Under the lock to the end: whoever cancels an attempt must find a warden to tell.
+        # Hold the lock to the end: a thread that cancels an attempt needs its warden.
         with self._lock:
             while self._waiting and len(self._running) < self._options.concurrency:
                 run = self._waiting.popleft()
@@ -259,7 +259,7 @@ class Commands(SelectorLoop):
             self._selector.register(pipes.stdin, selectors.EVENT_WRITE, attempt)
 
     def _attend(self, attempt: CommandAttempt, fd: int) -> Outcomes:
-        """Something has happened to an attempt; gives its report when that was its end."""
+        """Handle a ready descriptor of an attempt. Returns its outcome if it has ended."""
         pipes = attempt.pipes
         if id(attempt) not in self._running:
             return []  # It ended earlier in this very round.
@@ -283,12 +283,12 @@ class Commands(SelectorLoop):
             self._selector.modify(line, selectors.EVENT_READ | writing, attempt)
         else:
             self._selector.unregister(line)
-            # Closed, so that a program which waits for an answer learns that none will come.
+            # Close it, so that a program which waits for an answer reads the end of file.
             line.close()
             attempt.hotline = None
 
     def _watch_hotlines(self) -> None:
-        """Somebody may have put in an answer that its socket did not take whole."""
+        """Watch the sockets that did not accept a whole answer."""
         for attempt in self._running.values():
             line = attempt.hotline
             if line is not None and line.backed_up and line in self._selector.get_map():
@@ -310,7 +310,7 @@ class Commands(SelectorLoop):
             case b"E", [number]:
                 outcome = attempt.refused(number)
             case _:
-                # It has gone, or says what nobody understands.
+                # The warden has ended, or sent a malformed message.
                 well, outcome = False, attempt.lost()
         self._drop(attempt, well=well)
         return [] if outcome is None else [(attempt.run, outcome)]
@@ -326,7 +326,7 @@ class Commands(SelectorLoop):
             pipes.close()
             if line is not None:
                 line.close()
-            # From here on nobody can send this warden a word that is meant for this attempt.
+            # From here on no thread can send this warden a signal meant for this attempt.
             warden, attempt.warden = attempt.warden, None
         if warden is not None:
             self._nest.release(warden, well=well)
@@ -352,12 +352,12 @@ class Commands(SelectorLoop):
                 elif run.timeout_ms is not None and now > attempt.begun + run.timeout_ms / 1000:
                     self._finish_off(attempt, Ending(None, timeout=True), b"T")
                 elif now > run.deadline:
-                    # The database may still take our word for it, if it hears it in time.
+                    # The database may still accept the release, if it arrives in time.
                     self._finish_off(attempt, Ending(Released()), b"K")
 
 
 def _asks(plan: Command) -> bool:
-    """Whether it is our own executor, and what it asks can reach us."""
+    """Whether the command is our own executor and can inherit the socket for asks."""
     return plan.argv[1:3] == ("-m", "byrote.executor") and passes_descriptors(plan.container)
 
 

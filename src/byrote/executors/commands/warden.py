@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Starts commands for a supervisor, and leaves nothing of them behind. A program of its own.
+"""Program that starts commands for a supervisor and kills every process they leave behind.
 
 The supervisor has threads and must not fork; this process has none and is small. It forks
 *wardens*, one for each command that may run at once, and a warden forks one command after the
-other. A warden is the subreaper of its command: whatever that starts, double forks and new sessions
-included, becomes the warden's child when its parent ends, and is killed before the warden says how
-the command ended.
+other. A warden is the subreaper of its command: every process that the command starts, double forks
+and new sessions included, becomes the warden's child when its parent ends, and is killed before the
+warden reports how the command ended.
 
-Who dies with whom: a warden that reads the end of its socket (the supervisor has gone) kills
-everything below it. What a killed warden leaves behind becomes this process's child, which kills
-it; a warden whose nest has gone forks its commands so that they die with it (PDEATHSIG).
+Cleanup: a warden that reads the end of its socket (the supervisor has ended) kills all its
+descendants. Processes that a killed warden leaves behind become children of this process, which
+kills them; a warden whose parent has ended forks its commands so that they die with it (PDEATHSIG).
 
 Otherwise a command without limits is spawned, not forked: that shares the warden's memory until the
 program takes over, instead of copying it, and costs a third.
@@ -75,8 +75,8 @@ def main() -> None:
     gc.freeze()
     wardens: set[int] = set()
     while True:
-        sources, nobody = [link.fileno(), wake], list[int]()
-        ready, _, _ = select.select(sources, nobody, nobody)
+        sources, none = [link.fileno(), wake], list[int]()
+        ready, _, _ = select.select(sources, none, none)
         if wake in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(wake, 4096)
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def serve(link: socket.socket, wardens: set[int]) -> bool:
-    """Fork a warden for the socket that comes next; False at the end of the conversation."""
+    """Fork a warden for the next socket received; False when the supervisor closed its end."""
     word, fds = receive(link, 1)
     if not word:
         return False
@@ -94,7 +94,7 @@ def serve(link: socket.socket, wardens: set[int]) -> bool:
     try:
         pid = os.fork()
     except OSError:
-        # The warden's socket closes without a word: the supervisor gives the run back.
+        # The warden's socket closes without a message: the supervisor treats it as lost.
         pid = -1
     if pid == 0:
         code = 1
@@ -151,7 +151,7 @@ def guard(control: socket.socket, nest: int) -> None:
 
 
 def ward(control: socket.socket, request: dict[str, Any], fds: list[int], *, forks: bool) -> None:
-    """Start the command, pass signals on, and say how it ended once nothing of it is left."""
+    """Start the command, forward signals, and report its end once all its processes ended."""
     try:
         pid = fork(request, fds) if forks else _spawn_or_fork(request, fds)
     except OSError as error:
@@ -178,7 +178,7 @@ def _spawn_or_fork(request: dict[str, Any], fds: list[int]) -> int:
 
 
 def spawn(request: dict[str, Any], fds: list[int]) -> int:
-    """Start the command in the quickest way there is; OSError says why it cannot be."""
+    """Start the command in the fastest way; raises OSError with the reason if it cannot."""
     # Out of the way first: the numbers may overlap with the places they go to.
     moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in fds]
     places = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(moved)]
@@ -212,7 +212,7 @@ def _worse(known: OSError, error: OSError) -> OSError:
 
 
 def fork(request: dict[str, Any], fds: list[int]) -> int:
-    """Start the command as a child that can set limits on itself; OSError says why it cannot."""
+    """Start the command as a child that sets its own limits; raises OSError if it cannot."""
     read, write = os.pipe()
     warden = os.getpid()
     pid = os.fork()

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A hand's half of the conversation: takes jobs from its supervisor, gives results back.
+"""The main loop of a hand: receives jobs from its supervisor and sends results back.
 
-The process is started as `python -m byrote.assembly.hand_main`. It talks over an inherited socket
-and
-dies with its supervisor: the kernel sends SIGKILL when the supervisor's thread that started it is
-gone, and an end of file on the socket ends it too.
+The process is started as `python -m byrote.assembly.hand_main`. It uses an inherited socket and
+dies with its supervisor: the kernel sends SIGKILL when the supervisor's thread that started it has
+ended, and an end of file on the socket ends it too.
 """
 
 import asyncio
@@ -57,7 +56,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def refuse(link: socket.socket, reason: str) -> None:
-    """Tell the supervisor why this hand cannot start."""
+    """Send the supervisor the reason why this hand cannot start, and exit."""
     link.sendall(frame(RefusedRuns(reason)))
     os._exit(EXIT_CANNOT_START)
 
@@ -84,7 +83,7 @@ class Hand:
         self._stopped = asyncio.Event()
 
     async def serve(self) -> None:
-        """Announce the tasks, then take work until told to stop."""
+        """Send the introduction, then execute jobs until the supervisor sends `Stop`."""
         loop = asyncio.get_running_loop()
         self._loop = loop
         self._link.setblocking(False)
@@ -140,7 +139,7 @@ class Hand:
             self._app.on_finished(runs)
 
     def _deliver(self, results: list[Result]) -> None:
-        # A task may have imported it just now; asked once per batch, this costs nothing.
+        # A task may have just imported numpy; one check per batch costs nothing.
         notice_numpy()
         self._send(frame(Done(results)))
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Whose code took a hand down, where several attempts ran at once.
+"""Finds the attempt whose code ended a hand, where several attempts ran at once.
 
 A task that ends the process itself (`os._exit`, a deadly signal to its own process) is named on the
 board before that happens. For a fatal signal (a segmentation fault, `abort`) the interpreter writes
-which thread received it into a file that the supervisor shares, and the board says whose code that
-thread was running. What ends a process from outside names no attempt.
+which thread received it into a file that the supervisor shares, and the board shows which attempt
+that thread was executing. If the process is ended from outside, no attempt is named.
 """
 
 import faulthandler
@@ -33,7 +33,7 @@ def make_report() -> int:
 def name_culprits(board: Board, report_fd: int) -> None:
     """Hand: from now on, an attempt that takes this process down is named."""
     faulthandler.enable(report_fd)
-    # A process that a task forks has the same memory, and its end is none of ours.
+    # A process that a task forks shares this memory, but its end does not end the hand.
     os.register_at_fork(after_in_child=faulthandler.disable)
     hand = os.getpid()
     os._exit = _blaming(os._exit, board, hand)

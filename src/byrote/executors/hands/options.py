@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How many hands there are, how long each may live, and what each is told when it starts."""
+"""Options of a pool of hands, and the settings each hand receives when it starts."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from byrote.executors.runtime.job import PerKind, TaskKind
 
 
 class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How many hands, and how long each may live."""
+    """The number of hands, their concurrency, and the limits after which one is replaced."""
 
     app: str
     """`module:name` of the app they import."""
@@ -24,7 +24,7 @@ class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_rss: int | None = None
     python: str
     buffer_s: float = BUFFER_S
-    """How long the work that is kept in hand lasts; longer where claims take longer."""
+    """Seconds of work to buffer; larger where claims take longer."""
     log_format: str = "text"
     log_level: str = "info"
     deterministic: bool = True
@@ -39,7 +39,7 @@ class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a hand is told when it starts."""
+        """The settings that a hand receives when it starts."""
         return {
             "app": self.app,
             "concurrency": self.limits[TaskKind.ASYNC],

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Ends what a task has started and left behind, even if it went into a session of its own.
+"""Kills the processes that a task started and left behind, even if they began a new session.
 
-The supervisor adopts every orphan among its descendants (a subreaper), so whatever a hand leaves
-behind becomes its child. The hand's mark in their environment says whose they were.
+The supervisor adopts every orphan among its descendants (a subreaper), so the processes that a hand
+leaves behind become its children. The hand's mark in their environment identifies them.
 """
 
 import contextlib

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 """The warm pool: child processes that imported the app once, fed in batches over sockets.
 
-What is true: `roster.py` says which hand has which run; the kernel (pidfd) says who is alive. One
-thread, `_serve`, does all reading, starts every hand (they die with the thread that started them,
-so it must be the one that lives longest), and keeps the deadlines. Claimers submit from their own
-thread.
+State: `roster.py` records which hand has which run; the kernel (pidfd) reports which hands are
+alive. One thread, `_serve`, does all reading, starts every hand (they die with the thread that
+started them, so it must be the one that lives longest), and enforces the deadlines. Claimers submit
+from their own thread.
 
-When it breaks: a hand that dies is buried at once and replaced; one that cannot even import the app
-is replaced ever more slowly. A run past its timeout, or whose lease ran out unrenewed, takes its
-hand down: the only way to stop code that does not listen. Neighbours that had begun are given back
-uncharged, those that had not are executed elsewhere.
+Failures: a hand that dies is cleaned up at once and replaced; one that cannot even import the app
+is replaced with a growing delay. For a run past its timeout, or whose lease expired unrenewed, the
+pool kills the hand: the only way to stop code that ignores a cancellation. Other runs of that hand
+that had begun are released uncharged; those that had not are executed in other hands.
 """
 
 import os
@@ -71,8 +71,8 @@ class Hands(SelectorLoop):
         super().__init__()
         self._asks = asks
         self._options = options
-        told = {WORKER: worker, HAND_COUNT: str(options.hands)}
-        self._environment = {**(os.environ if environment is None else environment), **told}
+        added = {WORKER: worker, HAND_COUNT: str(options.hands)}
+        self._environment = {**(os.environ if environment is None else environment), **added}
         if options.deterministic:
             self._environment |= FIXED
         self._about = {} if about is None else dict(about)
@@ -100,13 +100,13 @@ class Hands(SelectorLoop):
         self.commands: dict[str, Command] = {}
         """Tasks that are not for hands, and how they run."""
         self.ignores: dict[str, list[str]] = {}
-        """Task by task, what of its results does not count in a replay."""
+        """For each task, the parts of its results that a replay does not compare."""
         self.schedules: list[Schedule] = []
-        """What the app would have run periodically."""
+        """The schedules that the app declares."""
         self.queues: list[str] = []
-        """Where its runs lie unless somebody says otherwise."""
+        """The queues of the app's tasks and schedules, served unless the operator names others."""
         self.surroundings: dict[str, Any] = {}
-        """What a hand last measured around itself."""
+        """The provenance that a hand measured last."""
 
     # -- The executor's face ---------------------------------------------------------------------
 
@@ -133,31 +133,31 @@ class Hands(SelectorLoop):
         return Capacity(0, ()) if self._draining else self._roster.room()
 
     def submit(self, runs: Sequence[Leased]) -> None:
-        """Spread runs over the hands; what none can take is given back."""
+        """Spread runs over the hands; release those that no hand can take."""
         homeless, backed_up = self._roster.place(runs)
         if backed_up:
             self._nudge()
         self._release(homeless)
 
     def cancel(self, runs: Collection[Leased]) -> None:
-        """Stop these attempts: ask async ones, take the hand down for sync ones."""
+        """Stop these attempts: cancel async ones, kill the hand of sync ones."""
         self._tell(self._roster.end(runs, Cancelled()))
 
     def forget(self, runs: Collection[Leased]) -> None:
-        """Stop these attempts and say nothing of them: their leases are lost."""
+        """Stop these attempts without a report: their leases are lost."""
         self._roster.end(runs, None)
 
     def printed(self, run: Leased) -> Printing | None:
-        """What an attempt under way has printed so far."""
+        """The output of a running attempt so far."""
         return printed_by(self._roster, run)
 
     def give_back(self) -> None:
-        """Begin nothing more; what has not begun is reported as released."""
+        """Start no more runs; report those that have not begun as released."""
         self._draining = True
         self._release(self._roster.take_back_all())
 
     def kill(self) -> None:
-        """Take every hand down; what was under way is reported as released."""
+        """Kill every hand; runs that were under way are reported as released."""
         self._stopping = self._draining = True
         with self._roster.lock:
             for child in self._roster.children:
@@ -172,7 +172,7 @@ class Hands(SelectorLoop):
         self._end_serving()
 
     def settled(self, ended: Sequence[tuple[Leased, str | None]]) -> None:
-        """Tell an app that wants to know how attempts were settled."""
+        """Send the hands how attempts were settled, if the app has an `on_finished` callback."""
         if self._roster.tell_settled(ended) and not self._stopping:
             self._nudge()
 
@@ -216,7 +216,7 @@ class Hands(SelectorLoop):
         with self._roster.lock:
             self._roster.join(child)
             if self._stopping:
-                # Whoever told all hands to stop or killed them did not see this one.
+                # It joined after `stop` or `kill` had gone through the hands.
                 child.kill()
         self._selector.register(child.link, selectors.EVENT_READ, child)
         self._selector.register(child.pidfd, selectors.EVENT_READ, child)
@@ -239,7 +239,7 @@ class Hands(SelectorLoop):
             except MalformedMessage as error:
                 child.garbled = child.garbled or str(error)
             if child.garbled is not None:
-                what = f"hand {child.pid}, which said what nobody understands"
+                what = f"hand {child.pid}, which sent a malformed message"
                 self._emit([Troubled(self._worker, what, child.garbled[:300])])
                 break
         if child.deaf or child.garbled is not None:
@@ -271,28 +271,28 @@ class Hands(SelectorLoop):
     def _ask(self, child: HandProcess, asked: Question) -> None:
         slot, number = asked.slot, asked.number
 
-        def answer(ok: bool, said: Any) -> None:
+        def answer(ok: bool, payload: Any) -> None:
             with self._roster.lock:
-                child.send(Answer(slot, number, ok, said))
+                child.send(Answer(slot, number, ok, payload))
                 backed_up = child.unsent
             if backed_up and not self._stopping:
                 self._nudge()
 
         pass_on(self._asks, child.jobs.get(slot), (asked.verb, asked.payload), answer)
 
-    def _welcome(self, child: HandProcess, told: Introduction) -> None:
-        found = {task: kind_of(is_async) for task, is_async in told.tasks.items()}
+    def _welcome(self, child: HandProcess, intro: Introduction) -> None:
+        found = {task: kind_of(is_async) for task, is_async in intro.tasks.items()}
         self._roster.kinds = self._roster.kinds | found
-        self.url, self.commands = told.url, told.commands
-        self.surroundings = told.provenance
-        self.ignores = told.ignores
-        self.schedules, self.queues = told.schedules, told.queues
-        self._roster.hears = told.hears
+        self.url, self.commands = intro.url, intro.commands
+        self.surroundings = intro.provenance
+        self.ignores = intro.ignores
+        self.schedules, self.queues = intro.schedules, intro.queues
+        self._roster.hears = intro.hears
         doc = {**self.surroundings, "worker": self._about, "executor": "hand"}
-        provenance = provenance_of(doc, told.memos)
+        provenance = provenance_of(doc, intro.memos)
         self._failures = 0
         with self._roster.lock:
-            # Hands that are alike share one, so that it is registered once.
+            # Hands with equal provenance share one object, so that it is registered once.
             child.provenance = self._provenances.setdefault(provenance.digest, provenance)
             child.ready = True
         self._emit([HandStarted(self._worker, child.pid)])
@@ -313,7 +313,7 @@ class Hands(SelectorLoop):
                 child.fates.setdefault(slot, Failed(fault))
                 child.kill()
             elif now > run.deadline:
-                # The database may still take our word for it, if it hears it in time.
+                # The database may still accept the release, if it arrives in time.
                 self._roster.end_begun(child, slot, Released())
             if now > child.stopping.get(slot, now):
                 child.kill()
@@ -342,23 +342,23 @@ class Hands(SelectorLoop):
         child.close()
         end_orphans(child.mark)
         if child.jobs or child.finished or not (death.ours and self._stopping):
-            # One that has done nothing, of a worker that could not start, is no news.
+            # An idle hand of a worker that could not start is not worth an event.
             self._emit([HandEnded(self._worker, child.pid, death.reason)])
         self._mourn(child)
         self._tell([(child.jobs[slot], outcome) for slot, outcome in verdict.outcomes.items()])
         self._elsewhere([child.jobs[slot] for slot in verdict.elsewhere])
 
     def _read_late(self, child: HandProcess) -> None:
-        """Take the results that a dead hand had ready and could not send any more."""
+        """Collect the results that a dead hand had ready but could not send."""
         if child.garbled is not None:
             return
         try:
             self._collect(child, child.results.left(child.jobs))
         except GARBLED:
-            return  # Its code has written over them; what they tell is believed of none.
+            return  # A task has overwritten the shared memory; none of the results is trusted.
 
     def _elsewhere(self, runs: Sequence[Leased]) -> None:
-        """Have other hands execute these, if their leases still hold and we are not leaving."""
+        """Resubmit runs whose leases still hold, unless draining; release the others."""
         now = self._clock()
         live = [] if self._draining else [run for run in runs if run.deadline > now]
         self.submit(live)

@@ -27,9 +27,9 @@ from byrote.executors.shared.spool import Spool
 PIECE = 1 << 18
 _numbers = itertools.count()
 WORKER = "BYROTE_WORKER"
-"""The variable that tells a hand the name of its worker."""
+"""Environment variable with the name of the hand's worker."""
 HAND_COUNT = "BYROTE_HAND_COUNT"
-"""The variable that tells a hand how many of them its worker keeps."""
+"""Environment variable with the number of hands of the worker."""
 BACKLOG_MAX = 64 * 1024 * 1024
 
 
@@ -54,7 +54,7 @@ class HandProcess:
             pass_fds=(theirs.fileno(), board_fd, spool_fd, *result_fds, self.report_fd),
             stdin=subprocess.DEVNULL,
             env=environment | {MARK: self.mark},
-            # A session of its own: killing its group takes along whatever a task has started.
+            # A new session: killing the process group also kills the processes that tasks started.
             start_new_session=True,
         )
         theirs.close()
@@ -78,15 +78,15 @@ class HandProcess:
         self.retiring = False
         self.dismissed = False
         self.reserved = False
-        """It is kept empty for a run that must be alone, or runs it."""
+        """Whether the hand is kept empty for a run that must be alone, or executes it."""
         self.deaf = False
-        """Its end of the socket is closed: it has gone, or a task closed it."""
+        """Whether its end of the socket is closed: the hand has ended, or a task closed it."""
         self.garbled: str | None = None
-        """What is wrong with something it has said; nothing it says is believed from then on."""
+        """The error of its first malformed message; later messages are ignored."""
         self.finished = 0
         self.stopping: dict[int, float] = {}
         self.fates: dict[int, Outcome | None] = {}
-        """What is reported of runs that we kill; None for those nobody is to hear of."""
+        """The outcome to report for each slot that is being stopped; None to report nothing."""
         self.killed = False
         self.provenance: Provenance | None = None
         self._frames = Frames(decode_from_hand)
@@ -113,7 +113,7 @@ class HandProcess:
         self.send_more()
 
     def send_more(self) -> None:
-        """Send what is left over. A hand that is gone is noticed elsewhere."""
+        """Send the rest of the buffer. The end of a hand is noticed by its pidfd."""
         while self._unsent:
             try:
                 del self._unsent[: self.link.send(self._unsent)]
@@ -159,7 +159,7 @@ class HandProcess:
         return sent
 
     def drop(self, slot: int) -> Leased:
-        """The run is no longer this hand's; its slot stays taken until the hand lets go of it."""
+        """Remove the run from this hand; its slot stays in use until the hand releases it."""
         self.stopping.pop(slot, None)
         self.running[self.kinds[slot]] -= 1
         return self.jobs.pop(slot)
@@ -178,12 +178,12 @@ class HandProcess:
         self.crash()
 
     def crash(self) -> None:
-        """End a hand that is beyond hope, for reasons of its own."""
+        """Kill the hand, and treat its end as a crash."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Give back what the hand held open here, after its end."""
+        """Close the descriptors and shared memory of a hand that has ended."""
         # Grandchildren that outlived the hand share its group.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)

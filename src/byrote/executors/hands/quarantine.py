@@ -38,7 +38,7 @@ class Quarantine:
         return len(self._waiting)
 
     def add(self, run: Leased, now: float) -> None:
-        """Let a run wait for a hand of its own."""
+        """Add a run that waits for an empty hand."""
         self._waiting.append((now, run))
 
     def settle(
@@ -47,7 +47,7 @@ class Quarantine:
         now: float,
         give: Callable[[HandProcess, Leased], None],
     ) -> bool:
-        """Seat the suspects that can be seated; whether a hand takes more work than before."""
+        """Place suspects where possible. Returns whether a hand takes more work than before."""
         lifted = self._lift(children, now)
         while self._waiting:
             since, run = self._waiting[0]
@@ -75,7 +75,7 @@ class Quarantine:
         return True
 
     def _empty(self, children: Sequence[HandProcess], now: float) -> HandProcess | None:
-        """A hand without a run, kept from now on; one that is busy is asked to become so."""
+        """The reserved hand once it is empty; reserves the least busy hand if there is none."""
         if self._kept is None:
             able = [child for child in children if child.able]
             chosen = min(able, key=lambda child: len(child.jobs), default=None)
@@ -96,7 +96,7 @@ class Quarantine:
         return min(free, key=lambda child: len(child.jobs), default=None)
 
     def take(self, wanted: Collection[int] | None = None) -> list[Leased]:
-        """Take back those that wait: all, or those whose identity is wanted."""
+        """Remove and return waiting runs: all, or those whose `id()` is in `wanted`."""
         taken = [run for _, run in self._waiting if wanted is None or id(run) in wanted]
         gone = {id(run) for run in taken}
         self._waiting = deque(entry for entry in self._waiting if id(entry[1]) not in gone)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Which hand has which run: the pool's memory, behind one lock.
+"""Records which hand has which run; guarded by one lock.
 
-A run handed over is in its hand's `jobs` until it is reported, taken back, or buried with the hand.
-The board says what has begun; only what has not can be taken back.
+A submitted run is in its hand's `jobs` until it is reported, taken back, or lost with the hand. The
+board shows which runs have begun; only the others can be taken back.
 """
 
 import heapq
@@ -36,7 +36,7 @@ STOP_GRACE_S = 1.0
 """How long an async task may take to heed a cancellation before its hand is killed."""
 
 UNTOLD_MAX = 10_000
-"""Settled attempts that are remembered until there is a hand to hear of them."""
+"""Settled attempts that are buffered while no hand can receive them."""
 
 
 class Roster:
@@ -63,7 +63,7 @@ class Roster:
         """The kind of each task."""
         self._untold: deque[tuple[str, str | None]] = deque(maxlen=UNTOLD_MAX)
         self.hears = False
-        """Whether the app wants to know how attempts were settled."""
+        """Whether the app has an `on_finished` callback."""
 
     def kind(self, run: Leased) -> TaskKind:
         """The kind of a run's task; an unregistered task fails in a sync thread."""
@@ -79,7 +79,7 @@ class Roster:
         return room if room.limit <= slots else Capacity(slots, room.tasks, min(room.worth, slots))
 
     def place(self, runs: Sequence[Leased]) -> tuple[list[Leased], bool]:
-        """Give runs to the least busy hands; what none could take, and whether a socket is full."""
+        """Send runs to the least busy hands. Returns the unplaced, and whether a socket is full."""
         now = self._clock()
         counts = none_of_each()
         with self.lock:
@@ -111,7 +111,7 @@ class Roster:
     def settle(
         self, child: HandProcess, results: Sequence[Result]
     ) -> tuple[Outcomes, list[Leased]]:
-        """Read a hand's results: what to report, and what it declined and must go elsewhere."""
+        """Apply a hand's results. Returns outcomes to report, and declined runs to resubmit."""
         reports: Outcomes = []
         again: list[Leased] = []
         counts = none_of_each()
@@ -123,8 +123,8 @@ class Roster:
                     if isinstance(result, DeclinedResult):
                         again += self._declined(child, slot)
                         continue
-                    # Read before anything is changed: a result nobody understands leaves the run
-                    # where it was, for the burial.
+                    # Decode before any change: after a malformed result the run is still in
+                    # `jobs`, where the cleanup of the hand finds it.
                     outcome = call.outcome_of(result, child.jobs[slot].attempt, self._worker)
                     counts[child.kinds[slot]] += 1
                     run = child.drop(slot)
@@ -144,29 +144,29 @@ class Roster:
         return reports, again
 
     def learn(self, task: str) -> None:
-        """Take runs of one task more; hands find out by themselves what it is."""
+        """Accept runs of another task; each hand looks up its kind itself."""
         with self.lock:
             self.kinds = {task: TaskKind.SYNC, **self.kinds}
 
     def tell_settled(self, ended: Sequence[tuple[Leased, str | None]]) -> bool:
-        """Tell the hand of each attempt, or another, how it was settled; whether one is busy."""
+        """Send settled attempts to their hand or another. Returns whether a socket is full."""
         if not self.hears:
             return False
         with self.lock:
-            # One that is not ready yet hears it when it is; when there is none, the next one does.
+            # A hand that is starting reads it when ready; without any hand, the next one gets it.
             staying = [child for child in self.children if not (child.killed or child.dismissed)]
             alive = {child.pid: child for child in staying}
-            told: dict[HandProcess, list[tuple[str, str | None]]] = {}
+            batches: dict[HandProcess, list[tuple[str, str | None]]] = {}
             for run, verdict in ended:
                 child = alive.get(run.hand) or next(iter(alive.values()), None)
-                heard = self._untold if child is None else told.setdefault(child, [])
-                heard.append((run.id, verdict))
-            for child, runs in told.items():
+                batch = self._untold if child is None else batches.setdefault(child, [])
+                batch.append((run.id, verdict))
+            for child, runs in batches.items():
                 child.send(SettledRuns(runs))
-            return any(child.unsent for child in told)
+            return any(child.unsent for child in batches)
 
     def join(self, child: HandProcess) -> None:
-        """Take a new hand in, and tell it what nobody was there to hear."""
+        """Add a new hand, and send it the settled attempts that no hand has received."""
         with self.lock:
             self.children.append(child)
             if self._untold:
@@ -174,7 +174,7 @@ class Roster:
                 self._untold.clear()
 
     def attend(self) -> bool:
-        """Seat runs that wait to be alone; whether a hand takes more work than before."""
+        """Place runs that wait to be alone. Returns whether a hand takes more work than before."""
         with self.lock:
             return self._suspects.settle(self.children, self._clock(), self._give)
 
@@ -188,11 +188,11 @@ class Roster:
         child.revoked.discard(slot)
         if slot not in child.jobs:
             return []
-        # Both sides saw each other: we left it to the hand and the hand left it to us.
+        # Both sides saw each other: the supervisor left it to the hand, and the hand declined it.
         return [child.drop(slot)]
 
     def take_back(self, child: HandProcess, slots: Iterable[int]) -> list[Leased]:
-        """Runs of these slots that had not begun; they are the caller's again."""
+        """Remove and return the runs of these slots that had not begun."""
         back = []
         for slot in slots:
             if slot not in child.revoked and child.board.take_back(slot):
@@ -228,7 +228,7 @@ class Roster:
             return back + self._suspects.take()
 
     def end(self, runs: Collection[Leased], fate: Outcome | None) -> Outcomes:
-        """Stop these attempts; gives reports of those that had not even begun."""
+        """Stop these attempts. Returns the outcomes of those that had not begun."""
         reports: Outcomes = []
         wanted = {id(run) for run in runs}
         with self.lock:
@@ -244,7 +244,7 @@ class Roster:
         return reports
 
     def end_begun(self, child: HandProcess, slot: int, fate: Outcome | None) -> None:
-        """Stop an attempt under way: ask an async one, take the hand down for a sync one."""
+        """Stop a running attempt: cancel an async one, kill the hand of a sync one."""
         if slot in child.stopping:
             return
         child.fates[slot] = fate
@@ -256,17 +256,17 @@ class Roster:
 
 
 def _loads(children: Sequence[HandProcess], kind: TaskKind) -> list[tuple[int, int]]:
-    """How many runs of this kind each has, and its place in the list, as a heap; -1 for nobody."""
+    """A heap of (runs of this kind, index of the hand); the index is -1 without hands."""
     loads = [(child.running[kind], number) for number, child in enumerate(children)]
     heapq.heapify(loads)
     return loads or [(0, -1)]
 
 
 def _fated(child: HandProcess, slot: int, outcome: Outcome) -> Outcome | None:
-    """What is reported of an attempt whose hand had some runs to be stopped; None for nothing.
+    """The outcome to report for an attempt of a hand with runs to be stopped; None for nothing.
 
-    One that was stopped ends as we meant it to; one that came to its own end just before is heard,
-    unless nobody is to hear of it.
+    An attempt that was stopped gets the outcome it was stopped with. One that ended by itself just
+    before keeps its own outcome, unless nothing is to be reported.
     """
     fate = child.fates.pop(slot, outcome)
     if fate is None:

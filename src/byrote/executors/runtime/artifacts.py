@@ -33,7 +33,7 @@ AGAIN_MAX = 3
 
 
 _terms: WeakKeyDictionary[AskClient, dict[str, Any]] = WeakKeyDictionary()
-"""Where contents go and how large they may be, as each desk's supervisor said."""
+"""The place for contents and their size limit, as received from each client's supervisor."""
 
 
 class ArtifactWriter:
@@ -78,8 +78,8 @@ class ArtifactWriter:
 
     @property
     def _proof(self) -> dict[str, Any]:
-        # A slot is used again: whoever asks after its attempt has ended must not be taken for the
-        # next one.
+        # Slots are reused: an ask that is sent after its attempt has ended must not be taken for
+        # an ask of the next one.
         return {"run": self._run_id, "attempt": self._attempt}
 
     def _row(self, name: str, media_type: str, content: "_Content") -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _granted(answer: AskResult) -> Any:
 
 
 class _Content:
-    """Data that lies where it belongs: in memory if it is small, else in its place."""
+    """Data that has been stored: in memory if it is small, else in the configured place."""
 
     def __init__(self, data: bytes | Path, terms: dict[str, Any]) -> None:
         self._limit: int = terms["max"]
@@ -178,7 +178,7 @@ class _Content:
         self.source, self.place = begin, path
 
     def _weigh(self, begin: Callable[[], Iterator[bytes]]) -> None:
-        """Hash and size alone: in a replay the content lies where the original put it."""
+        """Compute hash and size only: in a replay, the original has already stored the content."""
         known, self.size = hashlib.sha256(), 0
         for chunk in self._limited(begin()):
             known.update(chunk)
@@ -204,7 +204,7 @@ def _begin(data: object) -> Callable[[], Iterator[bytes]]:
     if isinstance(data, os.PathLike):
         path = Path(data)
         if not path.is_file():
-            raise ArtifactRefused(f"There is no file {str(path)!r} to store.")
+            raise ArtifactRefused(f"{str(path)!r} is not an existing file.")
         return lambda: pieces(path)
     raise ArtifactRefused(
         f"An artifact is bytes or the path of a file, not {type(data).__name__}; encode text first."

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Where attempts ask for their run's ledger and wait for the answer.
+"""The client with which attempts send asks to their worker and wait for the answers.
 
-Hands have no database: an ask goes out through `send`, to the supervisor or to a thread of this
-process, and its answer comes back through `answer`, on whatever thread. A sync task waits in its
-own thread, an async one on its loop.
+Hands have no database connection: `send` sends an ask to the supervisor or to a thread of this
+process, and `answer` receives its answer, on any thread. A sync task waits in its own thread, an
+async one on its loop.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from byrote.core.run import Leased
 
 
 class AskResult(NamedTuple):
-    """What became of an ask."""
+    """The answer to an ask."""
 
     ok: bool
     payload: Any
@@ -49,10 +49,10 @@ class AskClient:
         self.once = once
         """How an effect is marked as done."""
         self.replay = replay
-        """How steps are answered where every attempt is a replay; None: these are no replays."""
+        """How steps are answered where every attempt is a replay; None outside of replays."""
 
     def ask(self, slot: int, verb: str, payload: Mapping[str, Any]) -> AskResult:
-        """Ask and wait in this thread, which must not be the one that hears the answers."""
+        """Send an ask and wait in this thread, which must not be the one that receives answers."""
         try:
             here = asyncio.get_running_loop()
         except RuntimeError:
@@ -65,11 +65,11 @@ class AskClient:
         return self.put(slot, verb, payload).result()
 
     async def aask(self, slot: int, verb: str, payload: Mapping[str, Any]) -> AskResult:
-        """Ask and let others work until the answer is there."""
+        """Send an ask and await its answer."""
         return await asyncio.wrap_future(self.put(slot, verb, payload))
 
     def put(self, slot: int, verb: str, payload: Mapping[str, Any]) -> Future[AskResult]:
-        """Ask without waiting; from any thread."""
+        """Send an ask without waiting; from any thread."""
         number = next(self._numbers)
         future: Future[AskResult] = Future()
         self._open[number] = future
@@ -82,13 +82,13 @@ class AskClient:
         return future
 
     def close(self) -> None:
-        """No answer will come any more; who waits for one has lost its lease."""
+        """Answer all open and later asks as for a lost lease: no more answers will arrive."""
         self._closed = True
         for number in list(self._open):
             self.answer(number, False, None)
 
     def answer(self, number: int, ok: bool, payload: Any) -> None:
-        """The answer has come; nobody may be waiting for it any more."""
+        """Resolve an ask; does nothing if no caller waits for it any longer."""
         future = self._open.pop(number, None)
         if future is not None and future.set_running_or_notify_cancel():
             future.set_result(AskResult(ok, payload))
@@ -97,7 +97,7 @@ class AskClient:
 def pass_on(
     asks: Asks | None, run: Leased | None, ask: tuple[str, Mapping[str, Any]], answer: TakeResult
 ) -> None:
-    """Put an ask where it is served; one that is not of this very attempt has lost its lease."""
+    """Queue an ask; one of another attempt is answered as for a lost lease."""
     verb, payload = ask
     if asks is None:
         answer(False, "this executor has no database")

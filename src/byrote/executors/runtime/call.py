@@ -114,8 +114,8 @@ def prepare(
 
 def _report(desk: AskClient, job: Job, *what: Any) -> None:
     """Have the verdict list a call that a replay made without effect."""
-    told = dict(zip(("call", "what", "count"), what, strict=True))
-    desk.put(job.slot, WITHHELD, {"run": job.id, "attempt": job.attempt, **told})
+    withheld = dict(zip(("call", "what", "count"), what, strict=True))
+    desk.put(job.slot, WITHHELD, {"run": job.id, "attempt": job.attempt, **withheld})
 
 
 def _spec_digest(job: Job) -> bytes:
@@ -174,7 +174,7 @@ def _broken_off(slot: int, error: BaseException, steps: StepSource) -> Result:
 
 
 def returned(slot: int, value: object) -> Result:
-    """A task came back with a value; one that cannot be stored is a fault of its own kind."""
+    """The result of a task that returned; a value that cannot be stored is a `bad_result`."""
     if value is None:
         return ReturnedResult(slot, _NONE.text, _NONE_DIGEST)
     try:
@@ -189,7 +189,7 @@ def returned(slot: int, value: object) -> Result:
 def raised(  # noqa: PLR0911 -- one return per way to end.
     slot: int, error: BaseException
 ) -> Result:
-    """A task ended by an exception: ours say what they want, all others are left to the policy."""
+    """The result of a task that raised: our exceptions decide it, for others the policy does."""
     match error:
         case Decided():
             delay = None if error.after is None else micros(error.after)

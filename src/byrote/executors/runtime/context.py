@@ -70,9 +70,9 @@ class Context:
         self.root: Branch | None = None
         """The branch of the task itself, where its calls are counted."""
         self.reported: ProgressReport | None = None
-        """The last progress it told."""
+        """The last progress that the task reported."""
         self.reports: AttemptProgress | None = None
-        """What it tells of its progress, on the way; None while it has told nothing."""
+        """Sends the progress reports; None until the first one."""
 
     @classmethod
     def of(
@@ -144,11 +144,12 @@ class Context:
     def progress(
         self, done: float, total: float | None = None, message: str = "", **data: Any
     ) -> None:
-        """Say how far the task has come: so many of a total, or per cent where there is none.
+        """Report progress: `done` of `total`, or per cent without a total.
 
-        A message of up to 500 characters and a little JSON may go with it. Call it as often as you
-        like, in any task, async or not: it never waits, and the latest is written about three times
-        a second, the last before the attempt ends. Where no worker can be asked it is only checked.
+        It may include a message of up to 500 characters and a little JSON. Call it as often as you
+        like, in any task, async or not: it never waits. The latest report is written about three
+        times a second, the last one before the attempt ends. Without a connection to the worker,
+        the report is only validated.
         """
         self.reported = report_of(done, total, message, data)
         if self._desk is None or self._desk.replay is not None:
@@ -164,13 +165,13 @@ class Context:
     def artifact(
         self, name: str, data: bytes | Path, media_type: str = "application/octet-stream"
     ) -> "Artifact":
-        """Keep bytes or a file with the run under a name; safe from a crash when this returns."""
+        """Store bytes or a file with the run under a name; durable when this returns."""
         return self._keeper().keep(name, data, media_type)
 
     async def aartifact(
         self, name: str, data: bytes | Path, media_type: str = "application/octet-stream"
     ) -> "Artifact":
-        """Keep bytes or a file with the run under a name; safe from a crash when this returns."""
+        """Store bytes or a file with the run under a name; durable when this returns."""
         return await self._keeper().akeep(name, data, media_type)
 
     def _keeper(self) -> "ArtifactWriter":
@@ -200,7 +201,7 @@ class Context:
 
     @property
     def replaying(self) -> bool:
-        """Whether this only verifies an earlier run: nobody is to be told of it."""
+        """Whether this attempt only verifies an earlier run: it must not notify anyone."""
         return self._desk is not None and self._desk.replay is not None
 
     @property

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Executes jobs in one process: async tasks many at a time on a loop, sync ones in threads.
 
-The loop's thread owns everything but the sync threads' work. Results collect in a deque and leave
-in whatever batch has formed by the time the loop comes round: one at idle, hundreds under load. A
-thread that adds a result wakes the loop only if nobody has since it last slept.
+The loop's thread owns everything but the sync threads' work. Results are collected in a deque and
+sent in one batch per iteration of the loop: one result when idle, hundreds under load. A thread
+that adds a result wakes the loop only if no other thread has since it last slept.
 """
 
 import asyncio
@@ -147,7 +147,7 @@ class Engine:
         waited_for: Any,
         steps: usage.SteppedUsage,
     ) -> Generator[Any, Any, Result]:
-        """Pass on what a coroutine waits for; the board tells whose code the loop is running."""
+        """Drive a coroutine; the board shows which slot's code the loop is running."""
         step = self._board.step
         while True:
             steps.pause()
@@ -168,21 +168,21 @@ class Engine:
                 return stop.value  # type: ignore[no-any-return]
 
     def _stopped(self, job: Job, error: asyncio.CancelledError) -> Result:
-        """What became of an attempt that was cancelled, by us or by itself."""
+        """The result of an attempt that was cancelled, by the engine or by itself."""
         match self._stopping.get(job.slot):
             case "timeout" if job.timeout_ms is not None:
                 return call.timed_out(job.slot, job.timeout_ms)
             case "cancel":
                 return CancelledResult(job.slot)
             case _:
-                # Nobody here asked for it: the task cancelled itself, which is a failure like any
-                # other.
+                # The engine did not cancel it: the task cancelled itself, which is a failure like
+                # any other.
                 return call.raised(job.slot, error)
 
     def _end(self, slot: int, result: Result) -> None:
         self._done.append(result)
         if self._running.pop(slot, None) is None:
-            return  # It never waited: whoever began it goes on.
+            return  # It never waited, so `_begin` continues by itself.
         self._stopping.pop(slot, None)
         if (alarm := self._alarms.pop(slot, None)) is not None:
             alarm.cancel()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Finds the app an operator named on the command line. Never used on what came from data."""
+"""Imports the app that an operator named on the command line. Never used on names from data."""
 
 import importlib
 import sys
@@ -30,18 +30,19 @@ def load_app(path: str) -> Any:
         if error.name is not None and not module_name.startswith(error.name):
             raise
         raise BadOption(
-            f"There is no module {module_name!r} in {here} or on the Python path."
+            f"No module {module_name!r} was found in {here} or on the Python path."
         ) from None
     app = getattr(module, name or "app", None)
     if not hasattr(app, "registry"):
         raise BadOption(
-            f"{module_name}:{name or 'app'} is no Byrote app; define one with `app = byrote.App()`."
+            f"{module_name}:{name or 'app'} is not a Byrote app; define one with "
+            "`app = byrote.App()`."
         )
     return app
 
 
 def introduction(app: AppLike, checkout: GitCheckout) -> dict[str, Any]:
-    """What a supervisor must know: tasks for hands, those that are commands, database, code."""
+    """The app's description for the supervisor: tasks, commands, database, provenance, queues."""
     return {
         "tasks": {task.key: task.is_async for task in app.registry if task.command is None},
         "commands": msgspec.to_builtins(app.registry.commands),
@@ -56,18 +57,18 @@ def introduction(app: AppLike, checkout: GitCheckout) -> dict[str, Any]:
 
 
 def schedules_of(app: AppLike) -> list[Schedule]:
-    """What an app would have run periodically."""
+    """The schedules that an app declares."""
     return list(app.schedules)
 
 
 def queues_of(app: AppLike) -> list[str]:
-    """Where an app's runs lie unless somebody says otherwise: what a worker serves untold."""
+    """The queues of an app's tasks and schedules: a worker's default queues."""
     named = {task.delivery.queue for task in app.registry}
     return sorted({"default", *named, *(one.queue for one in schedules_of(app))})
 
 
 def ignores(registry: Registry) -> dict[str, list[str]]:
-    """Task by task, what of its results does not count in a replay; most have nothing."""
+    """For each task that has any, the parts of its results that a replay does not compare."""
     return {task.key: list(task.replay_ignore) for task in registry if task.replay_ignore}
 
 

@@ -61,9 +61,9 @@ class Tail:
 
 
 def readable(raw: bytes, *, cut: bool) -> str:
-    """Bytes as text that any database takes; what is no UTF-8 is shown as escapes."""
+    """Bytes as text that any database accepts; invalid UTF-8 is escaped."""
     if cut:
-        # The cut may have split a character; its rest would only look like rubbish.
+        # The cut may have split a character; drop the rest of it.
         start = next((i for i, byte in enumerate(raw[:4]) if byte & 0xC0 != 0x80), 0)
         raw = raw[start:]
     return raw.decode("utf-8", "backslashreplace").replace("\x00", "\\x00")[-OUTPUT_MAX:]
@@ -83,13 +83,13 @@ def output_of(stdout: Tail, stderr: Tail) -> Output | None:
 
 
 def inherit(fate: Outcome, outcome: Outcome) -> Outcome:
-    """An end that we brought about, with what the attempt had printed until then."""
+    """The outcome of a stopped attempt, with the output it had printed until then."""
     output = outcome.output
     return fate if output is None else msgspec.structs.replace(fate, output=output)
 
 
 def with_output(outcome: Outcome, printed: Printing | None) -> Outcome:
-    """The outcome with what its attempt had printed, unless it says so itself."""
+    """The outcome with its attempt's output, unless it already has one."""
     if printed is None or outcome.output is not None:
         return outcome
     out_cut = printed.stdout_size - len(printed.stdout)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""How far attempts have come, on its way to the worker: the latest word of each, now and then.
+"""Sends the progress reports of attempts to the worker: the latest of each, at intervals.
 
-A task may report as often as it likes: a report is only put where one thread of the process finds
-it, which sends the latest of each attempt and then rests. It also waits until they are written, so
-that a slow database is told less often and nothing piles up. Reports of one attempt are sent in
-their order. When the attempt ends, what was not sent yet is, and the attempt's end waits for it to
-be written, but not for long: a word that is lost does less harm than a result that comes late.
+A task may report as often as it likes: a report only replaces the one before it. One thread of the
+process sends the latest report of each attempt and then pauses. It also waits until they are
+written, so that a slow database receives fewer reports and no backlog builds up. Reports of one
+attempt are sent in order. When the attempt ends, an unsent report is sent, and the attempt's end
+waits for it to be written, but not for long: losing a report does less harm than delaying a result.
 """
 
 import asyncio
@@ -23,17 +23,17 @@ from byrote.executors.runtime.asks import AskClient, AskResult
 PROGRESS = "progress"
 """The verb of the ask."""
 EVERY_S = 0.3
-"""How long the thread rests after each round."""
+"""How long the thread pauses after each round."""
 WRITTEN_S = 30.0
 """How long it waits at most until a round is written."""
 LAST_S = 1.0
-"""How long an attempt's end waits for its last word to be written."""
+"""How long an attempt's end waits for its last report to be written."""
 IDLE_S = 30.0
-"""After so long without a word the thread ends; the next word starts another."""
+"""Seconds without a report after which the thread ends; the next report starts another."""
 
 
 class AttemptProgress:
-    """What one attempt reports."""
+    """The progress reports of one attempt."""
 
     def __init__(self, desk: AskClient, slot: int, who: Mapping[str, Any]) -> None:
         self._desk = desk
@@ -45,34 +45,34 @@ class AttemptProgress:
         self._sent: Future[AskResult] | None = None
 
     def put(self, report: ProgressReport) -> None:
-        """Take the place of what was reported before; never waits."""
+        """Replace the report that was not sent yet; never waits."""
         self._latest = report
         self._reporter.wake(self)
 
     def send(self) -> Future[AskResult] | None:
-        """Send the latest; what was sent last, if it is not known to be written."""
+        """Send the latest report. Returns the last one sent if it is not known to be written."""
         with self._lock:
             report, self._latest = self._latest, None
             if report is not None:
-                said = {**self._who, **msgspec.structs.asdict(report)}
-                self._sent = self._desk.put(self._slot, PROGRESS, said)
+                payload = {**self._who, **msgspec.structs.asdict(report)}
+                self._sent = self._desk.put(self._slot, PROGRESS, payload)
             return None if self._sent is None or self._sent.done() else self._sent
 
     def settle(self) -> None:
-        """The attempt ends: wait for its last word."""
+        """The attempt ends: wait until its last report is written."""
         last = self.send()
         if last is not None:
             wait([last], LAST_S)
 
     async def asettle(self) -> None:
-        """The attempt ends: let others work until its last word is written."""
+        """The attempt ends: await the writing of its last report."""
         last = self.send()
         if last is not None:
             await asyncio.wait([asyncio.wrap_future(last)], timeout=LAST_S)
 
 
 class Reporter:
-    """Sends what attempts of one process report, from a thread of its own while there is any."""
+    """Sends the reports of one process from a thread that runs while there are any."""
 
     def __init__(self) -> None:
         self._news = threading.Event()
@@ -81,7 +81,7 @@ class Reporter:
         self._alive = False
 
     def wake(self, reports: AttemptProgress) -> None:
-        """One of them has something to say."""
+        """Schedule an attempt's report to be sent; starts the thread if it has ended."""
         with self._lock:
             self._waiting[reports] = None
             self._news.set()

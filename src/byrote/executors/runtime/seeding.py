@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Chance that can be repeated: each attempt has a generator that is seeded from its run.
+"""Repeatable random numbers: each attempt has a generator that is seeded from its run.
 
 Seeding the global generator at the start of every run would cost more than a small task does, and
 would not help where a hundred async tasks draw from it in turns. So the functions of the module
-`random` are replaced by ones that look which attempt is calling (`output.py` knows), and make that
-attempt a generator of its own when it first asks. A run that draws nothing pays nothing; a draw
-costs a fraction of a microsecond more. Outside attempts everything is as it was.
+`random` are replaced by ones that look up the calling attempt (see `output.py`), and create its own
+generator at its first draw. A run that draws nothing costs nothing; a draw costs a fraction of a
+microsecond more. Outside attempts the module is unchanged.
 
 Not reached: names taken from the module before `install` (in a hand it comes before the app is
 imported), threads a task starts by itself, processes it forks, `random.Random()` of one's own,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What an attempt uses: wall time, CPU time, and how large its hand has been.
+"""Resource usage of an attempt: wall time, CPU time, and the peak memory of its hand.
 
-Told of attempts that took a millisecond or more; storing it of all would cost small ones too much.
-Asking the kernel for CPU time may take longer than a small task, so a thread asks no more often
-than each half millisecond: that is how exact it is. Steps of coroutines that are shorter count as
-the time they took. What a task has done by threads or processes of its own is not counted.
+Reported for attempts of a millisecond or more; storing it for all would cost small ones too much.
+Reading the CPU time from the kernel may take longer than a small task, so a thread reads it at most
+every half millisecond, which is the precision of the figure. For shorter steps of coroutines the
+wall time counts. Threads and processes that a task starts itself are not counted.
 """
 
 import resource

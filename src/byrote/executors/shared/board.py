@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Memory that the supervisor and one hand share: what has begun, was taken back, runs now.
+"""Memory shared by the supervisor and one hand: which runs have begun, were revoked, execute now.
 
-A hand that dies says nothing any more, but the board still shows which run was executing: that one
-is charged, its neighbours are not. A run that waits behind a slow one can be taken back even while
-the hand's interpreter is stuck in C code and could not answer a message.
+A hand that dies sends nothing, but the board still shows which run was executing: that one is
+charged, the hand's other runs are not. A run that waits behind a slow one can be taken back even
+while the hand's interpreter is stuck in C code and could not answer a message.
 
 Taking back is Dekker's handshake: the supervisor writes `revoked`, then reads `begun`; the hand
 writes `begun`, then reads `revoked`. Each passes through a lock in between (a full barrier), so at
@@ -67,7 +67,7 @@ class Board:
         return True
 
     def step(self, slot: int) -> None:
-        """Hand: the loop is about to run a piece of this slot's coroutine; -1 for nobody's."""
+        """Hand: the loop is about to run a step of this slot's coroutine; -1 for none."""
         self._cells[_CURRENT] = slot + 1
 
     def leave(self, place: int) -> None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Memory in which a hand leaves the result of each attempt before it runs any other code.
+"""Shared memory to which a hand writes the result of each attempt before it runs other code.
 
-A result travels to the supervisor with the next batch. A hand that goes down before that takes none
-along: what is complete in here is recorded, and not executed again. A small result lies in the cell
-of its slot, which the supervisor empties when it gives the slot to another run; the few that are
-larger go to a spool. Copying one takes a microsecond.
+A result is sent to the supervisor with the next batch. If the hand crashes before that, no result
+is lost: the complete ones in this memory are recorded, and their runs are not executed again. A
+small result is stored in the cell of its slot, which the supervisor clears when it assigns the slot
+to another run; the few larger ones go to a spool. Copying one takes a microsecond.
 """
 
 import mmap

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Memory that a hand prints into and its supervisor can read, also when the hand is gone.
+"""Shared memory for the output of a hand, which its supervisor can read after the hand has ended.
 
-A hand keeps what its attempts print and sends it with their results. One that is killed sends
-nothing any more, and one that is busy cannot be asked; but whatever it printed lies in here before
-`print` returns. It is a ring: new records push the oldest out, so that a hand of a thousand
-attempts needs no more room than a hand of one. Nothing is written for tasks that print nothing.
+A hand buffers the output of its attempts and sends it with their results. A killed hand sends
+nothing, and a busy one cannot answer; but all output is in this memory before `print` returns. It
+is a ring buffer: new records overwrite the oldest, so that a hand with a thousand attempts needs no
+more memory than a hand with one. Nothing is written for tasks that print nothing.
 
-A record is a header (length, stream, whose it is, how much its stream has printed with it) and
-bytes, up to a multiple of eight. `head` and `tail` only rise: records lie between them. The hand
-moves `tail` before it overwrites and `head` after it has written, so whatever lies between is
-whole. A hand runs others' code: what is read here may be anything, and must do no harm.
+A record is a header (length, stream, serial of the attempt, bytes its stream has printed including
+this record) and the bytes, padded to a multiple of eight. `head` and `tail` only increase, and the
+records are between them. The hand moves `tail` before it overwrites and `head` after it has
+written, so the records between them are complete. Tasks can overwrite this memory: the reader must
+accept any content without harm.
 """
 
 import mmap

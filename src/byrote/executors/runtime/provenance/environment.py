@@ -124,7 +124,7 @@ def _folder_of(task: Task) -> str:
 
 
 def memos_of(registry: Registry) -> dict[str, Memo]:
-    """What is remembered of results of this process, by task: by which code, for how long."""
+    """For each task that memoizes its results: the hash of its code, and for how long."""
     return {
         task.key: Memo(code, micros(task.memo))
         for task in registry
@@ -133,7 +133,7 @@ def memos_of(registry: Registry) -> dict[str, Memo]:
 
 
 def code_of(task: Task) -> str | None:
-    """The hash by which its results are remembered; None where nobody can read its module."""
+    """The hash under which its results are memoized; None if its module cannot be read."""
     return memo_code(function_digest(task.function), module_digest(task.function))
 
 
@@ -160,7 +160,7 @@ def function_digest(function: Callable[..., Any]) -> str:
     layer: Any = function
     while layer is not None and id(layer) not in seen:
         seen.add(id(layer))
-        # An object that can be called does what its class says.
+        # A callable object runs the `__call__` of its class.
         called = layer if hasattr(layer, "__code__") else type(layer).__call__
         code = getattr(called, "__code__", None)
         if isinstance(code, CodeType):
@@ -241,20 +241,20 @@ def distributions(folders: Iterable[str]) -> dict[str, str]:
 
 
 def image_digest() -> str | None:
-    """The container image: as BYROTE_IMAGE_DIGEST says, or as podman leaves word of it."""
+    """The container image: from BYROTE_IMAGE_DIGEST, or from podman's /run/.containerenv."""
     named = _said("BYROTE_IMAGE_DIGEST")
     if named:
         return named
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        told = _IMAGE.search(Path("/run/.containerenv").read_text(encoding="utf-8"))
-        return None if told is None else told.group(1)
+        found = _IMAGE.search(Path("/run/.containerenv").read_text(encoding="utf-8"))
+        return None if found is None else found.group(1)
     return None
 
 
 def _said(name: str) -> str | None:
     """A variable of the environment, in a form that can be stored whatever bytes it holds."""
-    said = os.environ.get(name)
-    return None if said is None else safe_text(said)
+    value = os.environ.get(name)
+    return None if value is None else safe_text(value)
 
 
 def _libc() -> str | None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Which commit the code is from; git is asked while the app is being imported.
+"""Finds the commit of the code; git runs while the app is being imported.
 
 The repository is that of the code. The one around the current folder is only a guess, since it is
-known before the code is; where the code is elsewhere, git is asked once more.
+known before the code is; where the code is elsewhere, git runs once more.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from byrote.core.outcome import safe_text
 from byrote.executors.runtime.provenance.project import is_project_file
 
 PATIENCE_S = 1.0
-"""A repository so large that git takes longer is not told whether it was changed."""
+"""Where git takes longer, it is not recorded whether the repository was changed."""
 
 
 class GitCheckout:
@@ -27,11 +27,11 @@ class GitCheckout:
         self._git = None if self.root is None else _start_git(self.root)
 
     def tell(self, files: Iterable[Path]) -> dict[str, Any] | None:
-        """As BYROTE_COMMIT says, else the commit of the repository of the first file that has one.
+        """The commit in BYROTE_COMMIT, else that of the repository of the first file in one.
 
-        With whether tracked files were changed.
+        The latter with whether tracked files were changed.
         """
-        said = self._heard()
+        status = self._heard()
         named = os.environ.get("BYROTE_COMMIT")
         if named:
             return {"commit": safe_text(named), "dirty": None}
@@ -41,10 +41,10 @@ class GitCheckout:
             return None
         if root != self.root:
             self.root, self._git = root, _start_git(root)
-            said = self._heard()
-        if said is None:
+            status = self._heard()
+        if status is None:
             return {"commit": head_of(self.root / ".git"), "dirty": None}
-        lines = said.splitlines()
+        lines = status.splitlines()
         commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid")), None)
         changed = any(not line.startswith("#") for line in lines)
         return {"commit": None if commit == "(initial)" else commit, "dirty": changed}
@@ -53,12 +53,12 @@ class GitCheckout:
         if self._git is None:
             return None
         try:
-            said, _ = self._git.communicate(timeout=PATIENCE_S)
+            status, _ = self._git.communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             self._git.kill()
             self._git.communicate()
             return None
-        return said.decode("utf-8", "replace") if self._git.returncode == 0 else None
+        return status.decode("utf-8", "replace") if self._git.returncode == 0 else None
 
 
 def repository_of(folder: Path) -> Path | None:
@@ -76,7 +76,7 @@ def _start_git(root: Path) -> subprocess.Popen[bytes] | None:
             stdin=quiet,
             stdout=subprocess.PIPE,
             stderr=quiet,
-            # Looking must not take the lock that somebody's commit needs.
+            # Reading the status must not take the lock that a concurrent commit needs.
             env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
         )
     return None

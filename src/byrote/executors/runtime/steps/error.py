@@ -26,25 +26,25 @@ def stored_error(error: Exception) -> Packed | None:
         message = safe_text(str(error))
     except Exception:  # noqa: BLE001 -- str() of a user's error may raise anything.
         message = ""
-    told = {"module": safe_text(kind.__module__), "class": safe_text(kind.__qualname__)}
+    names = {"module": safe_text(kind.__module__), "class": safe_text(kind.__qualname__)}
     try:
-        return pack({**told, "args": list(error.args), "message": message}, limit=ARGS_MAX)
+        return pack({**names, "args": list(error.args), "message": message}, limit=ARGS_MAX)
     except BadPayload:
-        return pack({**told, "args": [message], "message": message})
+        return pack({**names, "args": [message], "message": message})
 
 
 def recorded_error(text: str) -> Exception:
     """The error that was stored; NotRecorded where its class is not there."""
-    told: dict[str, Any] = unpack(text)
-    path = f"{told['module']}.{told['class']}"
-    found: Any = sys.modules.get(told["module"])
-    for name in told["class"].split("."):
+    stored: dict[str, Any] = unpack(text)
+    path = f"{stored['module']}.{stored['class']}"
+    found: Any = sys.modules.get(stored["module"])
+    for name in stored["class"].split("."):
         found = getattr(found, name, None)
     if not isinstance(found, type) or not issubclass(found, Exception):
-        return NotRecorded(f"The recorded step raised {path}, and there is no such class here.")
+        return NotRecorded(f"The recorded step raised {path}, and this process has no such class.")
     try:
-        error = found(*told["args"])
+        error = found(*stored["args"])
     except Exception:  # noqa: BLE001 -- a constructor that wants more than `args` holds.
         error = found.__new__(found)
-        error.args = tuple(told["args"])
+        error.args = tuple(stored["args"])
     return error

@@ -59,10 +59,10 @@ type StepScript[T] = Generator[tuple[str, dict[str, Any]], AskResult, T]
 
 
 class Suspended(BaseException):
-    """Ends an attempt that waits. No Exception: a task's own `except` must not stop it."""
+    """Ends an attempt that waits. Not an Exception: a task's own `except` must not stop it."""
 
     def __init__(self, after: timedelta, wait: str, event: str | None) -> None:
-        super().__init__(f"The attempt gives up its place and waits ({wait}).")
+        super().__init__(f"The attempt ends until its wait is over ({wait}).")
         self.after = after
         self.wait = wait
         self.event = event
@@ -137,8 +137,8 @@ class Ledger:
             # The task caught what ended it: it is raised again, and nothing more changes.
             raise self._over
         if current_step():
-            said = StepCall("", kind, name).spoken()
-            raise BadOption(f"{said} is inside another step; only tasks have steps.")
+            spoken = StepCall("", kind, name).spoken()
+            raise BadOption(f"{spoken} is inside another step; only tasks have steps.")
         check_name(name)
         self._count += 1
         if self._count > STEPS_MAX:

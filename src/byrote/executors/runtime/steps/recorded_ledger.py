@@ -62,8 +62,8 @@ class RecordedLedger:
             raise self.end(_unrecorded(call))
         if line.has_other_args(call):
             run_id, attempt = self._who
-            told = {"run": run_id, "attempt": attempt, "sequence": line.sequence, "name": call.name}
-            yield OTHER_ARGS, told
+            step = {"run": run_id, "attempt": attempt, "sequence": line.sequence, "name": call.name}
+            yield OTHER_ARGS, step
         return line
 
     def keep(self, call: StepCall, value: object) -> StepScript[None]:
@@ -76,8 +76,8 @@ class RecordedLedger:
         yield from ()
 
     def wait(self, kind: str, name: str, length: timedelta | None) -> StepScript[str | None]:
-        """What the original's wait ended with."""
-        del length  # Nobody waits here.
+        """The result of the original's wait."""
+        del length  # A replay does not wait.
         call = self.call(kind, name)
         if not self._live:
             line = yield from self.find(call)
@@ -85,11 +85,11 @@ class RecordedLedger:
         if kind == SLEEP:
             return None
         lines = yield from self._ledger.lines()
-        heard = [line for line in sorted(lines.values()) if line[1:4] == (EVENT, name, False)]
+        events = [line for line in sorted(lines.values()) if line[1:4] == (EVENT, name, False)]
         self._waits[name] += 1
-        if self._waits[name] > len(heard):
+        if self._waits[name] > len(events):
             raise self.end(_unrecorded(call))
-        return heard[self._waits[name] - 1].text
+        return events[self._waits[name] - 1].text
 
     def close(self) -> StepScript[None]:
         """The task returns; NonDeterminism when the original did more, unless steps are live."""
