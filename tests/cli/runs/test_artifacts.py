@@ -45,7 +45,7 @@ def test_an_artifact_is_fetched_to_standard_output_or_a_file(
     assert byrote("runs", "fetch", held.id, "out/a.txt", url=url).code == 0
     assert (tmp_path / "a.txt").read_bytes() == b"hello\n"
     again = byrote("runs", "fetch", held.id, "out/a.txt", url=url)
-    assert (again.code, "already" in again.err) == (USAGE, True)
+    assert (again.code, "exists" in again.err) == (USAGE, True)
     other = byrote("runs", "fetch", held.id, "out/a.txt", "-o", "b.txt", url=url)
     assert other.code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt"]
