@@ -243,13 +243,22 @@ class FinishStore(OnConnection):
             else:
                 break
             left = [entry for entry in judged if entry[0].id not in accepted]
+        if not (sent_before or self._unsure):
+            return accepted
+        return accepted | self._settled_before(judged, accepted, sent_before=sent_before)
+
+    def _settled_before(
+        self, judged: Sequence[Judged], accepted: Mapping[str, str], *, sent_before: bool
+    ) -> dict[str, str]:
+        """The runs that a copy settled whose answer was lost, and that a later one did not find."""
         ids = {entry[0].id for entry in judged}
         unsure = ids if sent_before else self._unsure & ids
-        missing = [entry for entry in judged if entry[0].id in unsure - accepted.keys()]
+        missing = [
+            entry for entry in judged if entry[0].id in unsure and entry[0].id not in accepted
+        ]
         self._unsure -= ids
         self._unsure |= {run_id for run_id in unsure if accepted.get(run_id) == LOCKED}
-        # The copy whose answer was lost may have settled runs that a later one then did not find.
-        return accepted | (self._settled(missing) if missing else {})
+        return self._settled(missing) if missing else {}
 
     def _settled(self, judged: Sequence[Judged]) -> dict[str, str]:
         found = dict(self._link.certain(queries.finished_leases([run for run, _, _ in judged])))
