@@ -9,7 +9,6 @@ to another run; the few larger ones go to a spool. Copying one takes a microseco
 
 import mmap
 import os
-import struct
 from collections.abc import Mapping
 
 import msgspec
@@ -22,8 +21,10 @@ from byrote.executors.shared.spool import Spool, latest, serial_of
 CELL = 512
 SPOOL_SIZE = 8 * 1024 * 1024
 """More than the largest result and all that its attempt has printed."""
-_LENGTH = struct.Struct("<I")
-_ROOM = CELL - _LENGTH.size
+_LENGTH = 4
+_CELLS_AT = SLOTS * _LENGTH
+"""The lengths of all slots come first, then their cells."""
+_SIZE = _CELLS_AT + SLOTS * CELL
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Result] = msgspec.msgpack.Decoder(Result)
 
@@ -32,30 +33,35 @@ class Results:
     """The results of one hand; both sides map the same memory."""
 
     def __init__(self, cells_fd: int, spool_fd: int) -> None:
-        self._cells = mmap.mmap(cells_fd, SLOTS * CELL)
+        self._memory = mmap.mmap(cells_fd, _SIZE)
+        view = memoryview(self._memory)
+        self._lengths = view[:_CELLS_AT].cast("I")
+        self._cells = view[_CELLS_AT:]
         self._spool = Spool(spool_fd, SPOOL_SIZE)
 
     @staticmethod
     def make() -> tuple[int, int]:
         """Descriptors of fresh shared memory, to be passed to the hand."""
         cells = os.memfd_create("byrote-results", 0)
-        os.ftruncate(cells, SLOTS * CELL)
+        os.ftruncate(cells, _SIZE)
         return cells, Spool.make(SPOOL_SIZE)
 
     def assign(self, slot: int) -> None:
         """Supervisor: a new run is about to be sent into this slot."""
-        _LENGTH.pack_into(self._cells, slot * CELL, 0)
+        self._lengths[slot] = 0
 
     def keep(self, job: Job, result: Result) -> None:
         """Hand: an attempt has come to this result."""
         piece = _encode(result)
-        if len(piece) > _ROOM:
-            self._spool.write(serial_of(job.id, job.attempt), 0, piece, len(piece))
+        length = len(piece)
+        if length > CELL:
+            self._spool.write(serial_of(job.id, job.attempt), 0, piece, length)
             return
-        start = job.slot * CELL
-        self._cells[start + _LENGTH.size : start + _LENGTH.size + len(piece)] = piece
-        # Last: whatever has a length is whole.
-        _LENGTH.pack_into(self._cells, start, len(piece))
+        slot = job.slot
+        start = slot * CELL
+        self._cells[start : start + length] = piece
+        # Last: a cell that has a length is complete.
+        self._lengths[slot] = length
 
     def left(self, jobs: Mapping[int, Leased]) -> list[Result]:
         """Supervisor: results of a dead hand's runs; raises ValueError if one is malformed."""
@@ -68,10 +74,11 @@ class Results:
 
     def _of(self, slot: int) -> bytes:
         start = slot * CELL
-        length = min(_LENGTH.unpack_from(self._cells, start)[0], _ROOM)
-        return self._cells[start + _LENGTH.size : start + _LENGTH.size + length]
+        return bytes(self._cells[start : start + min(self._lengths[slot], CELL)])
 
     def close(self) -> None:
         """Unmap the memory."""
-        self._cells.close()
+        self._lengths.release()
+        self._cells.release()
+        self._memory.close()
         self._spool.close()
