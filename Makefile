@@ -24,7 +24,7 @@ test-django: ## the Django tests on 5.2, 6.0 and 6.1
 sim: ## simulate SEEDS worlds, or the one of SEED
 	uv run python -m tests.sim $(SEEDS) $(SEED)
 model: ## compare the store with its model, 4,000 examples
-	BYROTE_MODEL_EXAMPLES=4000 uv run pytest tests/sim/test_model.py -n 0
+	BYROTE_TEST_MODEL_EXAMPLES=4000 uv run pytest tests/sim/test_model.py -n 0
 bench: ## measure this machine and this version
 	uv run byrote bench
 bench-django: ## measure beside django-tasks-db
@@ -43,6 +43,6 @@ release-proof: ## about two hours on an idle machine: torture, model and simulat
 	mkdir -p $(RELEASE)
 	-uv run byrote torture --minutes 60 --runs 200000 --faults 400 --seed 1 --json > $(RELEASE)/torture.json
 	-uv run byrote torture --calm --minutes 20 --runs 500000 --seed 2 --json > $(RELEASE)/calm.json
-	-BYROTE_MODEL_EXAMPLES=4000 uv run pytest tests/sim/test_model.py -n 0 -o junit_family=xunit1 --junitxml=$(RELEASE)/model.xml
+	-BYROTE_TEST_MODEL_EXAMPLES=4000 uv run pytest tests/sim/test_model.py -n 0 -o junit_family=xunit1 --junitxml=$(RELEASE)/model.xml
 	-uv run python -m tests.sim $(SEEDS) > $(RELEASE)/sim.txt
 	uv run python -m bench.release $(RELEASE) > docs/reference/proof.md

@@ -6,7 +6,7 @@ says so. Nothing is rounded in our favour: a figure is met or it is missed.
 
     torture.json   byrote torture --minutes 60 --runs 200000 --faults 400 --seed 1 --json
     calm.json      byrote torture --calm --runs 500000 --minutes 20 --seed 2 --json
-    model.xml      pytest tests/sim/test_model.py --junitxml, BYROTE_MODEL_EXAMPLES=4000
+    model.xml      pytest tests/sim/test_model.py --junitxml, BYROTE_TEST_MODEL_EXAMPLES=4000
     sim.txt        python -m tests.sim
 """
 

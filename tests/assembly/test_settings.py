@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from byrote.assembly.settings import READERS, Settings, read_queues, read_size, resolve
+from byrote.assembly.setting_values import PARSERS, read_queues, read_size
+from byrote.assembly.settings import ALIASES, Settings, resolve
 from byrote.core.errors import BadOption
 
 URL = "postgresql://host/db"
@@ -51,24 +52,46 @@ def test_our_own_file_is_read_before_the_projects(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("alias", "raw", "name", "value"),
     [
-        ("DATABASE_URL", URL, "database_url", URL),
         ("WORKER_ID", "w1", "worker_id", "w1"),
         ("POLL_INTERVAL", "2", "poll_interval", timedelta(seconds=2)),
         ("QUEUE_NAME", "mail", "queues", {"mail": 1}),
         ("PYTHON_PATH", "python3", "python_path", "python3"),
     ],
 )
-def test_the_short_names_are_honoured_and_ours_win(
+def test_short_names_count_beside_a_short_database_url_and_ours_win(
     tmp_path: Path, alias: str, raw: str, *, name: str, value: object
 ) -> None:
-    short = resolve(environ={alias: raw}, folder=tmp_path)
+    beside = {"DATABASE_URL": URL}
+    short = resolve(environ={**beside, alias: raw}, folder=tmp_path)
     assert getattr(short.settings, name) == value
     assert short.origins[name] == f"environment {alias}"
+    assert short.ignored == {}
 
     ours = f"BYROTE_{name.upper()}"
-    both = resolve(environ={alias: "7", ours: raw}, folder=tmp_path)
+    both = resolve(environ={**beside, alias: "7", ours: raw}, folder=tmp_path)
     assert getattr(both.settings, name) == value
     assert both.origins[name] == f"environment {ours}"
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {},
+        {"BYROTE_DATABASE_URL": URL},
+        {"DATABASE_URL": "postgresql://other/db", "BYROTE_DATABASE_URL": URL},
+        {"DATABASE_URL": URL, "BYROTE_DATABASE_URL_FILE": "url"},
+    ],
+)
+def test_short_names_of_other_programs_are_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: dict[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "url").write_text(URL)
+    resolved = resolve(environ={**named, **dict.fromkeys(ALIASES, "7")}, folder=tmp_path)
+
+    assert {resolved.origins[name] for name in ALIASES.values()} == {"default"}
+    assert resolved.ignored == {name: alias for alias, name in ALIASES.items()}
+    assert resolved.settings.database_url == (URL if named else None)
 
 
 def test_a_secret_may_lie_in_a_file(tmp_path: Path) -> None:
@@ -130,8 +153,64 @@ def test_a_bad_value_names_its_source_and_its_setting(tmp_path: Path, name: str,
     assert key in str(refused.value)
 
 
-def test_every_setting_with_a_reader_is_tried_with_a_bad_value() -> None:
-    assert set(BAD) == set(READERS)
+def test_every_setting_but_plain_texts_is_tried_with_a_bad_value() -> None:
+    texts = {name for name, kind in Settings.__annotations__.items() if kind == str | None}
+
+    assert set(BAD) == set(Settings.__struct_fields__) - (texts - set(PARSERS))
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "message"),
+    [
+        ("hands", "two", "write a whole number from 1 to 1000, not 'two'"),
+        ("threads", "65", "write a whole number from 1 to 64, not '65'"),
+        ("hands", "null", "write a whole number from 1 to 1000, not 'null'"),
+        ("claims", "slow", "choose one of durable, fast, not 'slow'"),
+        ("listen", "2", "write true or false, not '2'"),
+        ("lease", "0.5s", "a lease shorter than a second cannot be renewed in time; not 0.5s"),
+        ("max_rss", "much", "write a size like 512MB or 2GB, not 'much'"),
+    ],
+)
+def test_a_bad_value_is_quoted_with_its_limits(
+    tmp_path: Path, name: str, raw: str, message: str
+) -> None:
+    with pytest.raises(BadOption) as refused:
+        resolve({name: raw}, environ={}, folder=tmp_path)
+
+    assert str(refused.value) == f"flag: {name}: {message}"
+
+
+def test_a_long_bad_value_is_shortened(tmp_path: Path) -> None:
+    with pytest.raises(BadOption) as refused:
+        resolve({"hands": "9" * 10_000}, environ={}, folder=tmp_path)
+
+    assert len(str(refused.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [("true", True), ("ON", True), ("1", True), (" yes ", True), ("no", False), ("Off", False)],
+)
+def test_switches_are_read_as_people_write_them(tmp_path: Path, raw: str, value: object) -> None:
+    environ = {"BYROTE_LISTEN": raw, "BYROTE_HANDS": " 3 "}
+    settings = resolve(environ=environ, folder=tmp_path).settings
+
+    assert (settings.listen, settings.hands) == (value, 3)
+
+
+def test_a_secret_of_the_wrong_type_is_not_quoted(tmp_path: Path) -> None:
+    (tmp_path / "byrote.toml").write_text("service_token = 123456\n")
+
+    with pytest.raises(BadOption, match="service_token: write a text") as refused:
+        resolve(environ={}, folder=tmp_path)
+    assert "123456" not in str(refused.value)
+
+
+def test_a_misspelt_setting_names_the_nearest_one(tmp_path: Path) -> None:
+    (tmp_path / "byrote.toml").write_text("concurency = 5\n")
+
+    with pytest.raises(BadOption, match=r"'concurency'\. Do you mean 'concurrency'\?"):
+        resolve(environ={}, folder=tmp_path)
 
 
 @pytest.mark.parametrize(

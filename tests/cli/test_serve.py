@@ -71,14 +71,11 @@ def test_everything_comes_up_and_goes_down_together(url: str, tmp_path: Path) ->
         until(lambda: answers(port, token[0]))
         place = f"http://127.0.0.1:{port}"
         top = byrote("top", "--once", "--service", place, BYROTE_SERVICE_TOKEN=token[0])
-        former = byrote("top", "--once", "--service", place, BYROTE_TOKEN=token[0])
         refused = byrote("top", "--once", "--service", place)
         up.signal(signal.SIGINT)
         said = up.ended()
 
     assert (top.code, top.err) == (0, "")
-    assert former.code == 0
-    assert former.err == "byrote: BYROTE_TOKEN is deprecated; set BYROTE_SERVICE_TOKEN.\n"
     assert refused.code != 0
     assert said.code == 0
     assert re.search(r"^worker\s*\| stopped with code 0$", said.out, re.MULTILINE)

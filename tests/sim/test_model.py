@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The real store and a pure model of it, driven side by side by Hypothesis: they never differ.
 
-The suite does 5,000 steps. BYROTE_MODEL_EXAMPLES=4000 makes it 200,000.
+The suite does 5,000 steps. BYROTE_TEST_MODEL_EXAMPLES=4000 makes it 200,000.
 """
 
 import os
@@ -32,7 +32,7 @@ from byrote.testing import FakeClock
 from tests.sim.model import START, Model
 from tests.support import LEASE, Db, row_of
 
-EXAMPLES = int(os.environ.get("BYROTE_MODEL_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("BYROTE_TEST_MODEL_EXAMPLES", "100"))
 STEPS = 60
 """A little more than 50 an example, so that ends that come early still leave 50 on average."""
 QUEUES = ("a", "b")

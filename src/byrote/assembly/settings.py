@@ -3,18 +3,20 @@
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
+from byrote.assembly.setting_values import read_value
+from byrote.assembly.variables import unknown_variable, unknown_variables, variable_of
 from byrote.core.artifact import SIZE_MAX
-from byrote.core.duration import duration
 from byrote.core.errors import BadOption
 from byrote.core.json.codec import PAYLOAD_MAX, pack
-from byrote.core.spec import check_name
+from byrote.core.text.redaction import HIDDEN
 
 SECRET = frozenset({"database_url", "service_token"})
 NOTICED = ("artifact_max", "deterministic", "payload_max", "payload_mode")
@@ -38,18 +40,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     app: str | None = None
     """`module:name` of the app whose code a replay executes, unless the command names one."""
     worker_id: str | None = None
-    hands: int | None = None
+    hands: Annotated[int, Meta(ge=1, le=1_000)] | None = None
     """Child processes; absent: one per core."""
-    concurrency: int = 100
+    concurrency: Annotated[int, Meta(ge=1, le=100_000)] = 100
     """Maximum number of async tasks at once, over all hands."""
-    threads: int = 1
+    threads: Annotated[int, Meta(ge=1, le=64)] = 1
     """Maximum number of sync tasks at once in each hand."""
     lease: timedelta = timedelta(seconds=30)
     grace: timedelta = timedelta(seconds=25)
     poll_interval: timedelta = timedelta(seconds=1)
     listen: bool = True
     claims: Literal["durable", "fast"] = "durable"
-    max_tasks: int | None = None
+    max_tasks: Annotated[int, Meta(ge=1, le=1_000_000_000)] | None = None
     """Runs after which a hand is replaced."""
     max_rss: int | None = None
     """Bytes of memory above which a hand is replaced."""
@@ -94,12 +96,14 @@ def fingerprint(settings: Settings) -> dict[str, Any]:
 
 
 ALIASES: Mapping[str, str] = {
-    "DATABASE_URL": "database_url",
     "WORKER_ID": "worker_id",
     "POLL_INTERVAL": "poll_interval",
     "QUEUE_NAME": "queues",
     "PYTHON_PATH": "python_path",
 }
+"""Variables without a prefix. Other programs use such names, too: they count only beside
+DATABASE_URL, and only without BYROTE_DATABASE_URL."""
+DATABASE_ALIAS = "DATABASE_URL"
 
 
 class Resolved(msgspec.Struct, frozen=True):
@@ -107,6 +111,8 @@ class Resolved(msgspec.Struct, frozen=True):
 
     settings: Settings
     origins: Mapping[str, str]
+    ignored: Mapping[str, str]
+    """Variables without a prefix that are set but do not count, by setting."""
 
 
 def resolve(
@@ -115,12 +121,37 @@ def resolve(
     environ: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Resolved:
-    """Merge the settings of all sources; raises BadOption with the source of an invalid value."""
+    """Merge the settings of all sources.
+
+    Raises BadOption for an invalid value, with its source, and for a variable that nothing reads.
+    """
     environ = os.environ if environ is None else environ
+    check_variables(environ)
+    return merge(flags, environ=environ, folder=folder)
+
+
+def check_variables(environ: Mapping[str, str]) -> None:
+    """Raise BadOption for the first variable `BYROTE_…` that nothing reads."""
+    for name in unknown_variables(environ, Settings.__struct_fields__)[:1]:
+        raise unknown_variable(name, Settings.__struct_fields__)
+
+
+def merge(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str],
+    folder: Path | None = None,
+) -> Resolved:
+    """Merge the settings of all sources, whatever other variables there are.
+
+    For commands that report unknown variables in their own way.
+    """
     values: dict[str, Any] = {}
     origins = dict.fromkeys(Settings.__struct_fields__, "default")
+    aliases = _aliases(environ)
     for origin, found in (
         *_files(folder or Path.cwd()),
+        *aliases,
         *_environment(environ),
         ("flag", flags or {}),
     ):
@@ -131,7 +162,8 @@ def resolve(
             origins[name] = origin
     if "database_url" not in values and ("PGHOST" in environ or "PGSERVICE" in environ):
         values["database_url"], origins["database_url"] = "postgresql://", "environment PGHOST"
-    return Resolved(Settings(**values), origins)
+    unused = {} if aliases else {n: alias for alias, n in ALIASES.items() if environ.get(alias)}
+    return Resolved(Settings(**values), origins, unused)
 
 
 def _files(folder: Path) -> list[tuple[str, Mapping[str, Any]]]:
@@ -161,14 +193,22 @@ def _toml(path: Path) -> dict[str, Any]:
         raise BadOption(f"{path.name} cannot be read: {error}.") from None
 
 
-def _environment(environ: Mapping[str, str]) -> list[tuple[str, Mapping[str, Any]]]:
-    found: list[tuple[str, Mapping[str, Any]]] = [
+def _aliases(environ: Mapping[str, str]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Read the variables without a prefix; none if the database is not named in the same way."""
+    ours = variable_of("database_url")
+    if not environ.get(DATABASE_ALIAS) or environ.get(ours) or environ.get(f"{ours}_FILE"):
+        return []
+    return [
         (f"environment {alias}", {name: environ[alias]})
-        for alias, name in ALIASES.items()
+        for alias, name in {DATABASE_ALIAS: "database_url", **ALIASES}.items()
         if environ.get(alias)
     ]
+
+
+def _environment(environ: Mapping[str, str]) -> list[tuple[str, Mapping[str, Any]]]:
+    found: list[tuple[str, Mapping[str, Any]]] = []
     for name in Settings.__struct_fields__:
-        key = f"BYROTE_{name.upper()}"
+        key = variable_of(name)
         if environ.get(f"{key}_FILE"):
             secret = Path(environ[f"{key}_FILE"])
             try:
@@ -184,129 +224,20 @@ def _environment(environ: Mapping[str, str]) -> list[tuple[str, Mapping[str, Any
 
 def _read(name: str, raw: Any, origin: str) -> Any:
     if name not in Settings.__struct_fields__:
-        known = ", ".join(Settings.__struct_fields__)
-        raise BadOption(f"{origin}: there is no setting {name!r}. There are: {known}.")
+        raise _unknown_setting(name, origin)
+    if name in SECRET and not isinstance(raw, str):
+        raise BadOption(f"{origin}: {name}: write a text in quotes, not {HIDDEN}")
     try:
-        return READERS.get(name, str)(raw)
+        return read_value(name, Settings.__annotations__[name], raw)
     except (ValueError, TypeError) as error:
         raise BadOption(f"{origin}: {name}: {error}") from None
 
 
-def read_queues(raw: Any) -> dict[str, int]:
-    """Parse queues and weights from `mail=3,default`, a list, or a table."""
-    if isinstance(raw, Mapping):
-        pairs = [(name, weight) for name, weight in raw.items()]
-    else:
-        parts = raw.split(",") if isinstance(raw, str) else list(raw)
-        pairs = [tuple(part.strip().partition("=")[::2]) for part in parts if part.strip()]
-    queues = {check_name("queue", name): _weight(weight) for name, weight in pairs}
-    if not queues:
-        raise ValueError("name at least one queue, for example 'default' or 'mail=3,default'")
-    return queues
+def _unknown_setting(name: str, origin: str) -> BadOption:
+    # An error path only: importing difflib takes longer than reading all settings.
+    from difflib import get_close_matches  # noqa: PLC0415
 
-
-def _weight(raw: Any) -> int:
-    weight = 1 if raw == "" else int(raw)
-    if not 1 <= weight <= 1_000:
-        raise ValueError(f"a queue's weight is a number from 1 to 1000, not {raw}")
-    return weight
-
-
-def read_size(raw: Any) -> int:
-    """Parse bytes from `512MB`, `2GB`, `64KB` or a number."""
-    text = str(raw).strip().upper().removesuffix("B").removesuffix("I")
-    factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
-    digits = text[:-1] if factor > 1 else text
-    if not digits.isdigit():
-        raise ValueError(f"write a size like 512MB or 2GB, not {raw!r}")
-    if int(digits) < 1:
-        raise ValueError(f"a size is at least 1 byte, not {raw!r}")
-    return int(digits) * factor
-
-
-def read_payload_max(raw: Any) -> dict[str, int]:
-    """Parse sizes by queue from `4MB,media=16MB`, a single size, or a table."""
-    if isinstance(raw, Mapping):
-        pairs = [(name, size) for name, size in raw.items()]
-    else:
-        parts = [part.strip() for part in str(raw).split(",") if part.strip()]
-        pairs = [_pair(part) for part in parts]
-    sizes = {
-        name if name == "*" else check_name("queue", name): read_size(size) for name, size in pairs
-    }
-    return {"*": PAYLOAD_MAX, **sizes}
-
-
-def _pair(part: str) -> tuple[str, str]:
-    name, equals, size = part.partition("=")
-    return (name.strip(), size) if equals else ("*", name)
-
-
-def _count(least: int, most: int) -> Callable[[Any], int]:
-    def read(raw: Any) -> int:
-        whole = isinstance(raw, int) and not isinstance(raw, bool)
-        if not (whole or (isinstance(raw, str) and raw.strip().isdecimal())):
-            raise ValueError(f"write a whole number, not {raw!r}")
-        if not least <= int(raw) <= most:
-            raise ValueError(f"choose a number from {least} to {most}, not {raw}")
-        return int(raw)
-
-    return read
-
-
-def _lease(raw: Any) -> timedelta:
-    lease = duration(raw)
-    if lease < timedelta(seconds=1):
-        raise ValueError(f"a lease shorter than a second cannot be renewed in time; not {raw}")
-    return lease
-
-
-def _keep_events(raw: Any) -> timedelta:
-    kept = duration(raw)
-    if kept < timedelta(days=1):
-        raise ValueError(f"events are dropped by the day, so keep them for at least 1d; not {raw}")
-    return kept
-
-
-def _yes(raw: Any) -> bool:
-    word = str(raw).strip().lower()
-    if word in {"1", "true", "yes", "on"}:
-        return True
-    if word in {"0", "false", "no", "off"}:
-        return False
-    raise ValueError(f"write true or false, not {raw!r}")
-
-
-def _one_of(*choices: str) -> Callable[[Any], str]:
-    def read(raw: Any) -> str:
-        if raw not in choices:
-            raise ValueError(f"choose one of {', '.join(choices)}, not {raw!r}")
-        return str(raw)
-
-    return read
-
-
-READERS: Mapping[str, Callable[[Any], Any]] = {
-    "pooled": _yes,
-    "queues": read_queues,
-    "worker_id": lambda raw: check_name("worker", raw),
-    "hands": _count(1, 1_000),
-    "concurrency": _count(1, 100_000),
-    "threads": _count(1, 64),
-    "lease": _lease,
-    "grace": duration,
-    "poll_interval": duration,
-    "listen": _yes,
-    "deterministic": _yes,
-    "claims": _one_of("durable", "fast"),
-    "max_tasks": _count(1, 1_000_000_000),
-    "max_rss": read_size,
-    "executor": _one_of("hand", "inline", "command", "container"),
-    "payload_mode": _one_of("stdin", "file", "argv"),
-    "log_format": _one_of("auto", "text", "json"),
-    "log_level": _one_of("debug", "info", "warning", "error"),
-    "payload_max": read_payload_max,
-    "artifact_max": read_size,
-    "keep_events": _keep_events,
-    "chain_events": _yes,
-}
+    near = get_close_matches(name, Settings.__struct_fields__, 1)
+    meant = f" Do you mean {near[0]!r}?" if near else ""
+    known = ", ".join(Settings.__struct_fields__)
+    return BadOption(f"{origin}: unknown setting {name!r}.{meant} There are: {known}.")

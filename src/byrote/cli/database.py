@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from byrote.assembly.app import App
 from byrote.assembly.identity import chance
-from byrote.assembly.settings import resolve
+from byrote.assembly.settings import merge, resolve
 from byrote.core.errors import BadOption, UnknownRun
 from byrote.core.text.redaction import HIDDEN, redacted
 from byrote.embedded.databases import own_url
@@ -25,7 +25,8 @@ from byrote.store.runners.sync import Store, unreachable
 @contextlib.contextmanager
 def open_url(url: str | None, *, ready: bool = True) -> Iterator[str]:
     """The database's URL; an embedded server runs meanwhile, migrated if it is to be `ready`."""
-    given = resolve({"database_url": url}).settings.database_url
+    # `merge`: the root has checked the variables, and `doctor` reports them by itself.
+    given = merge({"database_url": url}, environ=os.environ).settings.database_url
     if given is not None:
         yield given
         return

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The root command; turns errors into messages and exit codes."""
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import click
 
-from byrote.cli.lazy import LazyGroup
+from byrote.cli.lazy import HELP, LazyGroup
 from byrote.cli.main import installed_version
 
 COMMANDS = {
@@ -38,6 +39,8 @@ COMMANDS = {
     "torture": ("checks.torture", "Inject faults by a seed and check every guarantee."),
     "bench": ("checks.bench", "Measure enqueueing, draining and latency on this machine."),
 }
+REPORTING = frozenset({"config", "doctor"})
+"""Commands that report unknown variables after everything else they report."""
 
 
 class Root(LazyGroup):
@@ -53,12 +56,24 @@ class Root(LazyGroup):
         words = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
         try:
+            _check_variables(words)
             code = super().main(words, prog_name, **extra)
         except _expected() as error:
             from byrote.cli.errors import report_error  # noqa: PLC0415 -- `--help` stays fast.
 
             code = report_error(error, as_json="--json" in words)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _check_variables(words: Sequence[str]) -> None:
+    """Raise BadOption for a variable `BYROTE_…` that nothing reads, unless help is wanted."""
+    command = next((word for word in words if word in COMMANDS), None)
+    if command is None or command in REPORTING or not HELP.isdisjoint(words):
+        return
+    if any(name.startswith("BYROTE_") for name in os.environ):
+        from byrote.assembly.settings import check_variables  # noqa: PLC0415 -- starts fast.
+
+        check_variables(os.environ)
 
 
 def _expected() -> tuple[type[Exception], ...]:

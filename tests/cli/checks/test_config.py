@@ -12,12 +12,30 @@ def test_each_setting_tells_where_it_came_from(
 ) -> None:
     (tmp_path / "byrote.toml").write_text('lease = "40s"\nhands = 3\n')
     monkeypatch.chdir(tmp_path)
-    said = byrote("config", "show", "--origin", "--json", BYROTE_HANDS="4", POLL_INTERVAL="2s")
+    known = {"BYROTE_HANDS": "4", "POLL_INTERVAL": "2s", "DATABASE_URL": "postgresql://h/d"}
+    said = byrote("config", "show", "--origin", "--json", **known)
 
     assert said.object["lease"] == {"value": 40.0, "origin": "byrote.toml"}
     assert said.object["hands"] == {"value": 4, "origin": "environment BYROTE_HANDS"}
     assert said.object["poll_interval"] == {"value": 2.0, "origin": "environment POLL_INTERVAL"}
     assert said.object["grace"] == {"value": 25.0, "origin": "default"}
+
+
+def test_a_variable_without_prefix_that_does_not_count_is_shown() -> None:
+    said = byrote("config", "show", "--origin", "--json", QUEUE_NAME="mail")
+
+    assert said.object["queues"]["value"] is None
+    assert said.object["queues"]["origin"] == (
+        "default (QUEUE_NAME ignored: needs DATABASE_URL and no BYROTE_DATABASE_URL)"
+    )
+
+
+def test_an_unknown_variable_is_an_error_after_the_table() -> None:
+    said = byrote("config", "show", BYROTE_CONCURENCY="5")
+
+    assert said.code == 2
+    assert "concurrency    100" in said.out
+    assert "Unknown variable BYROTE_CONCURENCY. Do you mean BYROTE_CONCURRENCY?" in said.err
 
 
 def test_the_table_shows_values_as_they_are_written() -> None:

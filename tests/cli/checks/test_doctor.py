@@ -114,10 +114,12 @@ def test_schedules_that_are_overdue_or_broken_are_warnings(url: str, db: Databas
     assert "byrote schedules show hourly" in broken["advice"]
 
 
-def test_a_variable_that_nobody_reads_is_a_warning(url: str) -> None:
-    told = byrote("doctor", "--json", url=url, BYROTE_CONCURENCY="5", BYROTE_PG_HOME="x").object
-    [found] = [check for check in told["checks"] if check["name"] == "variables"]
+def test_a_variable_that_nothing_reads_is_a_failed_check(url: str) -> None:
+    said = byrote("doctor", "--json", url=url, BYROTE_CONCURENCY="5", BYROTE_PG_HOME="x")
+    found = {check["name"]: check for check in said.object["checks"]}
+    variables = found["variables"]
 
-    assert (found["state"], found["said"]) == ("warn", "unknown: BYROTE_CONCURENCY")
-    assert found["advice"] == "Do you mean BYROTE_CONCURRENCY?"
+    assert (variables["state"], variables["said"]) == ("fail", "unknown: BYROTE_CONCURENCY")
+    assert "Do you mean BYROTE_CONCURRENCY?" in variables["advice"]
+    assert (said.code, found["database"]["state"]) == (3, "ok")
     assert states(byrote("doctor", "--json", url=url))["variables"] == "ok"

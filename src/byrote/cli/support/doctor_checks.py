@@ -5,7 +5,6 @@ import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ import msgspec
 import psycopg
 
 from byrote.assembly.settings import Resolved, Settings
+from byrote.assembly.variables import unknown_variable, unknown_variables
 from byrote.cli.commands.checks.config import shown_settings
 from byrote.cli.main import installed_version
 from byrote.cli.output.tables import worker_command
@@ -35,12 +35,6 @@ DISK_MIN = 1 << 30
 TRANSACTION_MAX_S = 600.0
 CLOCKS_APART_MAX_S = 5.0
 READY_MAX_S = 300.0
-
-
-NO_SETTINGS = ("pg_home", "pg_bin", "pg_database", "commit", "image_digest", "token")
-"""Variables that are read from the environment only."""
-OF_OTHERS = ("BYROTE_TEST_", "BYROTE_SERVICE_")
-"""Variables of the tests, and of the SDK."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -68,21 +62,13 @@ def of_machine(resolved: Resolved) -> Iterator[Check]:
 
 
 def of_variables(environ: Mapping[str, str]) -> Check:
-    """Whether every variable that looks like a setting is one."""
-    ours = {*Settings.__struct_fields__, *NO_SETTINGS}
-    known = {f"BYROTE_{name.upper()}{end}" for name in ours for end in ("", "_FILE")}
-    strange = sorted(
-        name
-        for name in environ
-        if name.startswith("BYROTE_") and name not in known and not name.startswith(OF_OTHERS)
-    )
-    meant = [match for name in strange for match in get_close_matches(name, known, 1)]
-    return judged(
-        "variables",
-        f"unknown: {', '.join(strange)}" if strange else "all BYROTE_… are known",
-        good=not strange,
-        advice=f"Do you mean {', '.join(meant)}?" if meant else "See `byrote config show`.",
-    )
+    """Whether every variable that looks like a setting is one; all other commands refuse to run."""
+    settings = Settings.__struct_fields__
+    strange = unknown_variables(environ, settings)
+    if not strange:
+        return Check("variables", "ok", "all BYROTE_… are known")
+    advice = str(unknown_variable(strange[0], settings))
+    return Check("variables", "fail", f"unknown: {', '.join(strange)}", advice)
 
 
 def of_provider(environ: Mapping[str, str], *, needed: bool) -> Check:

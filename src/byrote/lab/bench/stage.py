@@ -14,7 +14,8 @@ from shutil import rmtree
 
 import click
 
-from byrote.assembly.settings import ALIASES
+from byrote.assembly.settings import ALIASES, DATABASE_ALIAS
+from byrote.assembly.variables import PREFIX, variable_of
 from byrote.core.errors import ByroteError
 
 STOP_S = 10.0
@@ -144,7 +145,7 @@ def environment(url: str, settings: Mapping[str, str]) -> dict[str, str]:
     ours = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("BYROTE_") and name not in ALIASES
+        if not name.startswith(PREFIX) and name not in {DATABASE_ALIAS, *ALIASES}
     }
-    chosen = {f"BYROTE_{name.upper()}": value for name, value in settings.items()}
-    return {**ours, **chosen, "BYROTE_DATABASE_URL": url}
+    chosen = {**settings, "database_url": url}
+    return {**ours, **{variable_of(name): value for name, value in chosen.items()}}

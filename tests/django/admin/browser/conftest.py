@@ -2,7 +2,7 @@
 """A real browser before a real server. Where either is missing, these tests say what to install.
 
 `make test-browser` brings Playwright; the browser is Debian's chromium (apt install chromium).
-With BYROTE_SHOTS=folder, tests leave pictures of what they saw there.
+With BYROTE_TEST_SHOTS=folder, tests leave pictures of what they saw there.
 """
 
 import os
@@ -17,7 +17,9 @@ from django.test import Client, override_settings
 from django.test.testcases import LiveServerThread
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = os.environ.get("BYROTE_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+CHROMIUM = os.environ.get("BYROTE_TEST_CHROMIUM") or next(
+    filter(None, map(shutil.which, NAMES)), None
+)
 ARGUMENTS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -41,7 +43,9 @@ def chromium() -> Iterator[Any]:
         "playwright.sync_api", reason="Playwright is not installed; run: make test-browser"
     )
     if CHROMIUM is None:
-        pytest.skip("There is no chromium; install it, or say where it is: BYROTE_CHROMIUM=path")
+        pytest.skip(
+            "There is no chromium; install it, or say where it is: BYROTE_TEST_CHROMIUM=path"
+        )
     with pytest.MonkeyPatch.context() as mp, api.sync_playwright() as playwright:
         # Playwright's loop runs in this thread, and Django takes that for a coroutine's.
         mp.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
@@ -95,7 +99,7 @@ def _complaint(said: Any) -> bool:
 @pytest.fixture
 def shoot() -> Callable[[Any, str], None]:
     """Takes a picture of a page, if somebody wants to look at it."""
-    folder = os.environ.get("BYROTE_SHOTS")
+    folder = os.environ.get("BYROTE_TEST_SHOTS")
 
     def take(page: Any, name: str) -> None:
         if folder:

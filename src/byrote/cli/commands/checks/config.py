@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`byrote config`: the settings and their origins."""
 
+import os
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 import click
 import msgspec
 
-from byrote.assembly.settings import SECRET, Resolved, resolve
+from byrote.assembly.settings import DATABASE_ALIAS, SECRET, Resolved, check_variables, merge
+from byrote.assembly.variables import variable_of
 from byrote.cli.database import masked
 from byrote.cli.options import json_option, url_option
 from byrote.cli.output.tables import print_json, print_table
@@ -28,17 +30,27 @@ def show(*, url: str | None, as_json: bool, origin: bool) -> None:
     """Show every setting; passwords are hidden.
 
     Later ones win: defaults, then byrote.toml or [tool.byrote] in pyproject.toml, then environment
-    variables, then options of the command.
+    variables, then options of the command. Ends with 2 after the table if there is a variable
+    BYROTE_... that nothing reads.
     """
-    resolved = resolve({"database_url": url})
-    shown = shown_settings(resolved)
+    resolved = merge({"database_url": url}, environ=os.environ)
+    shown, origins = shown_settings(resolved), shown_origins(resolved)
     if as_json:
-        asked = {k: {"value": v, "origin": resolved.origins[k]} for k, v in shown.items()}
+        asked = {k: {"value": v, "origin": origins[k]} for k, v in shown.items()}
         print_json(asked if origin else shown)
-        return
-    rows = [(k, _words(v), *([resolved.origins[k]] if origin else [])) for k, v in shown.items()]
-    heads = ("setting", "value", "origin") if origin else ("setting", "value")
-    print_table(heads, rows, empty="")
+    else:
+        rows = [(k, _words(v), *([origins[k]] if origin else [])) for k, v in shown.items()]
+        heads = ("setting", "value", "origin") if origin else ("setting", "value")
+        print_table(heads, rows, empty="")
+    # Last: the message refers to this table.
+    check_variables(os.environ)
+
+
+def shown_origins(resolved: Resolved) -> dict[str, str]:
+    """The origin of every setting, with the variable that is set but does not count."""
+    why = f"ignored: needs {DATABASE_ALIAS} and no {variable_of('database_url')}"
+    notes = {name: f" ({alias} {why})" for name, alias in resolved.ignored.items()}
+    return {name: f"{origin}{notes.get(name, '')}" for name, origin in resolved.origins.items()}
 
 
 def shown_settings(resolved: Resolved) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import msgspec
 import psycopg
 
 from byrote.assembly.clock import now
-from byrote.assembly.settings import Resolved, resolve
+from byrote.assembly.settings import Resolved, merge
 from byrote.cli.database import masked, open_url
 from byrote.cli.errors import CHECK_FAILED
 from byrote.cli.options import database_options
@@ -36,7 +36,7 @@ def doctor(*, url: str | None, as_json: bool) -> None:
     Changes nothing. Exits with 3 if anything fails; warnings alone do not.
     """
     found = []
-    for check in _examine(resolve({"database_url": url})):
+    for check in _examine(merge({"database_url": url}, environ=os.environ)):
         found.append(check)
         if not as_json:
             _print(check)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`byrote top`: queues, tasks and workers, live, from the database or from a service."""
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +10,6 @@ from datetime import timedelta
 import click
 import msgspec
 
-from byrote.assembly.settings import resolve
 from byrote.cli.database import open_store
 from byrote.cli.options import DurationParam, database_options
 from byrote.cli.output.tables import print_json, print_table
@@ -32,8 +30,6 @@ WORKERS = ("worker", "host", "running", "finished", "queues", "state")
 UNDER_WAY = ("run", "task", "queue", "progress", "done about")
 CLEAR = "\033[H\033[2J\033[3J"
 SHOWN = 15
-FORMER_NAME = "BYROTE_TOKEN"
-"""Former name of BYROTE_SERVICE_TOKEN, which takes precedence."""
 
 type Look = Callable[[], tuple[StatsReply, WorkersReply]]
 
@@ -110,19 +106,11 @@ def _service(url: str, window: timedelta) -> Iterator[Look]:
             f"{error.name} is not installed; run `pip install 'byrote[client]'`, "
             "or leave --service out to read the database."
         ) from None
-    with Client(url, _token()) as client:
+    with Client(url) as client:
         yield lambda: (
             client.stats(window=spoken(window)),
             WorkersReply(workers=client.workers()),
         )
-
-
-def _token() -> str | None:
-    token, former = resolve().settings.service_token, os.environ.get(FORMER_NAME)
-    if token or not former:
-        return token
-    click.echo(f"byrote: {FORMER_NAME} is deprecated; set BYROTE_SERVICE_TOKEN.", err=True)
-    return former
 
 
 def _show(stats: StatsReply, workers: WorkersReply, *, live: bool) -> None:

@@ -15,7 +15,8 @@ from byrote.assembly.artifacts import default_place
 from byrote.assembly.clock import now
 from byrote.assembly.executors import log_form
 from byrote.assembly.identity import chance
-from byrote.assembly.settings import read_size, resolve
+from byrote.assembly.setting_values import read_size
+from byrote.assembly.settings import resolve
 from byrote.cli.database import check, open_url
 from byrote.cli.options import url_option
 from byrote.core.errors import MissingExtra
