@@ -1,64 +1,44 @@
 # SPDX-License-Identifier: MIT
 """Byrote as the backend of Django's Tasks: `byrote.django.Backend`."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from byrote.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from byrote.django.backend.backend import Backend
-    from byrote.django.backend.bulk import enqueue_many, enqueue_on_commit
-    from byrote.django.backend.control import acancel, asignal, cancel, signal
-    from byrote.django.backend.local import Dummy, Immediate
-    from byrote.django.backend.progress import progress
-    from byrote.django.backend.result import TaskResult
-    from byrote.django.backend.schedules import schedule
-    from byrote.django.backend.task import Task, task
-    from byrote.django.schema.router import Router
-    from byrote.django.worker.context import TaskContext, current
-
-__all__ = [
-    "Backend",
-    "Dummy",
-    "Immediate",
-    "Router",
-    "Task",
-    "TaskContext",
-    "TaskResult",
-    "acancel",
-    "asignal",
-    "cancel",
-    "current",
-    "enqueue_many",
-    "enqueue_on_commit",
-    "progress",
-    "schedule",
-    "signal",
-    "task",
-]
-
-_HOME = {
-    "Backend": "backend.backend",
-    "Dummy": "backend.local",
-    "Immediate": "backend.local",
-    "Router": "schema.router",
-    "Task": "backend.task",
-    "TaskContext": "worker.context",
-    "TaskResult": "backend.result",
-    "acancel": "backend.control",
-    "asignal": "backend.control",
-    "cancel": "backend.control",
-    "current": "worker.context",
-    "enqueue_many": "backend.bulk",
-    "enqueue_on_commit": "backend.bulk",
-    "progress": "backend.progress",
-    "schedule": "backend.schedules",
-    "signal": "backend.control",
-    "task": "backend.task",
-}
-
-
-def __getattr__(name: str) -> Any:
-    # Lazy: Django imports this package for its app configuration, long before the first enqueue.
-    if name not in _HOME:
-        raise AttributeError(f"module 'byrote.django' has no attribute {name!r}")
-    return getattr(import_module(f"byrote.django.{_HOME[name]}"), name)
+    from byrote.django.backend.backend import Backend as Backend
+    from byrote.django.backend.bulk import (
+        enqueue_many as enqueue_many,
+        enqueue_on_commit as enqueue_on_commit,
+    )
+    from byrote.django.backend.control import (
+        acancel as acancel,
+        asignal as asignal,
+        cancel as cancel,
+        signal as signal,
+    )
+    from byrote.django.backend.local import Dummy as Dummy, Immediate as Immediate
+    from byrote.django.backend.progress import progress as progress
+    from byrote.django.backend.result import TaskResult as TaskResult
+    from byrote.django.backend.schedules import schedule as schedule
+    from byrote.django.backend.task import Task as Task, task as task
+    from byrote.django.schema.router import Router as Router
+    from byrote.django.worker.context import TaskContext as TaskContext, current as current
+else:
+    # Fetched when first used: Django imports this package for its app configuration, long before
+    # the first enqueue.
+    __all__, __getattr__ = lazy_exports(
+        __name__,
+        {
+            "byrote.django.backend.backend": "Backend",
+            "byrote.django.backend.bulk": "enqueue_many enqueue_on_commit",
+            "byrote.django.backend.control": "acancel asignal cancel signal",
+            "byrote.django.backend.local": "Dummy Immediate",
+            "byrote.django.backend.progress": "progress",
+            "byrote.django.backend.result": "TaskResult",
+            "byrote.django.backend.schedules": "schedule",
+            "byrote.django.backend.task": "Task task",
+            "byrote.django.schema.router": "Router",
+            "byrote.django.worker.context": "TaskContext current",
+        },
+    )
