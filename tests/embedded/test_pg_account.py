@@ -114,14 +114,6 @@ def test_a_home_the_server_cannot_enter_is_refused_and_not_opened_up(private: Pa
     assert private.stat().st_mode & 0o777 == 0o700
 
 
-@as_root
-def test_a_project_in_a_private_directory_gets_a_home_elsewhere(private: Path) -> None:
-    project = private / "project"
-    project.mkdir()
-
-    assert homes.project_home(project, os.environ).is_relative_to(homes.ROOT_STATE)
-
-
 def test_a_normal_user_needs_nothing_but_a_home(empty_home: Path) -> None:
     uid, gid = os.geteuid(), os.getegid()
     if uid == 0:

@@ -18,14 +18,6 @@ class RunEvent(Event, frozen=True, tag=True):
     worker: str = ""
 
 
-class Enqueued(Event, frozen=True, tag=True):
-    """A run was accepted."""
-
-    run: str
-    task: str
-    queue: str
-
-
 class Claimed(RunEvent, frozen=True, tag=True):
     """A worker leased a run."""
 

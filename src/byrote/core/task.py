@@ -159,13 +159,6 @@ class Registry:
             raise UnknownTask(f"{name}@{version}", list(self._tasks))
         return task
 
-    def newest(self, name: str) -> Task:
-        """The highest version of a task."""
-        versions = [task for task in self if task.name == name]
-        if not versions:
-            raise UnknownTask(name, list(self._tasks))
-        return max(versions, key=lambda task: task.version)
-
     @property
     def commands(self) -> dict[str, Command]:
         """The tasks that run as separate programs, by name and version."""

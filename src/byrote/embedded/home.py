@@ -12,7 +12,7 @@ from typing import Final
 
 import platformdirs
 
-from byrote.embedded.account import Account, server_account
+from byrote.embedded.account import Account
 from byrote.embedded.binaries import find_binaries
 from byrote.embedded.errors import HomeUnusable
 
@@ -96,18 +96,6 @@ def default_home(environ: Mapping[str, str]) -> Path:
         # Root's own home is 0700: the user the server runs as could not enter it.
         return ROOT_STATE / "pg" / major
     return platformdirs.user_data_path("byrote", appauthor=False) / "pg" / major
-
-
-def project_home(project: Path, environ: Mapping[str, str]) -> Path:
-    """Where the server of one project lives: in the project, if the server's user can enter."""
-    if environ.get("BYROTE_PG_HOME"):
-        return default_home(environ)
-    major = str(find_binaries(environ).major)
-    home = home_at(project / ".byrote" / "pg" / major)
-    account = server_account(home.path, home.data)
-    if account is None or account.reaches(project, _ENTER):
-        return home.path
-    return ROOT_STATE / "pg" / f"{major}-{home.digest}"
 
 
 def make_directories(path: Path) -> None:

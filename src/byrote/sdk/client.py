@@ -2,7 +2,7 @@
 """A client for code that waits: runs the scripts of `calls.py` in the caller's thread."""
 
 import contextlib
-import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
@@ -95,7 +95,7 @@ class Client:
 
     def _do(self, todo: SendRequest | Pause) -> ServiceResponse | LostResponse | None:
         if isinstance(todo, Pause):
-            threading.Event().wait(todo.seconds)
+            time.sleep(todo.seconds)
             return None
         try:
             request = self._door.request(self._http, todo)
@@ -157,7 +157,7 @@ class Client:
                 stream.ended(None)
             except httpx2.TransportError as error:
                 stream.ended(error)
-            threading.Event().wait(stream.pause_s)
+            time.sleep(stream.pause_s)
 
     def close(self) -> None:
         """Close every connection."""

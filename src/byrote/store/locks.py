@@ -18,7 +18,7 @@ for milliseconds. Rows that are locked for longer are reported together with tho
 """
 
 import asyncio
-import threading
+import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Any, Final
 
@@ -154,7 +154,7 @@ def move[Row](
     for pause in PAUSES_S:
         if not moves.locked:
             break
-        threading.Event().wait(pause)
+        time.sleep(pause)
         moves = _joined(moves, ask(verb(moves.locked)))
     return moves
 

@@ -6,7 +6,7 @@ a long transaction, with all later statements queued behind it, stops and tries 
 """
 
 import hashlib
-import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -146,7 +146,7 @@ def migrate(
                     f"{door.place} did not answer: {' '.join(str(error).split())}"
                 ) from error
             tell(f"busy, trying again ({error.sqlstate}): {' '.join(str(error).split())[:120]}")
-            threading.Event().wait(pause_before(tries, chance))
+            time.sleep(pause_before(tries, chance))
 
 
 def apply(connection: psycopg.Connection[Any], step: Migration) -> bool:

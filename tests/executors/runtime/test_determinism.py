@@ -166,7 +166,7 @@ def test_handlers_of_the_sdk_may_be_seeded_from_the_spec() -> None:
     handlers.task(name="two", seed="spec")(lambda: None)
     handlers.task(name="three")(lambda: None)
 
-    assert [handlers.registry.newest(name).seed for name in ("one", "two", "three")] == [
+    assert [handlers.registry.find(name, 1).seed for name in ("one", "two", "three")] == [
         "spec",
         "spec",
         "run",

@@ -13,7 +13,7 @@ cannot be reached. If the task converts an error to an exception of another kind
 the task.
 """
 
-import threading
+import time
 from typing import Any, Literal
 
 import psycopg
@@ -57,8 +57,6 @@ CLOSED = ("connection is closed", "connection already closed")
 GOING = frozenset({"57P02", "57P03"})
 """SQLSTATEs: another server process crashed; the server is starting up or shutting down."""
 SHUT_DOWN = "57P01"
-
-_pause = threading.Event().wait
 
 
 def may_be_outage(error: BaseException) -> bool:
@@ -136,7 +134,7 @@ def ask_patiently() -> None:
             except psycopg.OperationalError as error:
                 if not any(words in str(error).lower() for words in FULL):
                     raise
-            _pause(wait)
+            time.sleep(wait)
         return connect(self, conn_params)
 
     get_new_connection.patient = True  # type: ignore[attr-defined]

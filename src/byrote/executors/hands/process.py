@@ -30,7 +30,6 @@ WORKER = "BYROTE_WORKER"
 """Environment variable with the name of the hand's worker."""
 HAND_COUNT = "BYROTE_HAND_COUNT"
 """Environment variable with the number of hands of the worker."""
-BACKLOG_MAX = 64 * 1024 * 1024
 
 
 class HandProcess:

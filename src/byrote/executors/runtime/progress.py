@@ -10,6 +10,7 @@ waits for it to be written, but not for long: losing a report does less harm tha
 
 import asyncio
 import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from typing import Any
@@ -96,7 +97,7 @@ class Reporter:
                 some, self._waiting = list(self._waiting), {}
             sent = [last for reports in some if (last := reports.send()) is not None]
             wait(sent, WRITTEN_S)
-            threading.Event().wait(EVERY_S)
+            time.sleep(EVERY_S)
 
     def _ends(self) -> bool:
         with self._lock:

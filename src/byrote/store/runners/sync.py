@@ -3,7 +3,7 @@
 
 import contextlib
 import os
-import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
@@ -150,7 +150,7 @@ class Store:
         again = after is not None
         while True:
             if pause is not None:
-                threading.Event().wait(pause)
+                time.sleep(pause)
             try:
                 if lost:
                     self._end(lost)
