@@ -196,11 +196,11 @@ def test_the_environment_is_clean_but_for_what_is_allowed(start: Start) -> None:
 
     clean = dict(line.split("=", 1) for line in bench.run("x").output.stdout.splitlines())
     assert clean.keys() <= {
-        "PATH", "HOME", "LANG", "TZ", "PYTHONHASHSEED", "BYROTE_RUN_ID", "BYROTE_TASK",
+        "PATH", "HOME", "LC_ALL", "TZ", "PYTHONHASHSEED", "BYROTE_RUN_ID", "BYROTE_TASK",
         "BYROTE_ATTEMPT", "BYROTE_QUEUE", "BYROTE_SEED", "BYROTE_AS_OF_US", "BYROTE_RESULT_FD",
         "PWD", "_", "SHLVL", "OLDPWD",
     }  # fmt: skip
-    assert (clean["TZ"], clean["PYTHONHASHSEED"], clean["LANG"]) == ("UTC", "0", "C.UTF-8")
+    assert (clean["TZ"], clean["PYTHONHASHSEED"], clean["LC_ALL"]) == ("UTC", "0", "C.UTF-8")
     assert "SECRET=canary" in bench.run("y").output.stdout.splitlines()
 
 

@@ -8,6 +8,8 @@ import threading
 import time
 from base64 import urlsafe_b64encode
 
+from byrote.core.text.ids import dashed, uuid7
+
 chance = random.SystemRandom().random
 
 _lock = threading.Lock()
@@ -22,7 +24,7 @@ def new_id() -> str:
     stamp = (now // 1_000_000 << 12) | (now % 1_000_000 * 4096 // 1_000_000)
     with _lock:
         _last = stamp = max(stamp, _last + 1)
-    return _uuid7(stamp, os.urandom(8))
+    return uuid7(stamp >> 12, f"{stamp & 0xFFF:03x}", os.urandom(8).hex())
 
 
 def new_ids(count: int) -> list[str]:
@@ -33,21 +35,16 @@ def new_ids(count: int) -> list[str]:
     with _lock:
         first = max(stamp, _last + 1)
         _last = first + count
-    noise = os.urandom(8 * count)
-    return [_uuid7(first + i, noise[8 * i : 8 * i + 8]) for i in range(count)]
-
-
-def _uuid7(stamp: int, noise: bytes) -> str:
-    tail = noise.hex()
-    head = f"{stamp >> 12:012x}"
-    variant = "89ab"[noise[0] & 3]
-    return f"{head[:8]}-{head[8:]}-7{stamp & 0xFFF:03x}-{variant}{tail[1:4]}-{tail[4:]}"
+    noise = os.urandom(8 * count).hex()
+    return [
+        uuid7(stamp >> 12, f"{stamp & 0xFFF:03x}", noise[16 * i : 16 * i + 16])
+        for i, stamp in enumerate(range(first, first + count))
+    ]
 
 
 def new_token() -> str:
     """Return 128 random bits in the form of a UUID: the token of a lease."""
-    hexed = os.urandom(16).hex()
-    return f"{hexed[:8]}-{hexed[8:12]}-{hexed[12:16]}-{hexed[16:20]}-{hexed[20:]}"
+    return dashed(os.urandom(16).hex())
 
 
 def new_secret() -> str:

@@ -13,6 +13,7 @@ from byrote.assembly.app import App
 from byrote.assembly.identity import chance
 from byrote.assembly.settings import merge, resolve
 from byrote.core.errors import BadOption, UnknownRun
+from byrote.core.text.ids import dashed
 from byrote.core.text.redaction import HIDDEN, redacted
 from byrote.embedded.databases import own_url
 from byrote.embedded.server import open_server
@@ -86,11 +87,6 @@ def whole_id(store: Store, begun: str) -> str:
     if len(matching) > 1:
         raise BadOption(f"Several runs begin with {begun}; write more characters of the id.")
     return matching[0]
-
-
-def dashed(digits: str) -> str:
-    """Thirty-two hexadecimal digits in the form of a UUID."""
-    return "-".join([digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]])
 
 
 def masked(url: str) -> str:

@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from byrote.core.run import Run
-from byrote.core.state import FINAL
+from byrote.core.state import FINAL, Status
 
-_STATES = ("WAITING", "READY", "RUNNING", "SUCCESSFUL", "FAILED", "CANCELLED")
 _PLAIN_EVERY_S = 1.0
 _BAR = 20
 
@@ -55,7 +54,7 @@ class Screen:
         bar = ("#" * (_BAR * done // whole)).ljust(_BAR, ".")
         shown = "  ".join(
             self._paint(status, f"{states[status]} {status.lower()}")
-            for status in _STATES
+            for status in Status
             if states.get(status)
         )
         return f"  {name:<18} {bar} {done:>3}/{whole:<3}  {shown}"

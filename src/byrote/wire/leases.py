@@ -319,7 +319,7 @@ class Kept(Reply, frozen=True, kw_only=True):
 class Provenance(Request, frozen=True, kw_only=True):
     """An environment of attempts: a document and the SHA-256 of its canonical form."""
 
-    digest: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
+    digest: Digest
     doc: Annotated[Raw, msgspec.Meta(extra_json_schema=JSON_OBJECT)]
 
 

@@ -17,9 +17,10 @@ import httpx2
 import psycopg
 import pytest
 
+from byrote.core.text.ids import token_digest
 from byrote.service import server
 from byrote.service.http import auth
-from byrote.service.http.auth import CACHED_MAX, Bucket, Grant, Keyring, digest_of
+from byrote.service.http.auth import CACHED_MAX, Bucket, Grant, Keyring
 from byrote.service.http.slots import Slots
 from byrote.service.options import ServiceOptions
 from byrote.service.readiness import Readiness
@@ -307,13 +308,13 @@ class SlowStore:
 def _token(secret: str, **more: Any) -> Token:
     rights = {"role": "read", "queues": ["*"], "tasks": ["*"], "rate": 2, "expires_at": None}
     fields = {"id": "i", "holder": "h", "name": "n", "good": True, **rights, **more}
-    return Token(hash=digest_of(secret), **fields)
+    return Token(hash=token_digest(secret), **fields)
 
 
 def test_a_token_is_looked_up_once_for_all_who_wait_and_strangers_do_not_drive_it_out() -> None:
     async def all_of_it() -> None:
         now = 0.0
-        store: Any = SlowStore({digest_of("byr_a"): _token("byr_a")})
+        store: Any = SlowStore({token_digest("byr_a"): _token("byr_a")})
         keyring = Keyring(store, lambda: now, rate=100, token_s=5)
         found = await asyncio.gather(*[keyring.grant("Bearer byr_a") for _ in range(50)])
         assert store.looked == 1

@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 from byrote.assembly.artifacts import artifact_of
+from byrote.core.text.ids import token_digest
 from byrote.service.http import auth
 from byrote.service.options import ServiceOptions
 from byrote.store import queries
@@ -264,7 +265,7 @@ def test_a_download_ends_with_its_token(
             )
             received = len(line.recv(1_000))
             store.all(queries.revoke_token(token_id))
-            until(lambda: auth.digest_of(secret) not in served.service.keyring._known, 20)
+            until(lambda: token_digest(secret) not in served.service.keyring._known, 20)
             with contextlib.suppress(ConnectionResetError):
                 while part := line.recv(1 << 20):
                     received += len(part)

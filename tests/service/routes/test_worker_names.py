@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from byrote.assembly.identity import new_id, new_secret
-from byrote.service.http.auth import digest_of
+from byrote.core.text.ids import token_digest
 from byrote.service.waiting.cancellations import CancellationWaiters
 from byrote.store import queries
 from tests.service.harness import Served, claim_one, enqueue_one, make_token, problem
@@ -71,7 +71,7 @@ def test_a_rotated_token_keeps_its_workers(served: Served) -> None:
     renewed = new_secret()
     served.store.all(
         queries.rotate_token(
-            old=old, id=new_id(), digest=digest_of(renewed), overlap=timedelta(0), expires=None
+            old=old, id=new_id(), digest=token_digest(renewed), overlap=timedelta(0), expires=None
         )
     )
     with served.bearer(renewed) as client:

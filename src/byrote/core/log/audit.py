@@ -20,10 +20,11 @@ from byrote.core.errors import BadPayload
 from byrote.core.json.codec import digest_of, unpack
 from byrote.core.log.contents import Records
 from byrote.core.log.findings import DatabaseFacts, Finding, RunRow
-from byrote.core.log.fold import BLANK, FINISHED, RunState, fold
+from byrote.core.log.fold import BLANK, RunState, fold
 from byrote.core.log.kinds import EventKind
 from byrote.core.log.record import LogEntry, upcast
 from byrote.core.policy import LOSSES_MAX
+from byrote.core.state import FINAL
 
 FINDINGS_MAX: Final = 20
 """Findings per run; more would not help to repair it."""
@@ -54,7 +55,7 @@ _FROM: Final[Mapping[str, AbstractSet[str]]] = {
     EventKind.LOST: {"RUNNING"},
     EventKind.REMEMBERED: {"READY"},
     EventKind.REVIVED: {"WAITING", "FAILED"},
-    EventKind.DELETED: FINISHED,
+    EventKind.DELETED: FINAL,
     EventKind.SIGNALLED: {"WAITING", "READY", "RUNNING"},
 }
 
@@ -165,7 +166,7 @@ class LogAudit:
         if entry.kind == EventKind.CLAIMED and before.status == "RUNNING":
             found = f"claimed by {entry.worker} at {entry.at} while {before.leased_by} held it"
             self._find("leases", f"{found} until {before.leased_until}", entry)
-        elif before.status in FINISHED:
+        elif before.status in FINAL:
             self._find("ends", found, entry)
         else:
             self._find("fence" if holder else "moves", found, entry)
@@ -213,7 +214,7 @@ class LogAudit:
 
     def _see(self, row: RunRow) -> None:
         if row.home not in _HOMES.get(row.status, {"queue", "archive"}) or (
-            row.home == "archive" and row.status not in FINISHED
+            row.home == "archive" and row.status not in FINAL
         ):
             self._find("ends", f"is {row.status} but is stored in {row.home}")
         if row.charged > row.max_attempts or row.losses > LOSSES_MAX:

@@ -14,8 +14,7 @@ import msgspec
 
 from byrote.core.log.kinds import EventKind
 from byrote.core.log.record import LogEntry, upcast
-
-FINISHED: Final = frozenset({"SUCCESSFUL", "FAILED", "CANCELLED"})
+from byrote.core.state import FINAL
 
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -183,7 +182,7 @@ def _other(_before: RunState, entry: LogEntry) -> FieldChanges:
     changes: FieldChanges = {"status": status, "wait_reason": _field(entry, "wait")}
     if status != "RUNNING":
         changes["leased_until"] = None
-    if status in FINISHED:
+    if status in FINAL:
         changes["finished_at"] = entry.at
     return changes
 

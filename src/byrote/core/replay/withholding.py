@@ -20,6 +20,7 @@ import msgspec
 
 from byrote.core.errors import WithheldInReplay
 from byrote.core.json.seed import uuid_bits
+from byrote.core.text.ids import dashed
 
 type ReportWithheld = Callable[[str, str, int], None]
 """Receives the call, its object (a task, a signal, a run) and how often it was made."""
@@ -91,8 +92,7 @@ def withholding() -> Withholding | None:
 def withheld_id(run_id: str, number: int) -> str:
     """Returns the made-up id of the run with this number that a replay does not enqueue."""
     digest = sha256(b"withheld" + run_id.encode()).digest()
-    text = f"{uuid_bits(digest, number):032x}"
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+    return dashed(f"{uuid_bits(digest, number):032x}")
 
 
 def aligned(old: Any, new: Any, ids: Collection[str]) -> Any:

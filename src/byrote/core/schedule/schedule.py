@@ -16,6 +16,7 @@ from byrote.core.errors import BadOption
 from byrote.core.policy import ONCE, Retry
 from byrote.core.schedule.timing import EPOCH, latest_tick, ticks_after, timing_of
 from byrote.core.spec import LABELS_MAX, Delivery, Spec, check_name
+from byrote.core.text.ids import uuid7
 
 SCHEDULE_NAME_MAX: Final = 150
 TICKS_MAX: Final = 100
@@ -264,16 +265,9 @@ def tick_of(schedule: Schedule, moment: datetime) -> Tick:
     """Returns the tick of a schedule at a moment; the same in every process."""
     noise = hashlib.sha256(f"{schedule.name} {moment.astimezone(UTC).isoformat()}".encode())
     later = schedule.jitter_us * int.from_bytes(noise.digest()[16:24]) // 2**64
-    run_id = _id_of(moment, noise.hexdigest())
+    digits = noise.hexdigest()
+    run_id = uuid7(micros(moment - EPOCH) // 1000, digits[:3], digits[3:19])
     return Tick(schedule.name, run_id, moment, moment + timedelta(microseconds=later))
-
-
-def _id_of(moment: datetime, noise: str) -> str:
-    """A UUIDv7 of that moment."""
-    stamp = micros(moment - EPOCH) // 1000
-    variant = "89ab"[int(noise[0], 16) & 3]
-    head = f"{stamp:012x}"
-    return f"{head[:8]}-{head[8:]}-7{noise[1:4]}-{variant}{noise[4:7]}-{noise[7:19]}"
 
 
 def row_of(schedule: Schedule) -> dict[str, Any]:

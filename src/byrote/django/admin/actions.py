@@ -17,7 +17,8 @@ from django.db import IntegrityError, transaction
 
 from byrote.assembly.identity import new_id
 from byrote.core.run import Run as StoredRun
-from byrote.core.state import Status
+from byrote.core.state import FINAL, Status
+from byrote.core.text.ids import uuid7
 from byrote.django.admin import replays as verdicts
 from byrote.django.backend.database import fetch
 from byrote.django.models import Run, TaskRun
@@ -93,8 +94,7 @@ def verify(database: str, ids: Sequence[str], nonce: str) -> Moves[str]:
 def replay_id(nonce: str, original: str) -> str:
     """Return the id of a replay from one page, so that a page submitted twice replays once."""
     noise = hashlib.sha256(f"{nonce} {original}".encode()).hexdigest()
-    variant = "89ab"[int(noise[0], 16) & 3]
-    return str(UUID(f"{nonce.replace('-', '')[:12]}7{noise[1:4]}{variant}{noise[5:20]}"))
+    return uuid7(int(nonce.replace("-", "")[:12], 16), noise[:3], noise[3:19])
 
 
 def read_nonce(text: str | None) -> str:
@@ -134,8 +134,7 @@ class Action(msgspec.Struct, frozen=True):
         return f"{self.permission}_run"
 
 
-ENDED = frozenset({"SUCCESSFUL", "FAILED", "CANCELLED"})
-LIVE = frozenset({"WAITING", "READY", "RUNNING"})
+LIVE = frozenset(Status) - FINAL
 VERBS = {
     verb.name: verb
     for verb in (
@@ -170,7 +169,7 @@ VERBS = {
             "replay",
             "Replay",
             "replayed",
-            LIVE | ENDED,
+            frozenset(Status),
             replay,
             "deleted meanwhile, or already replayed from this page",
             "replay",
@@ -191,7 +190,7 @@ VERBS = {
             "delete_selected",
             "Delete",
             "deleted",
-            ENDED,
+            FINAL,
             remove,
             "only runs that have ended can be deleted; cancel the others first",
             "delete",

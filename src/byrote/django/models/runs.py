@@ -5,12 +5,10 @@ from typing import ClassVar
 
 from django.db import models
 
+from byrote.core.state import Status
 from byrote.django.schema.fields import ArrayOf
 
-STATUSES = [
-    (name, name.capitalize())
-    for name in ("WAITING", "READY", "RUNNING", "SUCCESSFUL", "FAILED", "CANCELLED")
-]
+STATUSES = [(status.value, status.value.capitalize()) for status in Status]
 
 
 class _Run(models.Model):

@@ -16,6 +16,7 @@ import logging
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -29,6 +30,8 @@ from django.db import InterfaceError, OperationalError, connections
 from django.utils import timezone
 
 from byrote.core.errors import Snooze
+from byrote.core.policy import Cancel, Fail, Succeed
+from byrote.core.verdict import LETTERS
 from byrote.django import compat
 from byrote.django.backend.backend import Backend
 from byrote.django.backend.policy import has_wait
@@ -50,7 +53,8 @@ ENDED_MAX = 2 * SLOTS
 OUT_OF_REACH = "2s"
 """How long a run waits, uncharged, if its row cannot be read before the attempt."""
 FLUSH_S = 10.0
-FINAL = frozenset("SFC")
+FINAL = frozenset(LETTERS[verdict] for verdict in (Succeed, Fail, Cancel))
+"""Letters of the verdicts that end a run."""
 STATUSES = {"S": compat.TaskResultStatus.SUCCESSFUL, "F": compat.TaskResultStatus.FAILED}
 """Django's status by verdict; a cancelled run is FAILED for Django, with error `TaskCancelled`."""
 LOG_RECEIVERS = frozenset({id(compat.log_task_started), id(compat.log_task_finished)})
@@ -60,7 +64,6 @@ READ_TRIES = 5
 READ_PAUSE_S = 1.0
 
 _log = logging.getLogger("byrote.django")
-_pause = threading.Event().wait
 
 
 class EndedAttempt(NamedTuple):
@@ -289,7 +292,7 @@ class TaskSignals:
             except (InterfaceError, OperationalError) as error:
                 _log.warning("The outcome of %s cannot be read yet: %s", run_id, error)
                 self._reconnect()
-                _pause(READ_PAUSE_S)
+                time.sleep(READ_PAUSE_S)
         return self.backend.get_result(run_id)
 
 

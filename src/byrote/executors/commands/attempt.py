@@ -27,6 +27,7 @@ from byrote.executors.commands.envelope import (
 )
 from byrote.executors.commands.launcher import Launcher, Pipes
 from byrote.executors.runtime.output import Tail, output_of
+from byrote.executors.runtime.provenance.environment import FIXED
 
 PIECE = 1 << 16
 DRAIN_MAX = 256
@@ -34,7 +35,6 @@ DRAIN_MAX = 256
 RESULT_FD = 3
 PAYLOAD_FILE = "/dev/fd/4"
 PASSED = ("PATH", "HOME")
-FIXED = {"LANG": "C.UTF-8", "TZ": "UTC", "PYTHONHASHSEED": "0"}
 _PF_EXITING = 4
 
 

@@ -27,10 +27,11 @@ from byrote.core.ports.executor import Asks, Capacity, Clock, ReportOutcomes
 from byrote.core.replay.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
 from byrote.executors.commands.ask_socket import AskSocket
-from byrote.executors.commands.attempt import FIXED, CommandAttempt, Ending
+from byrote.executors.commands.attempt import CommandAttempt, Ending
 from byrote.executors.commands.container import passes_descriptors
 from byrote.executors.commands.launcher import Launcher
 from byrote.executors.runtime.asks import ReplayMode
+from byrote.executors.runtime.provenance.environment import FIXED
 from byrote.executors.selector_loop import TICK_S, Outcomes, SelectorLoop
 
 TERM_GRACE_S = 2.0

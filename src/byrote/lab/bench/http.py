@@ -5,7 +5,6 @@ The load comes from the standard library's HTTP client on a few threads: it is t
 what it costs is missing from the service.
 """
 
-import hashlib
 import http.client
 import socket
 import subprocess
@@ -18,6 +17,7 @@ from contextlib import contextmanager
 import msgspec
 
 from byrote.assembly.identity import new_id, new_secret
+from byrote.core.text.ids import token_digest
 from byrote.embedded.control import free_port
 from byrote.lab.bench import database
 from byrote.lab.bench.figures import APP, WARM_UP, Bench, Figure, patience_s, percentiles, send
@@ -59,7 +59,7 @@ def service(bench: Bench, url: str, tasks: BenchTasks) -> Iterator[tuple[int, st
     tasks.app.store.all(
         queries.create_token(
             id=new_id(),
-            digest=hashlib.sha256(secret.encode()).digest(),
+            digest=token_digest(secret),
             name="bench",
             role="admin",
             queues=["*"],

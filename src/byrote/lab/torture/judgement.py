@@ -15,15 +15,14 @@ from typing import Any
 import msgspec
 import psycopg
 
+from byrote.core.state import FINAL
 from byrote.core.verdict import ENDS
 from byrote.lab.torture.diary import lines, read
 
-VIOLATIONS_SHOWN = 50
 TAIL_S = 5.0
 """How long before an asynchronous failover what was acknowledged may be lost."""
 SHADOW_S = 20.0
 """How long before it a run may have begun that it undid: longer than any attempt lasts."""
-ENDED = frozenset({"SUCCESSFUL", "FAILED", "CANCELLED"})
 
 
 FINISHED = frozenset(end.kind for end in ENDS)
@@ -162,7 +161,7 @@ def _compare(rows: Mapping[str, tuple[Any, ...]], seen: DiaryFacts) -> Iterator[
     for run_id in seen.refused & rows.keys():
         yield Violation("ghost", run_id, "was refused and is in the database")
     for run_id, (status, attempts, _, writer, zombie) in rows.items():
-        if status not in ENDED:
+        if status not in FINAL:
             yield Violation("stuck", run_id, f"is {status} though there was peace for long enough")
         if status == "SUCCESSFUL" and (writer != attempts or zombie):
             who = "a zombie" if zombie else f"attempt {writer}"

@@ -8,7 +8,6 @@ what waits or is streamed under it ends. Everything is denied that a token does 
 
 import asyncio
 import contextlib
-import hashlib
 import hmac
 import itertools
 from collections import OrderedDict
@@ -16,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from byrote.core.ports.executor import Clock
+from byrote.core.text.ids import token_digest
 from byrote.service.http.slots import Slots
 from byrote.store import queries
 from byrote.store.queries.tokens import Token
@@ -163,7 +163,7 @@ class Keyring:
         scheme, _, secret = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not secret.startswith(PREFIX) or len(secret) > 200:
             raise Unauthorized("Send a token: `Authorization: Bearer byr_...`.")
-        digest = digest_of(secret)
+        digest = token_digest(secret)
         known = self._known.get(digest)
         if known is None and self._strange.get(digest, 0.0) <= self._clock():
             with self.strangers.take(digest.hex()):
@@ -281,8 +281,3 @@ class Keyring:
 
 def _unknown() -> Unauthorized:
     return Unauthorized("The token is not known, has expired or was revoked.")
-
-
-def digest_of(secret: str) -> bytes:
-    """What the database knows of a token."""
-    return hashlib.sha256(secret.encode()).digest()

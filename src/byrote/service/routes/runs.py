@@ -28,7 +28,7 @@ from byrote.store.query import Query
 from byrote.store.rows import Settlement
 from byrote.wire import messages
 from byrote.wire.problems import Conflict, Invalid
-from byrote.wire.terms import PAGE, PAGE_MAX, Id
+from byrote.wire.terms import PAGE, PAGE_MAX, Digest, Id
 
 # -- Enqueue ---------------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class Filters(msgspec.Struct, frozen=True):
     status: Status | None = None
     queue: Annotated[str, msgspec.Meta(max_length=200)] | None = None
     task: Annotated[str, msgspec.Meta(max_length=200)] | None = None
-    hash: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")] | None = None
+    hash: Digest | None = None
     label: Annotated[str, msgspec.Meta(max_length=600, description="`key=value`.")] | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE_MAX)] = PAGE
     cursor: Annotated[str, msgspec.Meta(max_length=100)] | None = None

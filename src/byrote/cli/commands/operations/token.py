@@ -13,6 +13,7 @@ from byrote.cli.options import DurationParam, database_options
 from byrote.cli.output.tables import print_json, print_table
 from byrote.core.errors import BadOption, ByroteError
 from byrote.core.spec import check_name
+from byrote.core.text.ids import token_digest
 from byrote.store import queries
 from byrote.store.queries.tokens import TokenRow
 from byrote.store.runners.sync import Store
@@ -66,7 +67,7 @@ def create(
         store.all(
             queries.create_token(
                 id=token_id,
-                digest=_digest(secret),
+                digest=token_digest(secret),
                 name=name,
                 role=role,
                 queues=queues or ("*",),
@@ -76,12 +77,6 @@ def create(
             )
         )
     _show(token_id, secret, as_json=as_json)
-
-
-def _digest(secret: str) -> bytes:
-    from hashlib import sha256  # noqa: PLC0415 -- `--help` stays fast.
-
-    return sha256(secret.encode()).digest()
 
 
 def _show(token_id: str, secret: str, *, as_json: bool) -> None:
@@ -156,7 +151,7 @@ def rotate(
     with open_store(url) as store:
         row = _find(store, which)
         query = queries.rotate_token(
-            old=row.id, id=token_id, digest=_digest(secret), overlap=overlap, expires=expires
+            old=row.id, id=token_id, digest=token_digest(secret), overlap=overlap, expires=expires
         )
         if not store.all(query):
             raise BadOption(f"{row.name} is revoked; create a new token.")

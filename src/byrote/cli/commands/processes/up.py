@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
-from hashlib import sha256
 from queue import Empty, SimpleQueue
 from types import FrameType
 
@@ -21,6 +20,7 @@ from byrote.cli.database import check, masked, open_url
 from byrote.cli.errors import FAILED
 from byrote.cli.options import url_option
 from byrote.core.errors import ByroteError
+from byrote.core.text.ids import token_digest
 from byrote.core.text.printable import one_line
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
@@ -72,7 +72,7 @@ def _token(store: Store) -> Iterator[str]:
     store.all(
         queries.create_token(
             id=token_id,
-            digest=sha256(secret.encode()).digest(),
+            digest=token_digest(secret),
             name="up",
             role="admin",
             queues=["*"],

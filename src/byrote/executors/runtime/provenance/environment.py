@@ -27,7 +27,7 @@ from byrote.executors.runtime.provenance.git import GitCheckout
 from byrote.executors.runtime.provenance.project import Project
 
 FIXED = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
-"""The environment of hands, whatever the worker's is."""
+"""Variables that hands and commands have, whatever the worker's are."""
 SCRIPT_MAX = 1024 * 1024
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _SEPARATORS = re.compile(r"[-_.]+")

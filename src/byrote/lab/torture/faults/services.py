@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Faults of the HTTP service: killed under its producers, who send again by the same key."""
 
-import hashlib
 import http.client
 import signal
 import socket
@@ -13,6 +12,7 @@ import msgspec
 
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import new_id, new_secret
+from byrote.core.text.ids import token_digest
 from byrote.embedded.control import free_port
 from byrote.executors.runtime.seeding import Random
 from byrote.lab.bench.stage import environment
@@ -58,7 +58,7 @@ def kill_service(stage: TortureSetup, dice: Random) -> Shown:
 
 def _token(stage: TortureSetup) -> str:
     secret = new_secret()
-    digest = hashlib.sha256(secret.encode()).digest()
+    digest = token_digest(secret)
     made = queries.create_token(
         id=new_id(),
         digest=digest,

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+"""Identifiers made of digits and digests: UUIDs, and the digest that stands for a token."""
+
+from hashlib import sha256
+
+
+def dashed(digits: str) -> str:
+    """Thirty-two hexadecimal digits in the form of a UUID."""
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def uuid7(millis: int, fraction: str, noise: str) -> str:
+    """A UUIDv7 of a moment, three hexadecimal digits, and sixteen that make it unique."""
+    head = f"{millis:012x}"
+    variant = "89ab"[int(noise[0], 16) & 3]
+    return f"{head[:8]}-{head[8:]}-7{fraction}-{variant}{noise[1:4]}-{noise[4:]}"
+
+
+def token_digest(secret: str) -> bytes:
+    """What the database stores of a service's token."""
+    return sha256(secret.encode()).digest()
