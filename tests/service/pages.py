@@ -22,13 +22,14 @@ OPENING = """# Messages of the HTTP protocol
 
 <!-- Made from the types of `byrote.wire` by `python -m tests.service.pages`; a test fails when it differs. -->
 
-Every request and answer body that [the protocol](protocol.md) names, field by field.
-A field without a default is *required* in a request, or *always* there in an answer.
-A request with an unknown field is refused; a reader of answers must ignore fields it does not know.
+This page lists the fields of every request and answer body of [the protocol](protocol.md).
+A field without a default is *required* in a request, or *always* present in an answer.
+A request with an unknown field is refused; clients must ignore unknown fields in answers.
 
-Types: a *name* is 1 to 200 letters, digits, `_`, `.`, `:`, `/` and `-`, beginning and ending with a letter, digit or `_`.
+A *name* is 1 to 200 letters, digits, `_`, `.`, `:`, `/` and `-`, beginning and ending with a letter, digit or `_`.
 A *duration* is text such as `"30s"`, `"10m"`, `"1h30m"`, `"250ms"` (at most 40 characters).
-A *UUID* is accepted in either letter case. A *moment* is RFC 3339 in UTC, as in `"2026-11-10T17:00:00.5Z"`.
+A *UUID* is accepted in upper or lower case.
+A *moment* is RFC 3339 in UTC, as in `"2026-11-10T17:00:00.5Z"`.
 An *integer* is written without a fraction: `1.0` is refused.
 """  # noqa: E501 -- one sentence per line.
 

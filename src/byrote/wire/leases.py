@@ -51,12 +51,12 @@ class Claim(Identified, frozen=True, kw_only=True):
     ) = msgspec.field(default_factory=lambda: ["default"])
     """Queues in order of preference; or the most runs to claim from each queue."""
     limit: Quota = 1
-    """Runs in all. With quotas by queue, their sum counts, not this."""
+    """Most runs to claim. With quotas by queue, their sum applies instead."""
     lease_for_s: LeaseFor = LEASE_S
     wait_s: Annotated[float, msgspec.Meta(ge=0, le=WAIT_MAX_S)] = 0.0
     """How long to wait for a run if there is none now."""
     token: Id | None = None
-    """What proves the leases: 122 random bits; absent: the service draws it.
+    """Token that proves the leases: 122 random bits; absent: the service draws it.
     A worker that draws it can recover a lost reply with `GET /v1/leases/{token}`."""
     floors: Annotated[dict[Name, Measure], msgspec.Meta(max_length=100)] | None = None
     """Ranks to start from, by queue; see the worker's watermark."""
@@ -97,7 +97,7 @@ class Leases(Reply, frozen=True, kw_only=True):
 
 
 class Held(Identified, frozen=True, kw_only=True):
-    """What proves a lease."""
+    """A run id and a token, which together prove a lease."""
 
     run: Id
     token: Id
@@ -107,7 +107,7 @@ type HeldList = Annotated[list[Held], msgspec.Meta(min_length=1, max_length=BATC
 
 
 class Renew(Request, frozen=True, kw_only=True):
-    """Leases to be held for longer."""
+    """Leases to renew."""
 
     leases: HeldList
     lease_for_s: LeaseFor = LEASE_S
@@ -225,7 +225,7 @@ class FinishReply(Reply, frozen=True, kw_only=True):
 
 
 class Release(Request, frozen=True, kw_only=True):
-    """Leases to be given back at once, at no cost to their runs."""
+    """Leases to release at once, without charging their runs."""
 
     leases: HeldList
 
@@ -366,7 +366,7 @@ class Unfinished(Request, frozen=True, kw_only=True):
 
 
 class UnfinishedReply(Reply, frozen=True, kw_only=True):
-    """Whether one is, and if not, which runs remain."""
+    """Whether such a run is due, and if not, which runs remain."""
 
     unfinished: bool
     """A run that this worker could claim is due, or a lease in these queues has expired."""

@@ -46,7 +46,7 @@ class NewRun(Request, frozen=True, kw_only=True):
     task: Name
     version: TaskVersion = 1
     payload: Annotated[
-        Raw | UnsetType, msgspec.Meta(description="The one argument of the task, any JSON value.")
+        Raw | UnsetType, msgspec.Meta(description="The only argument of the task, any JSON value.")
     ] = UNSET
     args: Annotated[Raw | UnsetType, msgspec.Meta(extra_json_schema=JSON_LIST)] = UNSET
     kwargs: Annotated[Raw | UnsetType, msgspec.Meta(extra_json_schema=JSON_OBJECT)] = UNSET
@@ -147,7 +147,7 @@ class RunPage(Reply, frozen=True, kw_only=True):
 
 
 class Ids(Identified, frozen=True, kw_only=True):
-    """Which runs."""
+    """Ids of runs to change."""
 
     runs: Annotated[list[Id], msgspec.Meta(min_length=1, max_length=BATCH_MAX)]
 
@@ -164,7 +164,7 @@ class MovedRuns(Reply, frozen=True, kw_only=True):
 
     runs: list[Moved]
     locked: list[str] | UnsetType = UNSET
-    """Runs that were left as they are: another transaction has locked the row. Try again."""
+    """Runs that are unchanged: another transaction has locked the row. Try again."""
 
 
 class SignalRun(Request, frozen=True, kw_only=True):
@@ -242,7 +242,7 @@ class TaskStats(Reply, frozen=True, kw_only=True):
     failed: int
     cancelled: int
     lost: int
-    """Leases that ran out, and attempts whose process died without a proven cause."""
+    """Leases that expired, and attempts whose process died without a proven cause."""
     per_s: float
     """Runs that ended, per second."""
     wait_s: Percentiles
@@ -282,7 +282,7 @@ class Scale(Reply, frozen=True, kw_only=True):
 
 
 class EventView(Reply, frozen=True, kw_only=True):
-    """A fact about a run."""
+    """An event of a run."""
 
     id: str
     """Send it as Last-Event-ID to continue from here."""
@@ -296,7 +296,7 @@ class EventView(Reply, frozen=True, kw_only=True):
 
 
 class EventsReply(Reply, frozen=True, kw_only=True):
-    """Facts about a run, oldest first."""
+    """The events of a run, oldest first."""
 
     events: list[EventView]
 

@@ -31,7 +31,7 @@ class FieldError(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a request was not done, and what to do instead."""
+    """Why a request was refused, and what to do instead."""
 
     type: str
     """`urn:byrote:problem:` and the code."""

@@ -28,7 +28,7 @@ class Report(Identified, frozen=True, kw_only=True):
 
 
 class LeaseReport(Report, frozen=True, kw_only=True):
-    """The same, with the token of its lease."""
+    """Progress of one attempt, with the token of its lease."""
 
     token: Id
 

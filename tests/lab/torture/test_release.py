@@ -56,7 +56,7 @@ def test_what_was_missed_says_so(tmp_path: Path) -> None:
     missed = {line.split("|")[1].strip() for line in lines if "missed" in line}
 
     assert missed == {
-        "promises broken",
+        "guarantees violated",
         "zombie finishes forced",
         "acknowledged runs lost",
         "simulated histories",
