@@ -36,7 +36,7 @@ _RUN_COLUMNS = (
 
 
 def run_from(row: tuple[Any, ...]) -> Run:
-    """Read a row of run.sql, which includes progress, or of runs.sql."""
+    """Read a row of run.sql, which includes progress, or of runs.sql or dead.sql."""
     fields = dict(zip(_RUN_COLUMNS, row, strict=False))
     timeout, status = fields["timeout"], Status(fields["status"])
     faults = _json(fields["faults"], [])

@@ -171,7 +171,7 @@ async def list_runs(call: RequestContext) -> messages.RunPage:
     """The newest runs that match, newest first, without arguments and results."""
     asked: Filters = call.query
     found = await call.service.desk.all(
-        queries.briefs(
+        queries.runs(
             status=asked.status,
             queue=plain(asked.queue),
             task=plain(asked.task),
