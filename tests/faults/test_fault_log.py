@@ -7,11 +7,10 @@ from datetime import timedelta
 
 import pytest
 
+from byrote.core.log.cursor import BEGINNING
 from byrote.core.state import Status
-from byrote.service import follow
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
-from byrote.store.queries.log import Position
 from byrote.store.runners.sync import fetch
 from tests.faults.test_fault_database import OwnServer
 from tests.support import Db, enqueue, run_of
@@ -33,31 +32,17 @@ def server() -> Iterator[OwnServer]:
     made.close()
 
 
-class Stream:
-    """A follower by the statement of `GET /v1/events`."""
+class Follower:
+    """A follower by the statements of `GET /v1/stream` and `byrote events --follow`."""
 
     def __init__(self, db: Db) -> None:
-        [low] = fetch(db, queries.stable_xid())
-        self.position = follow.from_now(low)
-        self.told: list[tuple[str, str]] = []
+        self.cursor = next(iter(fetch(db, queries.cursor(back=0))), BEGINNING)
+        self.told: list[tuple[str | None, str]] = []
 
     def read(self, db: Db) -> None:
-        for fact in fetch(db, queries.stream(self.position, limit=100)):
-            self.position = Position(fact.xid, fact.seq)
-            self.told.append((fact.run, fact.kind))
-
-
-class Command:
-    """A follower by the statements of `byrote events --follow`."""
-
-    def __init__(self, db: Db) -> None:
-        self.cursor = next(iter(fetch(db, queries.cursor(back=0))), queries.BEGINNING)
-        self.told: list[tuple[str, str]] = []
-
-    def read(self, db: Db) -> None:
-        for event in fetch(db, queries.events(self.cursor, limit=100)):
-            self.cursor = event.cursor
-            self.told += [(run_id, event.kind) for run_id in event.runs]
+        for event in fetch(db, queries.log_after(self.cursor, limit=100)):
+            self.cursor = event[-1].cursor.event_end
+            self.told += [(entry.run, entry.kind) for entry in event]
 
 
 def logged(db: Db, *ids: str) -> list[tuple[str, str]]:
@@ -80,14 +65,13 @@ MODES = pytest.mark.parametrize("mode", ["read and write", "read only"])
 
 @MODES
 @pytest.mark.parametrize("crash", ["immediate", "killed"])
-@pytest.mark.parametrize("kind", [Stream, Command])
 def test_a_follower_misses_nothing_that_is_logged_after_a_crash(
-    server: OwnServer, kind: type[Stream | Command], crash: str, mode: str
+    server: OwnServer, crash: str, mode: str
 ) -> None:
     """It has gone past events of duties, which were committed without waiting for the disk."""
     with server.connect() as db, reading(server, mode) as reader:
         enqueue(db)
-        follower = kind(reader)
+        follower = Follower(reader)
         early = enqueue(db, 3, run_after=timedelta(hours=1))
         follower.read(reader)
         with DatabaseAddress(server.url).open("duties", *RELAXED) as duties:
@@ -105,9 +89,8 @@ def test_a_follower_misses_nothing_that_is_logged_after_a_crash(
 
 
 @MODES
-@pytest.mark.parametrize("kind", [Stream, Command])
 def test_a_follower_that_begins_where_nothing_was_written_misses_nothing(
-    server: OwnServer, kind: type[Stream | Command], mode: str
+    server: OwnServer, mode: str
 ) -> None:
     """Transactions that came to nothing have ids, too, and these are given away again."""
     with server.connect() as db, reading(server, mode) as reader:
@@ -118,7 +101,7 @@ def test_a_follower_that_begins_where_nothing_was_written_misses_nothing(
             db.execute("begin")
             db.execute("select pg_current_xact_id()")
             db.execute("rollback")
-        follower = kind(reader)
+        follower = Follower(reader)
     server.restart("killed")
     with server.connect() as db, reading(server, mode) as reader:
         late = enqueue(db)

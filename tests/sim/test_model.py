@@ -72,7 +72,7 @@ class Store(RuleBasedStateMachine):
             real = row_of(self.db, run_id)
             for name in SAME:
                 assert getattr(row, name) == real[name], (name, run_id)
-            told = fetch(self.db, queries.history(run_id))
+            told = fetch(self.db, queries.run_history(run_id))
             assert [event.kind for event in told] == [event.kind for event in row.told]
             assert fold_all(told) == fold_all(row.told)
 

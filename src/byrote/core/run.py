@@ -115,7 +115,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hidden(self) -> bool:
-        """Whether the login that read it may not see arguments, results and errors."""
+        """Whether it was read without arguments and result: in a list, or without the right."""
         return self.spec_json == "null"
 
     @property

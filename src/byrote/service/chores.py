@@ -8,7 +8,7 @@ from datetime import timedelta
 import psycopg
 
 from byrote.core.errors import ByroteError
-from byrote.service import follow
+from byrote.core.log.cursor import BEGINNING, Cursor
 from byrote.service.http.auth import Keyring
 from byrote.service.options import ServiceContext
 from byrote.store import queries
@@ -64,23 +64,22 @@ class Chores:
 
     async def _count(self, cursor: str | None) -> None:
         if cursor is None:
-            [low] = await self._store.all(queries.stable_xid())
-            cursor = follow.written(follow.from_now(low))
-            await self._store.all(queries.save_cursor(duty="stats", cursor=cursor))
+            begin = await self._store.first(queries.cursor(back=0)) or BEGINNING
+            await self._store.all(queries.save_cursor(duty="stats", cursor=str(begin)))
             self._recount_due = True
-        end = await self._to_the_end(cursor)
+        else:
+            begin = Cursor.parse(cursor)
+        end = await self._to_the_end(begin)
         # From a place far behind, all that was logged since would have to be taken off again.
         if end is not None and self._recount_due:
-            query = queries.recount(follow.read(end), cursor=end, most=RECOUNT_MAX)
-            await self._store.ask(query)
+            await self._store.ask(queries.recount(end, most=RECOUNT_MAX))
             self._recount_due = False
 
-    async def _to_the_end(self, cursor: str) -> str | None:
+    async def _to_the_end(self, cursor: Cursor) -> Cursor | None:
         """Count on; returns the end of the log, None if it is far or another service counts."""
         deadline = self._means.clock() + BUSY_S
         while self._means.clock() < deadline:
-            query = queries.count_stats(follow.read(cursor), cursor=cursor, limit=COUNT_MAX)
-            [(events, moved)] = await self._store.ask(query)
+            [(events, moved)] = await self._store.ask(queries.count_stats(cursor, limit=COUNT_MAX))
             if events < COUNT_MAX:
                 return cursor if events == 0 else moved
             if moved is None:

@@ -2,7 +2,6 @@
 """Converts rows of the store into messages of the wire."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -11,12 +10,11 @@ from msgspec import UNSET, Raw
 from byrote.core.run import Run
 from byrote.core.state import Status
 from byrote.store.locks import Moves
-from byrote.store.queries.runs import Brief
 from byrote.store.rows import QueueRow
 from byrote.wire import messages, progress
 
 
-def brief_of(run: Brief | Run) -> messages.RunBrief:
+def brief_of(run: Run) -> messages.RunBrief:
     """A run as a list shows it."""
     return messages.RunBrief(**_common(run))
 
@@ -37,23 +35,14 @@ def view_of(run: Run) -> messages.RunView:
 
 
 _SHARED = tuple(
-    name
-    for name in messages.RunBrief.__struct_fields__
-    if name not in {"timeout_s", "errors", "labels"}
+    name for name in messages.RunBrief.__struct_fields__ if name not in {"timeout_s", "errors"}
 )
 
 
-def _common(run: Brief | Run) -> dict[str, Any]:
+def _common(run: Run) -> dict[str, Any]:
     fields: dict[str, Any] = {name: getattr(run, name) for name in _SHARED}
-    if isinstance(run, Run):
-        timeout = run.timeout
-        fields["errors"] = run.faults
-    else:
-        timeout = None if run.timeout_ms is None else timedelta(milliseconds=run.timeout_ms)
-        fields["errors"] = run.errors
-    fields["timeout_s"] = None if timeout is None else timeout.total_seconds()
-    fields["labels"] = run.labels
-    return fields
+    timeout_s = None if run.timeout is None else run.timeout.total_seconds()
+    return {**fields, "errors": run.faults, "timeout_s": timeout_s}
 
 
 def revived(moves: Moves[str]) -> messages.MovedRuns:

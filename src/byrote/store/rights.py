@@ -23,22 +23,22 @@ def _names(text: str) -> tuple[str, ...]:
 
 ENQUEUE: Final = _names("""
 count_copies databases end_sessions enqueue enqueue_one enqueue_unique is_accepted key_holders now
-ready_queues rights schema schemas session set_timeout stable_xid uptime verify_catalog writable
+ready_queues rights schema schemas session set_timeout uptime verify_catalog writable
 """)
 
 WORKER: Final = _names("""
-archive archive_around artifact artifact_prefix artifacts blob briefs cancel chain claim claimed
-counters cursor dead dead_outline delete_dead delete_mark delete_orphans delete_schedule deregister
-duties ended_runs enqueue_memo enqueue_verification events facts fail_unserved filter_names finish
-finished_leases heartbeat held_leases history history_outline idle is_logged last_event
-latest_by_hash leased_runs live_output locked note_unserved once once_keys originals outcome
-outlines outputs partition pause_schedule progress progressed progressing progressing_outline
-promote provenances prunable prune prune_artifacts prune_blobs prune_memos queues referenced
-register register_provenance renew replay replays resume_schedule retry run run_access runs runs_at
-save_cursor save_schedule schedules schedules_outline shadow signal step steps steps_outline stream
-succeed sweep tick timeline unfinished unknown_tasks unserved_tasks verify_chain verify_events
-verify_head verify_malformed verify_recorded verify_runs verify_scene verify_stored verify_written
-watch watched why_waiting worker_owner workers workers_at
+archive archive_around artifact artifact_prefix artifacts blob cancel chain claim claimed counters
+cursor dead dead_outline delete_dead delete_mark delete_orphans delete_schedule deregister duties
+ended_runs enqueue_memo enqueue_verification fail_unserved filter_names finish finished_leases
+heartbeat held_leases idle is_logged last_event latest_by_hash leased_runs live_output locked
+log_after note_unserved once once_keys originals outcome outlines outputs partition pause_schedule
+progress progressed progressing progressing_outline promote provenances prunable prune
+prune_artifacts prune_blobs prune_memos queues referenced register register_provenance renew replay
+replays resume_schedule retry run run_access run_history run_history_outline runs runs_at
+save_cursor save_schedule schedules schedules_outline shadow signal step steps steps_outline succeed
+sweep tick unfinished unknown_tasks unserved_tasks verify_chain verify_events verify_head
+verify_malformed verify_recorded verify_runs verify_scene verify_stored verify_written watch watched
+why_waiting worker_owner workers workers_at
 """)
 
 SERVICE: Final = _names("""
@@ -49,11 +49,11 @@ stats store_reply stored_reply task_depths token tokens use_tokens
 OWNER: Final = _names("audits create_token delete_runs extend_token revoke_token rotate_token")
 
 READ: Final = _names("""
-artifacts counters cursor databases dead_outline depths ended_runs events facts filter_names
-history_outline is_accepted last_event latest_by_hash now originals outlines progressed
-progressing_outline provenances prunable queues replays rights run_access schedules_outline schema
-schemas session set_timeout stable_xid stats steps_outline task_depths timeline unserved_tasks
-verify_catalog verify_scene why_waiting workers workers_at writable
+artifacts counters cursor databases dead_outline depths ended_runs filter_names is_accepted
+last_event latest_by_hash log_after now originals outlines progressed progressing_outline
+provenances prunable queues replays rights run_access run_history_outline schedules_outline schema
+schemas session set_timeout stats steps_outline task_depths unserved_tasks verify_catalog
+verify_scene why_waiting workers workers_at writable
 """)
 
 LEAST: Final[Mapping[str, str]] = {

@@ -36,7 +36,7 @@ _RUN_COLUMNS = (
 
 
 def run_from(row: tuple[Any, ...]) -> Run:
-    """Read a row of run.sql, which includes progress, or of runs.sql."""
+    """Read a row of run.sql, which includes progress, or of runs.sql or dead.sql."""
     fields = dict(zip(_RUN_COLUMNS, row, strict=False))
     timeout, status = fields["timeout"], Status(fields["status"])
     faults = _json(fields["faults"], [])
@@ -64,22 +64,44 @@ def _json(text: str | None, absent: Any) -> Any:
     return absent if text is None else msgspec.json.decode(text)
 
 
+_ENTRY_COLUMNS = (
+    "run", "xid", "seq", "place", "at", "kind", "schema", "attempt", "move", "worker",
+    "leased_until", "data", "token", "digest",
+)  # fmt: skip
+
+
 def entry_from(row: tuple[Any, ...]) -> LogEntry:
-    """Read a row of history.sql, or of verify_events.sql without its run."""
-    seq, at, kind, schema, attempt, move, worker, token, until, data, digest = row
-    return LogEntry(
-        kind=kind,
-        at=at,
-        move=move,
-        attempt=attempt,
-        schema=schema,
-        seq=seq,
-        worker=worker,
-        token=token,
-        leased_until=until,
-        data=found if isinstance(found := _json(data, None), dict) else None,
-        digest=digest,
-    )
+    """Read a row of run_history.sql or of verify_events.sql."""
+    fields = dict(zip(_ENTRY_COLUMNS, row, strict=True))
+    fields["data"] = _object(_json(fields["data"], None))
+    return LogEntry(**fields)
+
+
+_EVENT_COLUMNS = ("xid", "seq", "at", "kind", "schema", "worker", "leased_until")
+
+
+def entries_from(row: tuple[Any, ...]) -> list[LogEntry]:
+    """Read a row of log_after.sql: an entry for each run, or one without a run."""
+    *event, runs, attempts, moves, text = row
+    fields = dict(zip(_EVENT_COLUMNS, event, strict=True))
+    data = _object(_json(text, None))
+    # A forged event may have fewer attempts than runs; its readers must not fail.
+    entries = [
+        LogEntry(
+            **fields,
+            run=run,
+            place=place,
+            attempt=attempt,
+            move=move,
+            data=None if data is None else _object(data.get(run)),
+        )
+        for place, (run, attempt, move) in enumerate(zip(runs, attempts, moves, strict=False), 1)
+    ]
+    return entries or [LogEntry(**fields, attempt=0, move=0, data=data)]
+
+
+def _object(value: Any) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):

@@ -130,7 +130,7 @@ def _judge_all(
     entries = _stream(connection, queries.verify_events())
     beside = _side_by_side(
         groupby(rows, key=lambda row: row.id),
-        groupby(entries, key=lambda pair: pair[0]),
+        groupby(entries, key=lambda entry: entry.run or ""),
         groupby(_stream(connection, queries.verify_written()), key=lambda write: write.run),
         groupby(_stream(connection, queries.verify_recorded()), key=lambda record: record.run),
     )
@@ -146,11 +146,11 @@ def _judge(
     examiner: LogAudit,
     notes: _Notes,
     stored: Iterable[RunRow],
-    entries: Iterable[tuple[str, LogEntry]],
+    entries: Iterable[LogEntry],
 ) -> list[Finding]:
     rows = list(stored)
     queue = rows[0].queue if rows else None
-    for _, event in entries:
+    for event in entries:
         notes.events += 1
         examiner.hear(event, queue=queue)
     return examiner.close(*rows)

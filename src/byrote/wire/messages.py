@@ -285,7 +285,7 @@ class EventView(Reply, frozen=True, kw_only=True):
     """An event of a run."""
 
     id: str
-    """Send it as Last-Event-ID to continue from here."""
+    """Its cursor in the event log: send it as Last-Event-ID to continue from here."""
     at: datetime
     kind: str
     run: str

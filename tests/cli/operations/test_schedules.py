@@ -10,6 +10,7 @@ from byrote.core.spec import Delivery, describe
 from byrote.store import queries
 from byrote.store.runners.sync import fetch
 from tests.cli.console import Said, byrote
+from tests.support import run_of
 
 Database = psycopg.Connection[Any]
 
@@ -110,6 +111,7 @@ def test_a_run_now_is_made_unless_one_is_unfinished(url: str, db: Database) -> N
     first = byrote("schedules", "run", "nightly", "--json", url=url).object
     second = byrote("schedules", "run", "nightly", url=url)
     [run] = fetch(db, queries.runs(labels={"schedule": "nightly"}))
+    run = run_of(db, run.id)
 
     assert first == {"id": run.id, "created": True}
     assert (second.out, run.kwargs) == (f"{run.id}\n", {"days": 1})

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx2
+import pytest
 
 from byrote.store import queries
 from tests.service.harness import Served, claim_one, enqueue_one, finish_one, problem
@@ -140,9 +141,37 @@ def test_a_stream_can_be_of_one_run(served: Served) -> None:
     assert {event["run"] for event in found.values()} == {one}
 
 
+@pytest.mark.parametrize(
+    ("rights", "asked"),
+    [({}, {"queue": "mine"}), ({"queues": ["mine"]}, {}), ({"tasks": ["t-mine"]}, {})],
+)
+def test_a_stream_has_the_runs_that_were_asked_for_and_may_be_seen(
+    served: Served, db: Db, rights: dict[str, Any], asked: dict[str, str]
+) -> None:
+    """From the beginning of the log, in which a deleted run has events, too."""
+    with served.client() as admin, served.client("read", **rights) as reader:
+        mine, _, gone = (
+            enqueue_one(admin, f"t-{queue}", queue=queue) for queue in ("mine", "other", "mine")
+        )
+        db.execute("delete from byrote_task_runs where result_id = %s", (gone,))
+        admin.post(f"/v1/runs/{mine}/cancel").raise_for_status()
+        last = {"last-event-id": "0"}
+        with reader.stream("GET", "/v1/stream", params=asked, headers=last) as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            found = told(lines, 2)
+
+    assert [(event["kind"], event["run"]) for event in found] == [
+        ("Enqueued", mine),
+        ("Cancelled", mine),
+    ]
+
+
 def test_a_bad_place_in_a_stream_is_refused(admin: httpx2.Client) -> None:
-    for last in ("x", "1:2", "1:2:x", "-1:2:3", "1:99999999999999999999:3"):
-        problem(admin.get("/v1/stream", headers={"last-event-id": last}), 400, "bad_request")
+    for last in ("x", "1:2", "1.2.x", "-1.2.3", "1.99999999999999999999.3"):
+        refused = admin.get("/v1/stream", headers={"last-event-id": last})
+        problem(refused, 400, "bad_request")
+        assert "such as 4711.812" in refused.json()["detail"]
 
 
 def counted(client: httpx2.Client, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:

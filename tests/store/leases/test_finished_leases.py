@@ -3,17 +3,16 @@
 
 import psycopg
 
+from byrote.core.log.cursor import BEGINNING
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.sync import fetch
 from tests.support import Db, enqueue
 
-START = queries.Position(xid="0", seq=-1)
-
 
 def seen(db: Db) -> int:
     """Events that a reader of the stream is given."""
-    return len(fetch(db, queries.stream(START)))
+    return len(fetch(db, queries.log_after(BEGINNING)))
 
 
 def test_a_transaction_of_this_database_keeps_later_events_back(
@@ -24,9 +23,9 @@ def test_a_transaction_of_this_database_keeps_later_events_back(
             [first] = enqueue(late)
             enqueue(db)
             assert seen(db) == 0
-        told = fetch(db, queries.stream(START))
+        told = fetch(db, queries.log_after(BEGINNING))
 
-    assert [event.run for event in told][:1] == [first]
+    assert [entry.run for event in told for entry in event][:1] == [first]
     assert len(told) == 2
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from byrote.core.log.asof import as_it_was
+from byrote.core.log.cursor import BEGINNING
 from byrote.core.log.fold import BLANK, fold, fold_all
+from byrote.core.log.record import LogEntry
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.sync import fetch
@@ -36,7 +38,7 @@ def test_runs_and_queues_are_shown_as_they_were(db: Db, clock: FakeClock, seed: 
         shown = fetch(db, queries.runs_at(at))
         assert {(c.queue, c.status, c.worker, c.runs) for c in shown} == counts
         for run_id, run in runs.items():
-            told = fetch(db, queries.history(run_id, at=at))
+            told = fetch(db, queries.run_history(run_id, at=at))
             shown_run = as_it_was(run_of(db, run_id), fold_all(told), at)
             for name in ("status", "wait_reason", "attempts", "charged", "leased_until", "faults",
                          "worker_ids", "result_json", "finished_at"):  # fmt: skip
@@ -53,7 +55,7 @@ def test_sql_and_python_agree_on_what_every_event_leads_to(db: Db, clock: FakeCl
     by_python = []
     for run_id in sorted(walker.ids):
         picture = BLANK
-        for told in fetch(db, queries.history(run_id)):
+        for told in fetch(db, queries.run_history(run_id)):
             picture = fold(picture, told)
             by_python.append((told.kind, picture.status))
 
@@ -74,11 +76,11 @@ def test_a_cursor_tells_every_event_once_however_late_it_commits(
     db: Db, door: DatabaseAddress
 ) -> None:
     """The late one has the lower seq; a reader that went by seq would never see it."""
-    seen: list[queries.LoggedEvent] = []
+    seen: list[list[LogEntry]] = []
 
     def read() -> None:
-        cursor = seen[-1].cursor if seen else queries.BEGINNING
-        seen.extend(fetch(db, queries.events(cursor, limit=2)))
+        cursor = seen[-1][-1].cursor.event_end if seen else BEGINNING
+        seen.extend(fetch(db, queries.log_after(cursor, limit=2)))
 
     with door.open("late") as late:
         with late.transaction():
@@ -89,9 +91,9 @@ def test_a_cursor_tells_every_event_once_however_late_it_commits(
         read()
         read()
 
-    assert [event.runs for event in seen] == [[hidden], [early[0]], [early[1]]]
+    assert [[entry.run for entry in event] for event in seen] == [[hidden], [early[0]], [early[1]]]
     text = "select count(*) from byrote_events where seq < %s and runs <> %s::uuid[]"
-    assert db.execute(text, (seen[1].seq, [hidden])).fetchone() is not None
+    assert db.execute(text, (seen[1][0].seq, [hidden])).fetchone() is not None
 
 
 def test_workers_are_known_by_what_they_did(db: Db, clock: FakeClock) -> None:

@@ -71,9 +71,9 @@ def test_a_run_is_looked_for_in_the_days_of_its_life(own: Db, week: FakeClock) -
     rows = own.execute("select result_id::text from byrote_archive order by finished_at").fetchall()
     [third, running] = rows[2][0], enqueue(own)[0]
 
-    assert days_read(own, queries.history(third), "byrote_events") == ["20310312"]
-    assert days_read(own, queries.history(running), "byrote_events") == ["20310315"]
-    assert len(fetch(own, queries.history(third))) == 3
+    assert days_read(own, queries.run_history(third), "byrote_events") == ["20310312"]
+    assert days_read(own, queries.run_history(running), "byrote_events") == ["20310315"]
+    assert len(fetch(own, queries.run_history(third))) == 3
 
 
 def test_a_queue_is_looked_for_in_what_has_ended_since(own: Db, week: FakeClock) -> None:

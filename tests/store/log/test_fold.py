@@ -26,7 +26,7 @@ SAME = (
 
 
 def folded(db: Db, run_id: str) -> dict[str, Any]:
-    picture = fold_all(fetch(db, queries.history(run_id)))
+    picture = fold_all(fetch(db, queries.run_history(run_id)))
     fields = msgspec.structs.asdict(picture)
     token, due = fields["lease_token"], fields["due"]
     waits = {"run_after": due} if picture.status == "WAITING" else {}
@@ -62,7 +62,7 @@ def test_a_run_of_a_quiet_queue_is_known_again_after_its_next_event(
     clock.advance(seconds=20)
     fetch(db, queries.renew([lease], lease_for=clock.now - clock.now))
     fetch(db, queries.cancel([run_id]))
-    told = fetch(db, queries.history(run_id))
+    told = fetch(db, queries.run_history(run_id))
     picture = fold_all(told)
 
     assert [event.kind for event in told] == ["Enqueued", "Claimed", "CancelRequested"]

@@ -3,8 +3,8 @@
 
 import pytest
 
+from byrote.core.log.cursor import BEGINNING, Cursor
 from byrote.core.policy import Retry
-from byrote.service import follow
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.sync import fetch
@@ -17,13 +17,13 @@ FEW = 100_000
 
 
 def begin(db: Db) -> None:
-    [low] = fetch(db, queries.stable_xid())
-    fetch(db, queries.save_cursor(duty="stats", cursor=follow.written(follow.from_now(low))))
+    end = next(iter(fetch(db, queries.cursor(back=0))), BEGINNING)
+    fetch(db, queries.save_cursor(duty="stats", cursor=str(end)))
 
 
-def place(db: Db) -> str:
+def place(db: Db) -> Cursor:
     [cursor] = [cursor for duty, cursor, _ in fetch(db, queries.counters()) if duty == "stats"]
-    return cursor
+    return Cursor.parse(cursor)
 
 
 def count(db: Db, limit: int = 7) -> None:
@@ -32,11 +32,9 @@ def count(db: Db, limit: int = 7) -> None:
     def counted_all() -> bool:
         events = limit
         while events == limit:
-            cursor = place(db)
-            query = queries.count_stats(follow.read(cursor), cursor=cursor, limit=limit)
-            [(events, _moved)] = fetch(db, query)
-        reached = follow.read(place(db))
-        return (int(reached.xid), reached.seq) >= last
+            [(events, _moved)] = fetch(db, queries.count_stats(place(db), limit=limit))
+        reached = place(db)
+        return (reached.xid, reached.seq) >= last
 
     # A transaction of another database that ends just now may hold the newest events back a moment.
     last = last_of(db)
@@ -50,9 +48,8 @@ def last_of(db: Db) -> tuple[int, int]:
     return (0, 0) if row is None else (int(row[0]), row[1])
 
 
-def recount(db: Db, cursor: str | None = None, most: int = FEW) -> bool:
-    cursor = cursor or place(db)
-    [done] = fetch(db, queries.recount(follow.read(cursor), cursor=cursor, most=most))
+def recount(db: Db, cursor: Cursor | None = None, most: int = FEW) -> bool:
+    [done] = fetch(db, queries.recount(cursor or place(db), most=most))
     return done
 
 

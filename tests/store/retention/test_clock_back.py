@@ -69,13 +69,10 @@ def test_what_is_done_after_the_step_is_in_the_history_in_order(
     finish(db, [success(lease)])
     kinds = ["Enqueued", "Claimed", "Retried", "Claimed", "Succeeded"]
     row = row_of(db, run_id)
-    asked = queries.timeline(run_id, first=row["enqueued_at"], last=row["finished_at"])
 
     assert row["finished_at"] < row["enqueued_at"]
     assert history(db, run_id) == kinds
-    assert [fact.kind for fact in fetch(db, queries.facts(run_id))] == kinds
-    assert [told.kind for told in fetch(db, queries.history(run_id))] == kinds
-    assert [moment.kind for moment in fetch(db, asked)] == kinds
+    assert [entry.kind for entry in fetch(db, queries.run_history(run_id))] == kinds
     assert verify(door).sound
 
 

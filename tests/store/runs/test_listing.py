@@ -51,6 +51,18 @@ def test_runs_are_found_by_status_queue_task_hash_and_label(db: Db) -> None:
             assert [run.id for run in fetch(db, query)] == [run_id]
 
 
+def test_lists_leave_out_arguments_and_results(db: Db) -> None:
+    enqueue(db, 2)
+    [done, dead] = claim(db, 2)
+    finish(db, [success(done, "42"), verdict(dead, "F")])
+    [listed] = fetch(db, queries.runs(status="SUCCESSFUL"))
+    [letter] = fetch(db, queries.dead())
+    whole = run_of(db, dead.id)
+
+    assert (listed.hidden, listed.result_json, listed.result_hash is None) == (True, None, False)
+    assert (letter.id, letter.hidden, letter.faults) == (dead.id, True, whole.faults)
+
+
 def test_unfinished_looks_at_what_is_due_in_these_queues(db: Db, clock: FakeClock) -> None:
     def unfinished() -> bool:
         return fetch(db, queries.unfinished(queues=["default"], tasks=["t@1"]))[0].due

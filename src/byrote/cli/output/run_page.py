@@ -25,8 +25,13 @@ def row_of(run: Run) -> tuple[object, ...]:
     """One line of a list; no payloads."""
     attempts = f"{run.charged}/{run.max_attempts}"
     task = run.task if run.version == 1 else f"{run.task}@{run.version}"
-    error = error_of(run).replace("\n", " ")[:ERROR_WIDTH]
-    return run.id, run.status, task, run.queue, attempts, run.enqueued_at, run.finished_at, error
+    ends = run.enqueued_at, run.finished_at
+    return run.id, run.status, task, run.queue, attempts, *ends, short_error(run)
+
+
+def short_error(run: Run) -> str:
+    """The start of the last attempt's error, for a list."""
+    return error_of(run).replace("\n", " ")[:ERROR_WIDTH]
 
 
 def error_of(run: Run) -> str:

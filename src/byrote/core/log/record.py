@@ -29,24 +29,35 @@ from typing import Any, Final
 
 import msgspec
 
+from byrote.core.log.cursor import Cursor
 from byrote.core.log.kinds import EventKind
 
 
 class LogEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One move of one run, as its statement logged it."""
+    """One move of one run, as its statement logged it; or an event that moved no run."""
 
     kind: str
     at: datetime
     move: int
     attempt: int
     schema: int = 1
+    run: str | None = None
+    """None if the event moved no run; its data is then that of the whole event."""
+    xid: int = 0
     seq: int = 0
+    place: int | None = None
+    """The number of the run in the event, from 1."""
     worker: str | None = None
     token: str | None = None
     leased_until: datetime | None = None
     data: Mapping[str, Any] | None = None
     digest: bytes | None = None
     """The hash of the subject of the event, such as the spec or the result."""
+
+    @property
+    def cursor(self) -> Cursor:
+        """The position behind this entry."""
+        return Cursor(self.xid, self.seq, self.place)
 
 
 def upcast(entry: LogEntry) -> LogEntry:

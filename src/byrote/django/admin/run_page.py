@@ -2,7 +2,6 @@
 """Reads everything about one run for its page: spec, attempts, result and history."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -25,6 +24,7 @@ ATTEMPTS_SHOWN = 50
 REPLAYS_SHOWN = 20
 STEPS_SHOWN = 200
 CHANGES_SHOWN = 20
+EVENTS_SHOWN = 500
 
 
 class AttemptView(msgspec.Struct, frozen=True):
@@ -130,9 +130,7 @@ def _steps(steps: Sequence[StepRow]) -> list[tuple[StepRow, display.Document | N
 
 def _history(database: str, run: Run) -> list[timeline.TimelineEntry] | None:
     """The events of a run, in order; None if reading them takes too long."""
-    # A deletion or cancellation may be logged shortly after `finished_at`.
-    last = None if run.finished_at is None else run.finished_at + timedelta(seconds=1)
-    query = queries.timeline(run.id, first=run.enqueued_at, last=last)
+    query = queries.run_history(run.id, limit=EVENTS_SHOWN)
     try:
         with transaction.atomic(using=database):
             fetch(database, queries.set_timeout(PATIENCE))

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from byrote.core.log.record import LogEntry
 from byrote.django import times as moments
-from byrote.store.queries.log import TimelineEvent
 
 VERDICTS = {
     "S": "success",
@@ -34,7 +34,7 @@ class TimelineEntry(msgspec.Struct, frozen=True):
     times: int = 1
 
 
-def lines_of(history: Sequence[TimelineEvent]) -> list[TimelineEntry]:
+def lines_of(history: Sequence[LogEntry]) -> list[TimelineEntry]:
     """The lines of the timeline; consecutive renewals of a lease are one line."""
     lines: list[TimelineEntry] = []
     for event in history:
@@ -46,7 +46,8 @@ def lines_of(history: Sequence[TimelineEvent]) -> list[TimelineEntry]:
         ):
             lines[-1] = msgspec.structs.replace(last, at=event.at, times=last.times + 1)
             continue
-        facts = [_fact(name, value) for name, value in event.data.items() if value is not None]
+        data = event.data or {}
+        facts = [_fact(name, value) for name, value in data.items() if value is not None]
         lines.append(TimelineEntry(event.kind, event.at, event.attempt, event.worker, facts))
     return lines
 

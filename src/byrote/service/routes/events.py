@@ -8,11 +8,11 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
-from byrote.service import follow
+from byrote.core.log.cursor import BEGINNING, Cursor
+from byrote.core.log.record import LogEntry
 from byrote.service.http.decoding import plain
 from byrote.service.http.request import RequestContext
 from byrote.store import queries
-from byrote.store.queries.log import Position, RunFact
 from byrote.wire import messages
 from byrote.wire.problems import BadRequest
 from byrote.wire.terms import Id, Identified
@@ -26,8 +26,8 @@ COMMENT_EVERY = 15
 
 PROGRESS = "Progress"
 """The kind of progress reports: they are not in the log and do not move the run."""
-PLACE_MAX = 2**31 - 1
-"""Behind every run of one statement: all of it was sent."""
+HISTORY_MAX = 1_000
+"""Events of one run in an answer."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -36,21 +36,21 @@ async def events(call: RequestContext) -> messages.EventsReply:
     """What happened to one run, oldest first."""
     run_id = call.path["id"]
     await call.check_mine(run_id)
-    found = await call.service.desk.all(queries.facts(run_id))
-    return messages.EventsReply(events=[event_of(fact) for fact in found])
+    found = await call.service.desk.all(queries.run_history(run_id, limit=HISTORY_MAX))
+    return messages.EventsReply(events=[event_of(entry) for entry in found])
 
 
-def event_of(fact: RunFact) -> messages.EventView:
+def event_of(entry: LogEntry) -> messages.EventView:
     """An event as clients receive it."""
     return messages.EventView(
-        id=f"{fact.xid}:{fact.seq}:{fact.place}",
-        at=fact.at,
-        kind=fact.kind,
-        run=fact.run,
-        attempt=fact.attempt,
-        move=fact.move,
-        worker=fact.worker,
-        data=None if fact.data is None else msgspec.json.decode(fact.data),
+        id=str(entry.cursor),
+        at=entry.at,
+        kind=entry.kind,
+        run=entry.run or "",
+        attempt=entry.attempt,
+        move=entry.move,
+        worker=entry.worker,
+        data=None if entry.data is None else dict(entry.data),
     )
 
 
@@ -64,47 +64,40 @@ class StreamFilters(Identified, frozen=True, kw_only=True):
 async def stream(call: RequestContext) -> Response:
     """Follow what happens, as server-sent events; `Last-Event-ID` goes on where one left off."""
     plain(call.query.queue)
-    begin = await _begin(call)
     return StreamingResponse(
-        _follow(call, *begin),
+        _follow(call, await _begin(call)),
         media_type="text/event-stream",
         headers={"cache-control": "no-store", "x-accel-buffering": "no"},
     )
 
 
-async def _begin(call: RequestContext) -> tuple[Position, tuple[str, int, int]]:
-    """The position to begin at, and the event that was sent last."""
+async def _begin(call: RequestContext) -> Cursor:
+    """The position to begin at: behind the event that was sent last, or behind all there are."""
     last = call.headers.get("last-event-id")
     if not last:
-        [low] = await call.service.desk.all(queries.stable_xid())
-        return follow.from_now(low), ("", 0, 0)
+        return await call.service.desk.first(queries.cursor(back=0)) or BEGINNING
     try:
-        text, _, place = last.rpartition(":")
-        position = follow.read(text)
-        sent = (position.xid, position.seq, int(place))
-    except ValueError:
-        raise BadRequest("Last-Event-ID: send the id of an event of this stream.") from None
-    # That statement may have further events: it is read again from its beginning.
-    return msgspec.structs.replace(position, seq=max(position.seq - 1, 0)), sent
+        return Cursor.parse(last)
+    except ValueError as error:
+        raise BadRequest(f"Last-Event-ID: {error}") from None
 
 
-async def _follow(
-    call: RequestContext, position: Position, last: tuple[str, int, int]
-) -> AsyncIterator[bytes]:
+async def _follow(call: RequestContext, cursor: Cursor) -> AsyncIterator[bytes]:
     service = call.service
     followed = _Followed(call)
     quiet = 0
     yield b"retry: 1000\n\n"
     while not (service.stopping or call.gone.done()):
-        facts = await service.desk.all(queries.stream(position, limit=PAGE))
-        if facts:
-            position = Position(facts[-1].xid, facts[-1].seq)
-        if text := _text(call, facts, last) + await followed.text(position):
+        page = await service.desk.all(queries.log_after(cursor, moves=True, limit=PAGE))
+        if page:
+            cursor = page[-1][-1].cursor.event_end
+        sent = [_sent(event_of(entry)) for entry in await _wanted(call, page)]
+        if text := b"".join(sent) + await followed.text(cursor):
             if call.grant.ended:
                 return
             yield text
             quiet = 0
-        if len({(fact.xid, fact.seq) for fact in facts}) == PAGE:
+        if len(page) == PAGE:
             continue
         await service.watch.until_news(QUIET_S, call.gone)
         quiet += 1
@@ -120,7 +113,7 @@ class _Followed:
         self._at: datetime | None = None
         self._look_at = 0.0
 
-    async def text(self, position: Position) -> bytes:
+    async def text(self, cursor: Cursor) -> bytes:
         """Its progress since the last look. A client that resumes here gets the events after it."""
         desk, clock = self._call.service.desk, self._call.service.means.clock
         asked: StreamFilters = self._call.query
@@ -135,7 +128,7 @@ class _Followed:
         if run is None or run.progress is None or not self._call.grant.allows(run.queue, run.task):
             return b""
         event = messages.EventView(
-            id=f"{position.xid}:{position.seq}:{PLACE_MAX}",
+            id=str(cursor),
             at=at,
             kind=PROGRESS,
             run=run.id,
@@ -147,27 +140,22 @@ class _Followed:
         return _sent(event)
 
 
-def _text(call: RequestContext, facts: Sequence[RunFact], last: tuple[str, int, int]) -> bytes:
-    lines = []
-    for fact in facts:
-        if (fact.xid, fact.seq) == last[:2] and fact.place <= last[2]:
-            continue
-        if _wanted(call, fact):
-            lines.append(_sent(event_of(fact)))
-    return b"".join(lines)
-
-
 def _sent(event: messages.EventView) -> bytes:
     named = event.id.encode(), event.kind.encode(), _encode(event)
     return b"id: %b\nevent: %b\ndata: %b\n\n" % named
 
 
-def _wanted(call: RequestContext, fact: RunFact) -> bool:
+async def _wanted(call: RequestContext, page: Sequence[Sequence[LogEntry]]) -> Sequence[LogEntry]:
+    """The entries that the client asked for and may see."""
     asked: StreamFilters = call.query
-    if asked.run is not None and fact.run != asked.run:
-        return False
-    if asked.queue is not None and fact.queue != asked.queue:
-        return False
-    if fact.queue is None or fact.task is None:
-        return not call.grant.limited
-    return call.grant.allows(fact.queue, fact.task)
+    entries = [entry for event in page for entry in event if asked.run in (None, entry.run)]
+    if not entries or (asked.queue is None and not call.grant.limited):
+        return entries
+    # Runs that were deleted since are not found: their queue is unknown.
+    ids = sorted({entry.run for entry in entries if entry.run is not None})
+    mine = {
+        found.id
+        for found in await call.service.desk.all(queries.run_access(ids))
+        if asked.queue in (None, found.queue) and call.grant.allows(found.queue, found.task)
+    }
+    return [entry for entry in entries if entry.run in mine]

@@ -149,7 +149,7 @@ async def _then(call: RequestContext, run: Run, text: str) -> Run:
         at = None
     if at is None or at.tzinfo is None or not 1970 <= at.year <= 9000:
         raise Invalid("at: write a moment with its time zone, as in 2030-01-31T09:00Z.")
-    entries = await call.service.desk.all(queries.history(run.id, at=at))
+    entries = await call.service.desk.all(queries.run_history(run.id, at=at))
     if not entries:
         raise not_here(run.id)
     return as_it_was(run, fold_all(entries), at)
@@ -171,7 +171,7 @@ async def list_runs(call: RequestContext) -> messages.RunPage:
     """The newest runs that match, newest first, without arguments and results."""
     asked: Filters = call.query
     found = await call.service.desk.all(
-        queries.briefs(
+        queries.runs(
             status=asked.status,
             queue=plain(asked.queue),
             task=plain(asked.task),

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
+from byrote.core.log.cursor import Cursor
 from byrote.core.unserved import Standing, UnservedEnd, UnservedTask
 from byrote.store import rows
-from byrote.store.queries.log import Position, position_args
+from byrote.store.queries.log import cursor_args
 from byrote.store.query import Query
 
 
@@ -81,17 +82,15 @@ class Tally(msgspec.Struct, frozen=True):
     n: int
 
 
-def count_stats(
-    position: Position, *, cursor: str | None, limit: int = 2_000
-) -> Query[tuple[int, str | None]]:
-    """Count events after a position; returns how many were read, and the new position."""
-    args = position_args(position) | {"cursor": cursor, "limit": limit}
-    return Query("count_stats", args, lambda row: (row[0], row[1]))
+def count_stats(cursor: Cursor, *, limit: int = 2_000) -> Query[tuple[int, Cursor | None]]:
+    """Count events after a cursor; returns how many were read, and the new cursor."""
+    args = cursor_args(cursor) | {"cursor": str(cursor), "limit": limit}
+    return Query("count_stats", args, lambda row: (row[0], row[1] and Cursor.parse(row[1])))
 
 
-def recount(position: Position, *, cursor: str, most: int) -> Query[bool]:
+def recount(cursor: Cursor, *, most: int) -> Query[bool]:
     """Correct the depths, unless there are more than `most` runs; returns whether it did."""
-    args = position_args(position) | {"cursor": cursor, "most": most}
+    args = cursor_args(cursor) | {"cursor": str(cursor), "most": most}
     return Query("recount", args, lambda row: bool(row[0]))
 
 

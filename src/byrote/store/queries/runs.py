@@ -42,22 +42,24 @@ def runs(
     task: str | None = None,
     spec_hash: str | None = None,
     labels: Mapping[str, str] | None = None,
+    queues: Sequence[str] | None = None,
+    tasks: Sequence[str] | None = None,
     before: str | None = None,
     limit: int = 50,
     shadow: bool = False,
 ) -> Query[Run]:
-    """The newest runs that match; shadow runs only with `shadow`."""
+    """The newest runs that match, without arguments and results; shadow runs with `shadow`."""
     args = {
         "status": status,
         "queue": queue,
         "task": task,
         "hash": spec_hash,
+        "label": None if labels is None else _encode(labels).decode(),
         "before": before,
         "limit": limit,
         "shadow": shadow,
     }
-    label = None if labels is None else _encode(labels).decode()
-    return Query("runs", args | {"label": label}, rows.run_from)
+    return Query("runs", args | within(queues, tasks), rows.run_from)
 
 
 def outcome(run_id: str) -> Query[rows.RunOutcome]:
@@ -79,70 +81,9 @@ class RunAccess(msgspec.Struct, frozen=True):
     spec_hash: str
 
 
-class Brief(msgspec.Struct, frozen=True):
-    """A run without its arguments and its result."""
-
-    id: str
-    status: Status
-    wait_reason: str | None
-    queue: str
-    task: str
-    version: int
-    priority: int
-    run_after: datetime
-    attempts: int
-    charged: int
-    losses: int
-    max_attempts: int
-    timeout_ms: int | None
-    spec_hash: str
-    result_hash: str | None
-    errors: list[dict[str, Any]]
-    labels: dict[str, str]
-    worker_ids: list[str]
-    leased_by: str | None
-    leased_until: datetime | None
-    cancel_requested_at: datetime | None
-    replay_of: str | None
-    traceparent: str | None
-    enqueued_at: datetime
-    started_at: datetime | None
-    last_attempted_at: datetime | None
-    finished_at: datetime | None
-    as_of: datetime
-
-
-def brief_from(row: tuple[Any, ...]) -> Brief:
-    """Read a row of `briefs` or `dead`."""
-    fields = list(row)
-    fields[1] = Status(fields[1])
-    fields[15] = [] if fields[15] is None else msgspec.json.decode(fields[15])
-    fields[16] = {} if fields[16] is None else msgspec.json.decode(fields[16])
-    return Brief(*fields)
-
-
 def run_access(ids: Sequence[str]) -> Query[RunAccess]:
     """The queue, task and spec hash of runs."""
     return Query("run_access", {"ids": list(ids)}, lambda row: RunAccess(*row))
-
-
-def briefs(
-    *,
-    status: str | None = None,
-    queue: str | None = None,
-    task: str | None = None,
-    spec_hash: str | None = None,
-    labels: Mapping[str, str] | None = None,
-    queues: Sequence[str] | None = None,
-    tasks: Sequence[str] | None = None,
-    before: str | None = None,
-    limit: int = 50,
-) -> Query[Brief]:
-    """The newest runs that match, within some queues and tasks only."""
-    args: dict[str, Any] = {"status": status, "queue": queue, "task": task, "hash": spec_hash}
-    args["label"] = None if labels is None else _encode(labels).decode()
-    args |= {"before": before, "limit": limit} | within(queues, tasks)
-    return Query("briefs", args, brief_from)
 
 
 def ended_runs(ids: Sequence[str]) -> Query[str]:
@@ -175,11 +116,11 @@ def dead(
     tasks: Sequence[str] | None = None,
     before: tuple[datetime, str] | None = None,
     limit: int = 50,
-) -> Query[Brief]:
-    """Dead letters, the latest first."""
+) -> Query[Run]:
+    """Dead letters, the latest first, without arguments and results."""
     at, run_id = (None, None) if before is None else before
     args: dict[str, Any] = {"queue": queue, "task": task, "before": at, "before_id": run_id}
-    return Query("dead", args | {"limit": limit} | within(queues, tasks), brief_from)
+    return Query("dead", args | {"limit": limit} | within(queues, tasks), rows.run_from)
 
 
 def delete_dead(ids: Sequence[str]) -> Query[str | Locked]:

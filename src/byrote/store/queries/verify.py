@@ -48,9 +48,9 @@ def verify_runs() -> Query[RunRow]:
     return Query("verify_runs", {}, lambda row: RunRow(**dict(zip(fields, row, strict=True))))
 
 
-def verify_events() -> Query[tuple[str, LogEntry]]:
+def verify_events() -> Query[LogEntry]:
     """Every move of every run, run by run and in order."""
-    return Query("verify_events", {}, lambda row: (row[0], rows.entry_from(row[1:])))
+    return Query("verify_events", {}, rows.entry_from)
 
 
 def verify_malformed() -> Query[tuple[int, str]]:

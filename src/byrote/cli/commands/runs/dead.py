@@ -5,20 +5,18 @@ from collections.abc import Sequence
 from functools import partial
 
 import click
-import msgspec
 
 from byrote.cli.database import open_store, whole_id
 from byrote.cli.errors import FAILED
 from byrote.cli.lazy import ListingGroup
 from byrote.cli.options import RunId, database_options
-from byrote.cli.output.run_page import fields_of, show_run
+from byrote.cli.output.run_page import fields_of, short_error, show_run
 from byrote.cli.output.tables import LOCKED_ROW, print_json, print_table, show_locked
 from byrote.core.errors import UnknownRun
 from byrote.core.run import Run
 from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.locks import Moves, move
-from byrote.store.queries.runs import Brief
 
 HEADS = ("id", "task", "queue", "attempts", "failed", "error")
 IDS = click.argument("ids", metavar="ID...", nargs=-1, required=True, type=RunId())
@@ -41,17 +39,15 @@ def list_dead(
     with open_store(url) as store:
         found = store.all(queries.dead(queue=queue, task=task, limit=limit))
     if as_json:
-        for brief in found:
-            print_json(msgspec.structs.asdict(brief))
+        for run in found:
+            print_json({**fields_of(run), "errors": run.faults})
     else:
         print_table(HEADS, map(_row, found), empty="No dead letters.")
 
 
-def _row(brief: Brief) -> tuple[object, ...]:
-    last = brief.errors[-1] if brief.errors else {}
-    error = f"{last.get('type', '')}: {last.get('message', '')}"[:60] if last else ""
-    failed = "" if brief.finished_at is None else f"{brief.finished_at:%Y-%m-%d %H:%M:%S}"
-    return brief.id, brief.task, brief.queue, brief.attempts, failed, error
+def _row(run: Run) -> tuple[object, ...]:
+    failed = "" if run.finished_at is None else f"{run.finished_at:%Y-%m-%d %H:%M:%S}"
+    return run.id, run.task, run.queue, run.attempts, failed, short_error(run)
 
 
 @dead.command(epilog="Example: byrote dead show 01932c4e")

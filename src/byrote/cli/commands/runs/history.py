@@ -57,7 +57,7 @@ at_option = click.option("--at", type=Past(), help="As it was then; in UTC, or `
 
 def run_then(store: Store, run: Run, at: datetime) -> Run:
     """Return the run as it was; raises NotThereThen if the log has no earlier event of it."""
-    logged = store.all(queries.history(run.id, at=at))
+    logged = store.all(queries.run_history(run.id, at=at))
     if not logged:
         raise NotThereThen(run.id, at)
     return as_it_was(run, fold_all(logged), at)
@@ -73,7 +73,7 @@ def history(begun: str, *, url: str | None, as_json: bool, at: datetime | None) 
     The log is kept for 30 days unless `keep_events` is set; older steps are deleted.
     """
     with open_store(url) as store:
-        logged = store.all(queries.history(whole_id(store, begun), at=at))
+        logged = store.all(queries.run_history(whole_id(store, begun), at=at))
     if not logged:
         raise UnknownRun(begun)
     steps = list(_steps(logged))

@@ -1,4 +1,5 @@
--- The cursor before the last `back` events. They are on disk before the answer is returned: see stream.sql.
+-- The cursor before the last `back` events; no row if there are not more of them.
+-- They are on disk before the answer is returned: see log_after.sql.
 with found as materialized (
   select event.xid, event.seq
   from byrote_events as event
@@ -17,6 +18,6 @@ durable as materialized (
   end as position
   from found
 )
-select found.xid::text, found.seq
+select found.xid::text::bigint as xid, found.seq
 from found
 cross join durable;

@@ -1,9 +1,11 @@
--- Dead letters that match, the latest first, without arguments; an absent filter is null.
+-- Dead letters that match, the latest first, in the columns of runs.sql; an absent filter is null.
 select
   result_id::text, status, wait_reason, queue_name, task_path, task_version, priority, run_after, attempts, charged,
-  losses, max_attempts, timeout_ms, encode(spec_hash, 'hex') as spec_hash, encode(result_hash, 'hex') as result_hash,
-  errors_json::text, labels::text, worker_ids, leased_by, leased_until, cancel_requested_at, replay_of::text, traceparent,
-  enqueued_at, started_at, last_attempted_at, finished_at, coalesce(as_of, enqueued_at) as as_of
+  losses, max_attempts, timeout_ms, 'null' as spec_json, encode(spec_hash, 'hex') as spec_hash, null as return_json,
+  encode(result_hash, 'hex') as result_hash, errors_json::text, null as retry_json, labels::text, worker_ids, leased_by,
+  leased_until, cancel_requested_at, replay_of::text, traceparent, enqueued_at, started_at, last_attempted_at,
+  finished_at, coalesce(as_of, enqueued_at) as as_of, null as provenance, null as usage,
+  coalesce(shadow, false) as shadow, memo_of::text, unique_key
 from byrote_dead
 where (%(queue)s::text is null or queue_name = %(queue)s)
   and (%(task)s::text is null or task_path = %(task)s)

@@ -20,6 +20,8 @@ where (%(id)s::uuid is null or result_id = %(id)s::uuid)
   and (%(task)s::text is null or task_path = %(task)s)
   and (%(hash)s::text is null or spec_hash = decode(%(hash)s, 'hex'))
   and (%(label)s::text is null or labels @> %(label)s::jsonb)
+  and (%(queues)s::text[] is null or queue_name = any (%(queues)s))
+  and (%(tasks)s::text[] is null or task_path = any (%(tasks)s))
   and (%(shadow)s::boolean or shadow is not true)
   and (%(before)s::uuid is null or result_id < %(before)s::uuid)
 order by byrote_runs.result_id desc  -- The column: the bare name would be the text above, which no index has.

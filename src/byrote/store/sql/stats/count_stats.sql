@@ -1,6 +1,6 @@
--- Add events after a position to the counts by minute and to the depths, and move the position, all or nothing: of two
--- statements that count at the same time one finds the position moved and adds nothing. Returns how many events were
--- read, and the new position.
+-- Add events after a cursor to the counts by minute and to the depths, and move the cursor, all or nothing: of two
+-- statements that count at the same time one finds the cursor moved and adds nothing. Returns how many events were
+-- read, and the new cursor, in the form of core/log/cursor.py.
 with page as materialized (
   select event.xid, event.seq, event.at, event.kind, event.worker, event.runs, event.data
   from byrote_events as event
@@ -14,7 +14,7 @@ reached as materialized (
 ),
 moved as (
   update byrote_duties as duty
-  set cursor = reached.xid::text || ':' || reached.seq
+  set cursor = reached.xid::text || '.' || reached.seq
   from reached
   where duty.duty = 'stats'
     and duty.cursor is not distinct from %(cursor)s

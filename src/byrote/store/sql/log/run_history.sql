@@ -1,11 +1,13 @@
--- The moves of one run as history.sql returns them, for logins that may not see lease tokens.
+-- Every move of one run that the log still has, in order, up to a moment and a number of them; an absent limit is null.
 -- No index leads from a run to its events: this reads the days, and within them the pages, between the run's first and
 -- last moment, with an hour on either side for a clock that was set.
 select
-  event.seq, event.at, event.kind, event.schema, entry.attempt, entry.move, event.worker, null,
-  event.leased_until, (event.data -> (entry.result_id::text))::text as data, null as digest
+  entry.result_id::text, event.xid::text::bigint as xid, event.seq, entry.place, event.at, event.kind, event.schema,
+  entry.attempt, entry.move, event.worker, event.leased_until, (event.data -> (entry.result_id::text))::text as data,
+  event.lease_token::text, entry.digest
 from byrote_events as event
-cross join lateral unnest(event.runs, event.attempts, event.moves) as entry (result_id, attempt, move)
+cross join lateral unnest(event.runs, event.attempts, event.moves, event.digests)
+  with ordinality as entry (result_id, attempt, move, digest, place)
 where event.at >= coalesce(
     (select run.enqueued_at - interval '1 hour' from byrote_runs as run where run.result_id = %(id)s::uuid limit 1),
     '-infinity'
@@ -17,4 +19,5 @@ where event.at >= coalesce(
   and event.at <= coalesce(%(at)s::timestamptz, 'infinity')
   and event.runs @> array[%(id)s::uuid]
   and entry.result_id = %(id)s::uuid
-order by entry.move;
+order by entry.move, event.seq
+limit %(limit)s::bigint;
