@@ -149,3 +149,5 @@ def test_no_page_of_a_run_has_what_could_be_a_control_sequence(runs: list[str], 
             assert controls(said.out + said.err) == set(), view
             assert "\nLINE" not in said.out, view
             assert "pwned" in said.out, view
+    page = byrote("runs", "show", runs[0], url=url).out
+    assert "Byrote \\x1b" in page.partition("provenance")[2]
