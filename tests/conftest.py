@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from byrote.store.migrate import migrate
 from byrote.store.runners.sync import Store
 from byrote.testing import FakeClock
 from byrote.testing.clock import settable
-from tests.programs import require
+from tests.programs import forbid_skip, require
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background by a shell; the processes of the tests must not inherit that.
@@ -35,10 +35,26 @@ settings.load_profile("suite")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Programs that a test needs are here, or the test is skipped or fails."""
+    """Skip a test whose programs are missing."""
     for mark in item.iter_markers("needs"):
         for program in mark.args:
             require(program)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Report a skipped test as failed if CI=true."""
+    report = yield
+    forbid_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Report a skipped module as failed if CI=true."""
+    report = yield
+    forbid_skip(report)
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -26,7 +26,13 @@ from tests.service.harness import Served, claim_one, enqueue_one, serving
 from tests.support import Db, until
 
 EVIL = "\x1b]0;pwned\x07\x1b[2J\rFAKE\nLINE\x9b31m\x7f\u202e\t\x08"
-DOC = {"python": EVIL, "packages": {EVIL: EVIL}}
+DOC = {
+    "python": {"version": EVIL},
+    "packages": {EVIL: EVIL},
+    "byrote": EVIL,
+    "executor": EVIL,
+    "vcs": {"commit": EVIL, "dirty": True},
+}
 
 
 @pytest.fixture

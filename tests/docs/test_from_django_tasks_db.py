@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A project on django-tasks-db follows docs/how-to/from-django-tasks-db.md step by step.
-
-Only where that package is: `make test-django` brings it, the default suite does not.
-"""
+"""A project on django-tasks-db follows docs/how-to/from-django-tasks-db.md step by step."""
 
 import os
 from collections.abc import Iterator
@@ -14,6 +11,7 @@ import pytest
 
 from tests.docs.test_django_pages import DATABASE, run
 from tests.docs.test_readme import ROOT
+from tests.programs import require_package
 
 PAGE = ROOT / "docs/how-to/from-django-tasks-db.md"
 OLD = """
@@ -43,7 +41,7 @@ def said(language: str) -> str:
 @pytest.fixture
 def project(server_url: str, tmp_path: Path) -> Iterator[tuple[Path, psycopg.Connection]]:
     """A project that has django-tasks-db, with two tasks that wait."""
-    pytest.importorskip("django_tasks_db", reason="make test-django brings django-tasks-db")
+    require_package("django_tasks_db", "it is in the group dev")
     name = f"moving_{os.getpid()}"
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute(f"create database {name}".encode())

@@ -17,9 +17,10 @@ from byrote.embedded.binaries import find_binaries
 from byrote.embedded.binaries_copy import within_reach
 from byrote.embedded.errors import HomeUnusable
 from byrote.embedded.server import open_server
+from tests.programs import ELSEWHERE
 
 pytestmark = pytest.mark.xdist_group("embedded")
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root steps down")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason=ELSEWHERE + "only root steps down")
 
 # Everything is imported before stepping down: the interpreter may be in root's own home.
 NORMAL_USER = """

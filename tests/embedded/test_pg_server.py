@@ -10,6 +10,7 @@ from pg_users import User, postmasters
 
 from byrote.embedded.errors import HomeUnusable, ServerInUse, StartFailed
 from byrote.embedded.server import open_server
+from tests.programs import ELSEWHERE
 from tests.support import until
 
 pytestmark = pytest.mark.xdist_group("embedded")
@@ -144,7 +145,7 @@ def plant(path: Path, kind: str) -> None:
             path.touch()
         case _:
             if os.geteuid() != 0:
-                pytest.skip("only root can make a directory of another user's")
+                pytest.skip(ELSEWHERE + "only root can make a directory of another user's")
             path.mkdir()
             os.chown(path, 12_345, 12_345)
 

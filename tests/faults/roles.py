@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
 """A user of the database whose rights a test takes away."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.worker.harness import Database
 
-ROLE = "byrote_refused"
+ROLE = f"byrote_refused_{os.getpid()}"
+"""Roles belong to the whole server, which the processes of a session share."""
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def test_arrows_point_inward() -> None:
     """import-linter's contracts of pyproject.toml hold."""
     lint = shutil.which("lint-imports", path=str(Path(sys.executable).parent))
     if lint is None:
-        pytest.skip("import-linter is not installed")
+        pytest.skip("import-linter is missing: it is in the group dev")
     done = subprocess.run(
         [lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
     )

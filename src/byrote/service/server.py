@@ -102,7 +102,8 @@ class Joined:
 
     def close(self) -> None:
         """Send the held bytes, and close."""
-        self.write(b"")
+        if self._held:  # After end of file nothing may be written, not even no bytes.
+            self.write(b"")
         self._transport.close()
 
 

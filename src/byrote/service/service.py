@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 from byrote.service.chores import Chores
 from byrote.service.http.auth import Keyring
@@ -88,6 +89,18 @@ class Service:
         self.home: str | None = None
         """The name of this database's part of the place for artifacts, once it was asked for."""
         self.stopping = False
+        self._abandoned: set[asyncio.Future[Any]] = set()
+
+    def abandon(self, handling: asyncio.Future[Any]) -> None:
+        """Cancel a handler without waiting for its end; at most one per connection takes long."""
+        handling.cancel()
+        self._abandoned.add(handling)
+        handling.add_done_callback(self._ended)
+
+    def _ended(self, handling: asyncio.Future[Any]) -> None:
+        self._abandoned.discard(handling)
+        if not handling.cancelled():
+            handling.exception()  # Else asyncio logs the exception as never retrieved.
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -14,6 +14,7 @@ from byrote.django.app import backend_of
 from byrote.django.models import Run
 from byrote.django.worker.attempt import Attempts
 from tests.django.shop import tasks
+from tests.programs import ELSEWHERE
 
 EAST, WEST = timezone(timedelta(hours=9)), timezone(timedelta(hours=-9))
 
@@ -169,7 +170,7 @@ def test_extra_fields_of_a_result_are_refreshed() -> None:
 
 def test_results_can_be_pickled_where_django_can() -> None:
     if django.VERSION < (6, 1):
-        pytest.skip("tasks pickle from Django 6.1 on")
+        pytest.skip(ELSEWHERE + "tasks pickle from Django 6.1 on")
     result = tasks.fail.using(timeout="5s").enqueue("x")
     result.refresh()
 

@@ -14,8 +14,11 @@ from byrote.django import compat, enqueue_many
 from byrote.django.backport import both, twin_of
 from byrote.django.test import run_tasks
 from tests.django.shop import tasks
+from tests.programs import ELSEWHERE
 
-pytestmark = pytest.mark.skipif(django.VERSION < (6, 0), reason="the backport is the one there is")
+pytestmark = pytest.mark.skipif(
+    django.VERSION < (6, 0), reason=ELSEWHERE + "the backport is the only one"
+)
 
 
 class TaskException(Exception):

@@ -12,6 +12,7 @@ from byrote.django.worker.signals import TaskSignals
 from byrote.executors.runtime.context import Context
 from tests.django.driving import drain
 from tests.django.shop import elsewhere, tasks
+from tests.programs import require_package
 
 type Shop = dict[str, str]
 
@@ -42,7 +43,7 @@ def sessions(results: list[Any]) -> set[str]:
 def test_a_session_begins_anew_for_the_next_task(shop: Shop, kept: str) -> None:
     """One thread, one connection: what each of them leaves would be met by the next."""
     if kept == "pool":
-        pytest.importorskip("psycopg_pool")
+        require_package("psycopg_pool", "it is in the group test")
     seen = [tasks.session.enqueue()]
     for statement in SOILED.values():
         tasks.soil.enqueue(statement)

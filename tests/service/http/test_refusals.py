@@ -116,14 +116,28 @@ def test_a_client_that_sends_everything_first_can_read_that_it_is_not_http(
     assert (answer.status, refusal["code"], end) == (400, "bad_request", b"")
 
 
-@pytest.mark.parametrize(("limit", "value"), [("DROPPED_MAX", 1_000_000), ("DROPPED_S", 0.1)])
+@pytest.mark.parametrize(
+    ("limit", "value", "part"),
+    # A trickle reaches no limit of bytes, and a flood that of bytes long before that of time.
+    [("DROPPED_MAX", 1_000_000, b"x" * 100_000), ("DROPPED_S", 0.1, b"x")],
+    ids=["flood", "trickle"],
+)
+@pytest.mark.parametrize("sent", [b"not http\r\n\r\n", head("byr_none", 10**9)], ids=["400", "401"])
 def test_a_refused_request_is_not_read_for_ever(
-    served: Served, monkeypatch: pytest.MonkeyPatch, limit: str, value: float
+    served: Served,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    sent: bytes,
+    limit: str,
+    value: float,
+    part: bytes,
 ) -> None:
+    monkeypatch.setattr(gate, "DROPPED_MAX", 10**9)
+    monkeypatch.setattr(gate, "DROPPED_S", 60.0)
     monkeypatch.setattr(gate, limit, value)
     with connect(served) as line:
-        line.sendall(b"not http\r\n\r\n")
-        until(lambda: is_closed(line, b"x" * 100_000), within=8)
+        line.sendall(sent)
+        until(lambda: is_closed(line, part), within=8)
 
 
 def is_closed(line: socket.socket, data: bytes) -> bool:

@@ -73,3 +73,12 @@ def test_a_statement_that_fails_raises_its_own_error(db: Db, url: str) -> None:
         on_a_loop(url, lambda store: store.ask(queries.cancel(["no uuid"]), behind=noted))
 
     assert count(db, "byrote_audit") == 0
+
+
+def test_a_connection_that_is_returned_after_the_store_was_closed_is_closed(url: str) -> None:
+    async def act(store: AsyncStore) -> bool:
+        async with store.borrow() as borrowed:
+            await store.close()
+        return borrowed.closed
+
+    assert on_a_loop(url, act)

@@ -161,13 +161,13 @@ def show_verdict(verdict: Replayed) -> None:
         click.echo("\r\033[K", err=True, nl=False)
     match verdict:
         case NotReplayable(original=original, task=task, reason=reason):
-            click.echo(f"{painted}  run {original}{f' of {task}' if task else ''}")
+            click.echo(f"{painted}  run {original}{f' of {one_line(task)}' if task else ''}")
             click.echo(one_line(f"  {reason}"))
         case Same(original=original, task=task, replay=shadow, hash=found):
-            click.echo(f"{painted}  run {original} of {task}, replayed as {shadow}")
+            click.echo(f"{painted}  run {original} of {one_line(task)}, replayed as {shadow}")
             click.echo(f"  same hash {found}")
         case Differs(original=original, task=task, replay=shadow):
-            click.echo(f"{painted}  run {original} of {task}, replayed as {shadow}")
+            click.echo(f"{painted}  run {original} of {one_line(task)}, replayed as {shadow}")
             old, new = verdict.status
             if old is not new:
                 click.echo(f"  status was {old}, now {new}")
@@ -198,6 +198,6 @@ def _summarise(task: str, counts: Counter[str], seconds: float, *, as_json: bool
         print_json({"task": task, "replayed": whole, **found, "seconds": round(seconds, 3)})
     elif whole:
         runs = "1 run" if whole == 1 else f"{whole:,} runs"
-        click.echo(f"{runs} of {task} replayed in {seconds:.1f} s: {_counts(counts)}.")
+        click.echo(f"{runs} of {one_line(task)} replayed in {seconds:.1f} s: {_counts(counts)}.")
     else:
-        click.echo(f"No finished run of {task} matches.", err=True)
+        click.echo(f"No finished run of {one_line(task)} matches.", err=True)

@@ -50,10 +50,11 @@ class Slot:
         self._slots = slots
         self._token = token
         self._taken = False
+        self._over = False
         self._count(taken=True)
 
     def _count(self, *, taken: bool) -> None:
-        if taken != self._taken:
+        if taken != self._taken and not (taken and self._over):
             self._taken = taken
             self._slots.count(self._token, 1 if taken else -1)
 
@@ -74,4 +75,6 @@ class Slot:
         return self
 
     def __exit__(self, *_raised: object) -> None:
+        # A handler that was abandoned may still come back from `left`.
+        self._over = True
         self.leave()

@@ -75,7 +75,13 @@ async def _holds(call: RequestContext) -> bool:
     Checked before the body is read. The row's statement checks the lease again.
     """
     query = queries.leased_runs([(call.query.run, call.path["token"])])
-    found = await call.service.work.first(query)
+    # The limit of the whole request is for a large file, hours that is: not for this look.
+    looking = asyncio.ensure_future(call.service.work.first(query))
+    await asyncio.wait({looking}, timeout=call.service.options.request_s)
+    if not looking.done():
+        call.service.abandon(looking)
+        raise Unavailable("The database does not answer.", retry_after_s=2)
+    found = looking.result()
     return found is not None and call.grant.allows(found.queue, found.task)
 
 

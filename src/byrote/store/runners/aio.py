@@ -223,7 +223,10 @@ class AsyncStore:
                     lost.append(self._pids[connection])
                 await connection.close()
                 raise
-            pool.idle.append(connection)
+            if pool.closed:
+                await connection.close()
+            else:
+                pool.idle.append(connection)
 
     async def _take(self, pool: "_IdleConnections") -> psycopg.AsyncConnection[Any]:
         while pool.idle:
@@ -238,10 +241,12 @@ class AsyncStore:
         return connection
 
     async def close(self) -> None:
-        """Close the idle connections of the running loop."""
+        """Close the connections of the running loop: idle ones now, borrowed ones when returned."""
         pool = self._pools.pop(asyncio.get_running_loop(), None)
-        for connection in pool.idle if pool else ():
-            await connection.close()
+        if pool is not None:
+            pool.closed = True
+            for connection in pool.idle:
+                await connection.close()
 
 
 def _raise_if_locked(query: Query[Any], error: psycopg.Error) -> None:
@@ -265,3 +270,4 @@ class _IdleConnections:
     def __init__(self, size: int) -> None:
         self.permits = asyncio.Semaphore(size)
         self.idle: list[psycopg.AsyncConnection[Any]] = []
+        self.closed = False

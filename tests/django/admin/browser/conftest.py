@@ -16,6 +16,8 @@ from django.contrib.staticfiles.handlers import StaticFilesHandler
 from django.test import Client, override_settings
 from django.test.testcases import LiveServerThread
 
+from tests.programs import require, require_package
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = os.environ.get("BYROTE_TEST_CHROMIUM") or next(
     filter(None, map(shutil.which, NAMES)), None
@@ -39,13 +41,9 @@ class Strict(StaticFilesHandler):  # type: ignore[misc]
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    api = pytest.importorskip(
-        "playwright.sync_api", reason="Playwright is not installed; run: make test-browser"
-    )
+    api: Any = require_package("playwright.sync_api", "run make test-browser")
     if CHROMIUM is None:
-        pytest.skip(
-            "There is no chromium; install it, or say where it is: BYROTE_TEST_CHROMIUM=path"
-        )
+        require("chromium")
     with pytest.MonkeyPatch.context() as mp, api.sync_playwright() as playwright:
         # Playwright's loop runs in this thread, and Django takes that for a coroutine's.
         mp.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")

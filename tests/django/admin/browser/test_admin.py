@@ -119,7 +119,7 @@ def test_a_run_is_verified_and_its_verdict_read(
     page = open_page(root)
     page.goto(f"{RUNS}{original}/change/")
     page.dblclick("button:text-is('Replay and verify')", no_wait_after=True)
-    page.wait_for_selector("text=reload this page for the verdict")
+    page.wait_for_selector("text=reload this page to see the verdict")
     shoot(page, "verify-asked")
     assert len(fetch(db, queries.runs())) == 2
 

@@ -52,7 +52,7 @@ def _print(check: Check) -> None:
     state = paint(check.state, f"{check.state:<4}")
     click.echo(f"{state}  {check.name:<13}  {one_line(check.said)}", color=coloured())
     if check.advice:
-        click.echo(f"{'':<21}{check.advice}")
+        click.echo(f"{'':<21}{one_line(check.advice)}")
 
 
 def _examine(resolved: Resolved) -> Iterator[Check]:

@@ -13,7 +13,7 @@ from byrote.cli.options import database_options
 from byrote.cli.output.tables import print_json, print_table
 from byrote.core.duration import spoken
 from byrote.core.errors import UnknownQueue
-from byrote.core.text.printable import printable
+from byrote.core.text.printable import one_line
 from byrote.core.unserved import end_of, like, patience
 from byrote.store import queries
 from byrote.store.rows import QueueRow
@@ -46,7 +46,7 @@ def list_queues(*, url: str | None, as_json: bool, at: datetime | None) -> None:
         print_table(HEADS, map(_row, found), empty="No queue has been used yet.")
         for one in strange:
             text = f"{one.queue}: no live worker knows {one.key}{like(one.key, one.known)}"
-            click.echo(printable(f"{text}. {end_of(one.unserved_for)}"))
+            click.echo(one_line(f"{text}. {end_of(one.unserved_for)}"))
 
 
 def _row(queue: QueueRow) -> tuple[object, ...]:
@@ -94,7 +94,7 @@ def choose_events(name: str, kinds: str, *, url: str | None, as_json: bool) -> N
         print_json({"queue": name, "events": kinds})
     else:
         number = "all" if kinds == "all" else "fewer"
-        click.echo(f"{name} now logs {number} kinds of events.")
+        click.echo(one_line(f"{name} now logs {number} kinds of events."))
 
 
 @queues.command("unserved", epilog="Example: byrote queues unserved mail 2h")
@@ -115,7 +115,7 @@ def wait_for_worker(name: str, after: str, *, url: str | None, as_json: bool) ->
         seconds = None if limit is None else limit.total_seconds()
         print_json({"queue": name, "unserved_for_s": seconds})
     else:
-        click.echo(f"A run in {name} whose task no worker knows: {end_of(limit)}")
+        click.echo(one_line(f"A run in {name} whose task no worker knows: {end_of(limit)}"))
 
 
 def _known(store: Store, name: str) -> None:
@@ -129,4 +129,4 @@ def _report(name: str, *, paused: bool, as_json: bool) -> None:
     if as_json:
         print_json({"queue": name, "paused": paused})
     else:
-        click.echo(f"{name} is {'paused' if paused else 'open'}.")
+        click.echo(one_line(f"{name} is {'paused' if paused else 'open'}."))

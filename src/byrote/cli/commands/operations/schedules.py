@@ -21,6 +21,7 @@ from byrote.core.policy import ONCE, Retry
 from byrote.core.schedule.schedule import StoredSchedule, make_schedule, next_tick
 from byrote.core.schedule.timing import ticks_after
 from byrote.core.spec import Delivery, Spec, check_name
+from byrote.core.text.printable import one_line
 from byrote.store import queries
 from byrote.store.runners.sync import Store
 
@@ -209,7 +210,7 @@ def remove(name: str, *, url: str | None, as_json: bool, force: bool) -> None:
     if as_json:
         print_json({"name": name, "removed": True})
     else:
-        click.echo(f"{name} is removed.")
+        click.echo(one_line(f"{name} is removed."))
 
 
 def _known(store: Store, name: str) -> StoredSchedule:
@@ -224,9 +225,10 @@ def _report(planned: StoredSchedule, *, as_json: bool) -> None:
     if as_json:
         print_json(_fields(planned))
     elif planned.state == "on":
-        click.echo(f"{planned.schedule.name} is due next at {planned.next_at:%Y-%m-%dT%H:%M:%SZ}.")
+        due = f"{planned.next_at:%Y-%m-%dT%H:%M:%SZ}"
+        click.echo(one_line(f"{planned.schedule.name} is due next at {due}."))
     else:
-        click.echo(f"{planned.schedule.name} is {planned.state}.")
+        click.echo(one_line(f"{planned.schedule.name} is {planned.state}."))
 
 
 def _row(planned: StoredSchedule) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from byrote.cli.output.tables import print_json, print_table
 from byrote.core.errors import BadOption, ByroteError
 from byrote.core.spec import check_name
 from byrote.core.text.ids import token_digest
+from byrote.core.text.printable import one_line
 from byrote.store import queries
 from byrote.store.queries.tokens import TokenRow
 from byrote.store.runners.sync import Store
@@ -125,7 +126,7 @@ def revoke(which: str, *, url: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"id": row.id, "revoked": True})
     else:
-        click.echo(f"{row.name} ({row.id}) is revoked.")
+        click.echo(one_line(f"{row.name} ({row.id}) is revoked."))
 
 
 @token.command(epilog="Example: byrote token rotate shop --overlap 1h")

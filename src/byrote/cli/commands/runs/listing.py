@@ -22,7 +22,7 @@ from byrote.cli.output.run_page import fields_of, row_of, show_run, show_steps, 
 from byrote.cli.output.tables import LOCKED_ROW, print_json, print_table, show_locked
 from byrote.core.errors import UnknownRun
 from byrote.core.state import Status
-from byrote.core.text.printable import printable
+from byrote.core.text.printable import one_line
 from byrote.store import queries
 from byrote.store.locks import move
 from byrote.store.runners.sync import Store
@@ -112,7 +112,7 @@ def show(begun: str, *, url: str | None, as_json: bool, at: datetime | None) -> 
     else:
         show_run(run, replays)
         if why:
-            click.echo(printable(f"\nwhy it is not running\n  {why}"))
+            click.echo(f"\nwhy it is not running\n  {one_line(why)}")
         show_steps(steps)
         print_provenance(run, found)
 
