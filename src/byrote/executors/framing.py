@@ -26,7 +26,7 @@ def frame(message: object) -> bytes:
 
 
 class Frames[T]:
-    """Reassembles messages from the pieces in which they arrive."""
+    """Reassembles messages from the pieces in which they arrive; buffers at most one message."""
 
     def __init__(self, decode: Callable[[memoryview], T] = _decode) -> None:
         self._decode = decode

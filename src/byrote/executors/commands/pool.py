@@ -38,6 +38,8 @@ TERM_GRACE_S = 2.0
 """How long a command may take to heed SIGTERM."""
 LAST_S = 10.0
 """How long `stop` waits for a process that SIGKILL does not end; the kernel may hold one."""
+FAREWELLS_MAX = 100
+"""Processes that remove containers at once; beyond that the oldest is killed."""
 REFERENCE_ENV = ("PYTHONPATH", "VIRTUAL_ENV", "DJANGO_SETTINGS_MODULE")
 """Variables that our own executor needs to find the app."""
 
@@ -81,6 +83,7 @@ class Commands(SelectorLoop):
         self._plans: dict[str, Command] = {}
         self._default = self._completed(Command())
         self._waiting: deque[Leased] = deque()
+        """Runs that were submitted and not started: no more than `room` had announced."""
         self._running: dict[int, CommandAttempt] = {}
         self._lock = threading.RLock()
         self._nest = Launcher()
@@ -336,6 +339,8 @@ class Commands(SelectorLoop):
     def _say_farewell(self, attempt: CommandAttempt) -> None:
         argv = attempt.farewell
         self._farewells = [process for process in self._farewells if process.poll() is None]
+        if len(self._farewells) >= FAREWELLS_MAX:
+            self._farewells.pop(0).kill()  # An engine that does not answer.
         if argv is not None:
             quiet = subprocess.DEVNULL
             self._farewells.append(

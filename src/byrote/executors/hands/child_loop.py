@@ -79,6 +79,7 @@ class Hand:
         self._checkout = checkout
         self._settings = settings
         self._frames = Frames(decode_to_hand)
+        # Results of at most SLOTS jobs, and the asks of tasks, which wait for the answers.
         self._unsent = bytearray()
         self._stopped = asyncio.Event()
 

@@ -106,7 +106,7 @@ class Roster:
             self._suspects.settle(self.children, now, self._give)
             for child, jobs in batches.items():
                 child.send(Work(jobs))
-            return homeless, any(child.unsent for child in batches)
+            return homeless, any(child.outgoing for child in batches)
 
     def settle(
         self, child: HandProcess, results: Sequence[Result]
@@ -163,7 +163,7 @@ class Roster:
                 batch.append((run.id, verdict))
             for child, runs in batches.items():
                 child.send(SettledRuns(runs))
-            return any(child.unsent for child in batches)
+            return any(child.outgoing for child in batches)
 
     def join(self, child: HandProcess) -> None:
         """Add a new hand, and send it the settled attempts that no hand has received."""

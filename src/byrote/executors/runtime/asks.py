@@ -16,6 +16,11 @@ from byrote.core.errors import BadOption
 from byrote.core.ports.executor import Ask, Asks, OnceStatement
 from byrote.core.run import Leased
 
+ASKS_MAX = 32 * 1024
+"""Open asks of one hand or command; more are refused. A run has at most 10,000 steps."""
+TOO_MANY = f"the tasks of this process have {ASKS_MAX:,} open requests; await some of them first"
+"""Why an ask is refused that exceeds `ASKS_MAX`."""
+
 
 class AskResult(NamedTuple):
     """The answer to an ask."""
