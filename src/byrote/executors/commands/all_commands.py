@@ -13,7 +13,7 @@ from byrote.core.ports.executor import Capacity, ReportOutcomes
 from byrote.core.run import Leased
 from byrote.core.schedule.schedule import Schedule
 from byrote.executors.commands.pool import CommandOptions, Commands
-from byrote.executors.hands.messages import Introduction
+from byrote.executors.shared.messages import Introduction
 
 PATIENCE_S = 60.0
 

@@ -16,8 +16,8 @@ from typing import Any
 from byrote.core.ports.executor import Asks
 from byrote.core.run import Leased
 from byrote.executors.framing import Frames, frame
-from byrote.executors.hands.messages import MalformedMessage, question_from
 from byrote.executors.runtime.asks import ASKS_MAX, TOO_MANY, ReplayMode, pass_on
+from byrote.executors.shared.messages import MalformedMessage, question_from
 
 VARIABLE = "BYROTE_ASK_FD"
 REPLAY = "BYROTE_REPLAY"

@@ -30,15 +30,11 @@ from byrote.core.run import Leased
 from byrote.core.schedule.schedule import Schedule
 from byrote.executors.hands.crash import ExitReason, oom_kills, printed_by, take_leave
 from byrote.executors.hands.messages import (
-    GARBLED,
     Answer,
     Asked,
     Done,
     FromHand,
-    Introduction,
     Malformed,
-    MalformedMessage,
-    Question,
     Ready,
     RefusedRuns,
     Stop,
@@ -52,6 +48,7 @@ from byrote.executors.runtime.asks import ASKS_MAX, TOO_MANY, pass_on
 from byrote.executors.runtime.job import Result, TaskKind, kind_of
 from byrote.executors.runtime.provenance.environment import FIXED
 from byrote.executors.selector_loop import TICK_S, SelectorLoop
+from byrote.executors.shared.messages import GARBLED, Introduction, MalformedMessage, Question
 
 RESPAWN_MAX_S = 10.0
 LEAVE_S = 15.0

@@ -14,7 +14,7 @@ from byrote.core.outcome import Cancelled, Outcome
 from byrote.core.ports.executor import Capacity, Clock
 from byrote.core.run import Leased
 from byrote.executors.capacity import CapacityPlanner
-from byrote.executors.hands.messages import GARBLED, CancelJobs, SettledRuns, Work
+from byrote.executors.hands.messages import CancelJobs, SettledRuns, Work
 from byrote.executors.hands.process import HandProcess
 from byrote.executors.hands.quarantine import Quarantine
 from byrote.executors.runtime import call
@@ -27,6 +27,7 @@ from byrote.executors.runtime.job import (
 )
 from byrote.executors.runtime.output import inherit
 from byrote.executors.selector_loop import Outcomes
+from byrote.executors.shared.messages import GARBLED
 
 PATIENCE_S = 1.0
 """How long a run may wait behind others in a hand before it is given back for other workers."""
