@@ -106,7 +106,12 @@ def pass_on(
     verb, payload = ask
     if asks is None:
         answer(False, "this executor has no database")
-    elif run is None or (run.id, run.attempt) != (payload.get("run"), payload.get("attempt")):
+    elif run is None or not _same_attempt(run, payload):
         answer(False, None)
     else:
         asks.put(Ask(run, verb, payload, answer))
+
+
+def _same_attempt(run: Leased, payload: Mapping[str, Any]) -> bool:
+    shown = run.shown
+    return (shown.id, shown.attempt) == (payload.get("run"), payload.get("attempt"))
