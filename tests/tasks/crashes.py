@@ -67,6 +67,15 @@ async def a_quick(path: str, word: str, seconds: float = 0.0) -> str:
 
 
 @app.task
+async def a_block(path: str, seconds: float, times: int) -> None:
+    """Blocks the event loop of its hand again and again, with one turn of the loop in between."""
+    leave_mark(path, str(os.getpid()))
+    for _ in range(times):
+        time.sleep(seconds)  # noqa: ASYNC251 -- blocking the loop is the point.
+        await asyncio.sleep(0)
+
+
+@app.task
 def slow(path: str, seconds: float) -> int:
     leave_mark(path, str(os.getpid()))
     time.sleep(seconds)

@@ -11,7 +11,7 @@ from typing import Any
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import new_id, new_token
 from byrote.core.outcome import Outcome
-from byrote.core.ports.executor import Emit, Executor
+from byrote.core.ports.executor import Asks, Emit, Executor
 from byrote.core.run import Leased
 from byrote.core.spec import Delivery, describe
 from byrote.executors.hands.options import HandOptions
@@ -81,9 +81,10 @@ def make_hands(
 ) -> Hands:
     """A pool of two hands, or as asked."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("environment", {})}
+    asks: Asks | None = options.pop("asks", None)
     defaults = {"hands": 2, "concurrency": 100}
     wanted = HandOptions(app=app, python=sys.executable, **defaults | options)
-    return Hands(wanted, worker="w", clock=monotonic, emit=emit, environment=environment)
+    return Hands(wanted, worker="w", clock=monotonic, emit=emit, environment=environment, asks=asks)
 
 
 def make_inline() -> Inline:

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple, Protocol
 from byrote.assembly.clock import monotonic
 from byrote.assembly.once import once
 from byrote.assembly.settings import Settings, fingerprint
-from byrote.core.command import Container
+from byrote.core.command import Command, Container
 from byrote.core.ports.executor import Asks, Emit, Executor
 from byrote.core.replay.provenance import Provenance, provenance_of
 from byrote.core.schedule.schedule import Schedule
 from byrote.executors.capacity import BUFFER_S
-from byrote.executors.commands.all_commands import AllCommands
 from byrote.executors.commands.pool import CommandOptions, Commands
 from byrote.executors.hands.options import HandOptions
 from byrote.executors.hands.pool import Hands
@@ -64,7 +63,7 @@ class BuiltExecutor(NamedTuple):
     """An executor and the facts about its app."""
 
     executor: Executor
-    app: DescribeApp
+    app: Callable[[], DescribeApp]
     mute: Callable[[], Collection[str]]
     """Tasks without a steps ledger, because their programs cannot use it."""
     pool: Hands | None = None
@@ -96,6 +95,7 @@ def build_executor(
         app=app if isinstance(app, str) else path_of(app),
         payload=settings.payload_mode,
         replay=replay,
+        plain=_plain(settings),
     )
     commands = Commands(options, worker=name, clock=monotonic, about=facts, asks=asks)
 
@@ -109,7 +109,7 @@ def build_executor(
             switch = RoutedExecutor(
                 pool, commands, lambda: pool.commands, lambda: pool.surroundings
             )
-            return BuiltExecutor(switch, pool, mute, pool)
+            return BuiltExecutor(switch, lambda: pool, mute, pool)
         case "inline":
             checkout = GitCheckout(Path.cwd())
             loaded = load_app(app) if isinstance(app, str) else app
@@ -123,10 +123,20 @@ def build_executor(
             )
             dropped, planned = ignores(loaded.registry), schedules_of(loaded)
             here = AppInfo(loaded.url, dropped, planned, queues_of(loaded))
-            return BuiltExecutor(switch, here, mute)
-        case kind:
-            alone = AllCommands(commands, options, Container() if kind == "container" else None)
-            return BuiltExecutor(alone, alone, mute)
+            return BuiltExecutor(switch, lambda: here, mute)
+        case _:
+            return BuiltExecutor(commands, lambda: commands.app, mute)
+
+
+def _plain(settings: Settings) -> Command | None:
+    """How tasks that are not commands are executed as commands, if they are."""
+    match settings.executor:
+        case "command":
+            return Command()
+        case "container":
+            return Command(container=Container())
+        case _:
+            return None
 
 
 def hands_of(settings: Settings) -> int:

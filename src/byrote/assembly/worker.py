@@ -50,7 +50,7 @@ def build_worker(
 
     @cache
     def store() -> PostgresStore:
-        found = settings.database_url or built.app.url or (fallback and fallback())
+        found = settings.database_url or built.app().url or (fallback and fallback())
         if not found:
             raise BadOption("No database is set; give --url or set BYROTE_DATABASE_URL.")
         door = DatabaseAddress(found, name=f"byrote {name}", pooled=settings.pooled)
@@ -73,8 +73,8 @@ def build_worker(
         asks=asks,
         answers=answers,
         settled=None if pool is None else pool.settled,
-        schedules=lambda: built.app.schedules,
-        queues=lambda: built.app.queues,
+        schedules=lambda: built.app().schedules,
+        queues=lambda: built.app().queues,
         strangers=None
         if pool is None or recognise is None
         else DiscoveryHooks(lambda line: store().strangers(line), recognise, pool.learn),

@@ -2,7 +2,7 @@
 """A run as a frozen record for readers, and as a lean lease for workers."""
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
@@ -10,6 +10,14 @@ from byrote.core.json.codec import unpack
 from byrote.core.progress import Progress
 from byrote.core.replay.provenance import Provenance
 from byrote.core.state import FINAL, Status
+
+
+class ShownAs(NamedTuple):
+    """The run id, queue and attempt number that a replayed attempt sees."""
+
+    id: str
+    queue: str
+    attempt: int
 
 
 class Leased(msgspec.Struct, gc=False):
@@ -44,6 +52,13 @@ class Leased(msgspec.Struct, gc=False):
     """The environment that executed the attempt, once it has ended."""
     hand: int = 0
     """Process id of the hand that wants to be notified of the stored verdict; 0 for none."""
+    shown_as: ShownAs | None = None
+    """The identity that the task sees in a replay; None: its own."""
+
+    @property
+    def shown(self) -> Self | ShownAs:
+        """The id, queue and attempt number that the task sees."""
+        return self if self.shown_as is None else self.shown_as
 
     @property
     def key(self) -> str:

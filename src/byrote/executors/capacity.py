@@ -3,6 +3,7 @@
 
 No-op tasks need hundreds of runs in flight to hide the database round trips; tasks that take a
 minute need none, or other workers would be idle while runs wait here. One rule covers both.
+`worker/claiming/claim_size.py` describes how the rules of a claim's size work together.
 """
 
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ BUFFER_MAX = 1_800
 WORTH_MAX = 250
 """Room for this many runs is always worth a claim; batches gain nothing beyond."""
 SHARE_MIN = 0.0005
+COMMANDS_MIN = 0.01
+"""A share of commands below this is none."""
 SEEN_MAX = 19
 """Runs that a share is made of: older ones are forgotten."""
 
@@ -93,3 +96,31 @@ class CapacityPlanner:
         # If a claim returns other kinds than expected, runs that cannot begin are released.
         each = [count / max(self._share[kind], SHARE_MIN) for kind, count in free.items()]
         return max(int(min(sum(free.values()), *each)), 1)
+
+
+class CommandShare:
+    """The share of commands among recently claimed runs, which bounds a claim for both.
+
+    Hands take hundreds of runs at a time, commands a few. A claim is one statement for both, so it
+    may return more commands than have room; those are released at once, uncharged.
+    """
+
+    def __init__(self) -> None:
+        self._share = 0.0
+
+    def note(self, commands: int, claimed: int) -> None:
+        """Learn from a claim how many of its runs were commands."""
+        share = commands / claimed if claimed else 0.0
+        self._share = share if share > self._share else (self._share + share) / 2
+        self._share = self._share if self._share > COMMANDS_MIN else 0.0
+
+    def room(self, others: Capacity, commands: Capacity) -> Capacity:
+        """Room for both kinds where there is; for one kind where the other is full."""
+        if commands.limit < 1:
+            return others
+        if others.limit < others.worth:
+            return commands
+        limit = others.limit
+        if self._share:
+            limit = min(limit, max(int(commands.limit / self._share), 1))
+        return Capacity(limit, [*others.tasks, *commands.tasks], min(others.worth, limit))

@@ -5,7 +5,8 @@ To a hand: `["work", [job, …]]`, `["cancel", [slot, …]]`, `["stop"]`,
 `["answer", slot, number, ok, payload]`, `["settled", [[run, verdict], …]]`.
 From a hand: `["ready", {…}]`, `["refused", reason]`, `["done", [result, …]]`,
 `["ask", [slot, number, verb, payload]]`.
-`hands/messages.py` has their types. A job and a result are flat arrays, see `runtime/job.py`.
+`hands/messages.py` and `shared/messages.py` have their types. A job and a result are flat arrays,
+see `runtime/job.py`.
 """
 
 from collections.abc import Callable
@@ -26,7 +27,7 @@ def frame(message: object) -> bytes:
 
 
 class Frames[T]:
-    """Reassembles messages from the pieces in which they arrive."""
+    """Reassembles messages from the pieces in which they arrive; buffers at most one message."""
 
     def __init__(self, decode: Callable[[memoryview], T] = _decode) -> None:
         self._decode = decode

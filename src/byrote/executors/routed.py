@@ -2,8 +2,8 @@
 """One executor that combines two: for tasks that are commands, and for all others.
 
 Hands take hundreds of runs at a time, commands a few. A claim is one statement for both, so it may
-return more commands than have room; those are released at once, uncharged. To keep this rare, the
-share of commands among recently claimed runs bounds the next claim.
+return more commands than have room; those are released at once, uncharged. `CommandShare` keeps
+this rare.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,6 +13,7 @@ from byrote.core.command import Command
 from byrote.core.outcome import Printing, Released
 from byrote.core.ports.executor import Capacity, Executor, ReportOutcomes
 from byrote.core.run import Leased
+from byrote.executors.capacity import CommandShare
 from byrote.executors.commands.pool import Commands
 
 
@@ -31,7 +32,7 @@ class RoutedExecutor:
         self._plans = plans
         self._surroundings = surroundings
         self._known: frozenset[str] = frozenset()
-        self._share = 0.0
+        self._share = CommandShare()
 
     def start(self, report: ReportOutcomes) -> None:
         """Start the inner executor, which knows the tasks, then the commands if there are any."""
@@ -54,15 +55,7 @@ class RoutedExecutor:
         room = self._inner.room()
         if not self._known:
             return room
-        other = self._commands.room()
-        if other.limit < 1:
-            return room
-        if room.limit < room.worth:
-            return other
-        limit = (
-            min(room.limit, max(int(other.limit / self._share), 1)) if self._share else room.limit
-        )
-        return Capacity(limit, [*room.tasks, *other.tasks], min(room.worth, limit))
+        return self._share.room(room, self._commands.room())
 
     def submit(self, runs: Sequence[Leased]) -> None:
         """Send each run to its executor; release commands that have no room."""
@@ -70,9 +63,7 @@ class RoutedExecutor:
             self._inner.submit(runs)
             return
         commands, others = self._parted(runs)
-        share = len(commands) / len(runs) if runs else 0.0
-        self._share = share if share > self._share else (self._share + share) / 2
-        self._share = self._share if self._share > 0.01 else 0.0
+        self._share.note(len(commands), len(runs))
         taken = max(self._commands.free, 0)
         if others:
             self._inner.submit(others)

@@ -224,7 +224,8 @@ class HttpLeases(_OnWire):
 
     A claim whose answer was lost may still be waiting at the service when the worker asks for the
     result of it. So its token is remembered, asked about once more when it can wait no longer, and
-    what it had leased by then is given back.
+    what it had leased by then is given back. Few are remembered: the next claim is only sent after
+    the connection answers again, and each is settled a few seconds after its claim was lost.
     """
 
     listening = True

@@ -85,7 +85,7 @@ class Service:
         self.offload = Offload()
         self.readiness = Readiness(self.work, means.clock, options.ready_s)
         self.provenances: set[int] = set()
-        """Numbers of environments that are known to exist."""
+        """Numbers of environments that are known to exist; as few as `byrote_provenance` has."""
         self.home: str | None = None
         """The name of this database's part of the place for artifacts, once it was asked for."""
         self.stopping = False

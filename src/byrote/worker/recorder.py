@@ -59,8 +59,11 @@ class Recorder:
 
     @property
     def backlog(self) -> int:
-        """Attempts that ended and are not written yet."""
-        return len(self._ended)
+        """Attempts that ended and are not written yet, those put aside included.
+
+        It bounds both lists: the claimer claims nothing while it is above `UNWRITTEN_MAX`.
+        """
+        return len(self._ended) + len(self._aside)
 
     def report(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
         """Take attempts that have come to an end."""

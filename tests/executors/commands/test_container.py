@@ -10,8 +10,8 @@ import pytest
 from byrote.core.command import Command, Container, Limits
 from byrote.core.errors import BadOption
 from byrote.core.outcome import Succeeded
+from byrote.core.run import ShownAs
 from byrote.executors.commands.container import Launch, farewell_argv, launcher_argv, name_of
-from byrote.executors.replayed import Guise, ShownAs
 from tests.core.leases import leased
 from tests.executors.commands.commands import OK, make_commands, require_bubbles, shell
 from tests.worker.bench import Bench
@@ -52,9 +52,9 @@ def test_a_container_whose_client_was_killed_is_removed() -> None:
 def test_no_two_attempts_at_once_share_a_containers_name() -> None:
     """Not even replays of one run, which both go by its id and the number of its last attempt."""
     part = ShownAs(leased().id, "default", 2_147_483_647)
-    shadows = [Guise(leased(id=f"{n}" * 36), part) for n in range(3)]
+    shadows = [leased(id=f"{n}" * 36, shown_as=part) for n in range(3)]
     runs = [leased(), leased(attempt=2), leased(token="other"), *shadows]  # noqa: S106 -- no secret.
-    names = [name_of(run) for run in runs]  # type: ignore[arg-type]
+    names = [name_of(run) for run in runs]
 
     assert len(set(names)) == len(names)
     assert max(map(len, names)) <= 63

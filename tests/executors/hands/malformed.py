@@ -48,6 +48,14 @@ def ask(ctx: Context, verb: str, payload: dict[str, Any]) -> str:
     return str(ctx.step("after", lambda: "well"))
 
 
+@app.task
+def ask_often(ctx: Context, count: int) -> None:
+    """Send that many asks and wait for none of the answers."""
+    who = {"run": ctx.run_id, "attempt": ctx.attempt}
+    for number in range(count):
+        os.write(link(), frame(["ask", [slot(), 20_000 + number, "load", who]]))
+
+
 @app.task(executor="command")
 def shout(ctx: Context, text: str) -> str:
     """Spoil the line of a command, which has the descriptor after those of its pipes."""

@@ -16,10 +16,15 @@ class Hand:
         self.free = [0] * 10
         self.killed = False
         self.reserved = False
+        self.reads = True
+
+    @property
+    def takes_runs(self) -> bool:
+        return self.reads and not self.killed
 
     @property
     def able(self) -> bool:
-        return not (self.killed or self.reserved)
+        return self.takes_runs and not self.reserved
 
 
 class Room:
@@ -117,3 +122,16 @@ def test_a_kept_hand_that_dies_is_forgotten() -> None:
     assert room.settle()
     room.come()
     assert room.loads == [1, 1]
+
+
+def test_a_suspect_is_not_sent_to_a_hand_that_does_not_read() -> None:
+    room = Room(Hand(leased()), Hand(leased(), leased()))
+    room.come()
+    room.hands[0].reads = False
+    room.hands[0].jobs.clear()
+    room.settle(after=PATIENCE_S / 2)
+
+    assert room.loads == [0, 2]
+    room.hands[0].reads = True
+    room.settle()
+    assert room.loads == [1, 2]

@@ -20,7 +20,6 @@ from byrote.core.ports.executor import Ask, Asks
 from byrote.core.ports.replies import line_of
 from byrote.core.replay.withholding import WithheldCall
 from byrote.core.run import Leased
-from byrote.executors.replayed import Guise
 from byrote.executors.runtime.artifacts import STORE, TERMS
 from byrote.executors.runtime.call import WITHHELD
 from byrote.executors.runtime.once import MARKED
@@ -90,15 +89,14 @@ class RecordedAnswers:
 
     def _serve(self) -> None:
         while (ask := self._asks.get()) is not None:
-            guise: Any = ask.run
             if ask.verb == FLUSH:
                 ask.answer(True, None)
                 continue
             if ask.verb == "note":
-                self._own.put(ask._replace(run=guise.leased))
+                self._own.put(ask)
                 continue
             try:
-                reply = True, self._answer(guise, ask)
+                reply = True, self._answer(ask)
             except ArtifactRefused as error:
                 reply = False, str(error)
             except (psycopg.Error, ByroteError) as error:
@@ -108,45 +106,45 @@ class RecordedAnswers:
                 reply = False, f"{ask.verb!r} was not understood: {error!r}"
             ask.answer(*reply)
 
-    def _answer(self, guise: Guise, ask: Ask) -> Any:
+    def _answer(self, ask: Ask) -> Any:
+        run, original = ask.run, ask.run.shown
         if ask.verb == "load":
-            rows = self._store.all(queries.steps([guise.id]))
-            return [
-                line_of(row) for row in rows if row.kind != "raised" or row.attempt == guise.attempt
-            ]
+            rows = self._store.all(queries.steps([original.id]))
+            last = original.attempt
+            return [line_of(row) for row in rows if row.kind != "raised" or row.attempt == last]
         if ask.verb == OTHER_ARGS:
-            return self._note_args(guise, ask.payload)
+            return self._note_args(run.id, ask.payload)
         if ask.verb == WITHHELD:
             report = ask.payload
-            calls = self._withheld.setdefault(guise.leased.id, Counter())
+            calls = self._withheld.setdefault(run.id, Counter())
             calls[str(report["call"]), str(report["what"])] += int(report["count"])
             return None
         if ask.verb == MARKED:
-            return ask.payload["key"] in self._store.all(queries.once_keys(guise.id))
+            return ask.payload["key"] in self._store.all(queries.once_keys(original.id))
         if ask.verb == TERMS:
             return {"max": self._artifact_max, "place": None}
         if ask.verb == STORE:
-            return self._compared(guise, ask.payload)
+            return self._compared(run.id, original.id, ask.payload)
         raise ValueError("a replay has no answer to this")
 
-    def _note_args(self, guise: Guise, report: Mapping[str, Any]) -> None:
-        found = self._other_args.setdefault(guise.leased.id, [])
+    def _note_args(self, shadow: str, report: Mapping[str, Any]) -> None:
+        found = self._other_args.setdefault(shadow, [])
         if len(found) <= CHANGES_MAX:
             path, step = f"/{int(report['sequence'])}/arguments", f"step {report['name']!r}"
             found.append(Change(path, "changed", f"{step} as recorded", f"{step} with others"))
 
-    def _compared(self, guise: Guise, asked: Mapping[str, Any]) -> list[str]:
+    def _compared(self, shadow: str, original: str, asked: Mapping[str, Any]) -> list[str]:
         name, digest = asked["name"], asked["hash"].hex()
-        made = self._made.setdefault(guise.leased.id, {})
+        made = self._made.setdefault(shadow, {})
         if made.get(name, digest) != digest:
             raise refusal("taken", name)
         if len(made) == COUNT_MAX and name not in made:
             raise refusal("full", name)
         made[name] = digest
-        there = _newest(self._store.all(queries.artifacts(guise.id))).get(name)
+        there = _newest(self._store.all(queries.artifacts(original))).get(name)
         if there is None:
-            original = self._store.first(queries.run(guise.id))
-            at = "" if original is None else original.as_of.isoformat()
+            run = self._store.first(queries.run(original))
+            at = "" if run is None else run.as_of.isoformat()
             return [asked["media_type"], "", at]
         return [there.media_type, there.place, there.at.isoformat()]
 

@@ -45,8 +45,8 @@ from byrote.core.replay.verdict import (
     key_of,
     obstacle,
 )
-from byrote.core.run import Run
-from byrote.executors.replayed import ReplayExecutor, ShownAs
+from byrote.core.run import Run, ShownAs
+from byrote.executors.replayed import ReplayExecutor
 from byrote.store import queries
 from byrote.store.rows import Environment
 from byrote.store.runners.sync import Store
@@ -225,8 +225,8 @@ class ReplaySession:
         shadow = new_id()
         if run.id != original:
             self._asked[shadow] = original
-        part = ShownAs(run.id, run.queue, max(run.attempts, 1))
-        self._replayer.cast[shadow] = part
+        identity = ShownAs(run.id, run.queue, max(run.attempts, 1))
+        self._replayer.identities[shadow] = identity
         self._pending[shadow] = run
         self._store.all(queries.shadow([(shadow, run.id)], queue=self.queue))
         return None
@@ -268,9 +268,9 @@ class ReplaySession:
         return self._environments
 
     def _judge(self, original: Run, shadow: Run) -> Replayed:
-        del self._replayer.cast[shadow.id]
+        del self._replayer.identities[shadow.id]
         found = self._environments_of(original, shadow)
-        ignored = [*self._options.ignore, *self._app.ignores.get(key_of(original), ())]
+        ignored = [*self._options.ignore, *self._app().ignores.get(key_of(original), ())]
         verdict = judge_replay(
             original,
             shadow,

@@ -30,7 +30,9 @@ class Ask(NamedTuple):
 
 
 type Asks = SimpleQueue[Ask | None]
-"""Requests on their way to the part of the worker that has the database; None ends them."""
+"""Requests on their way to the part of the worker that has the database; None ends them.
+
+Bounded by the executors: each hand and each command has at most `ASKS_MAX` open requests."""
 
 
 type OnceStatement = Callable[[str, str], tuple[bytes, Mapping[str, Any]]]

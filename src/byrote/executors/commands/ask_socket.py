@@ -16,8 +16,8 @@ from typing import Any
 from byrote.core.ports.executor import Asks
 from byrote.core.run import Leased
 from byrote.executors.framing import Frames, frame
-from byrote.executors.hands.messages import MalformedMessage, question_from
-from byrote.executors.runtime.asks import ReplayMode, pass_on
+from byrote.executors.runtime.asks import ASKS_MAX, TOO_MANY, ReplayMode, pass_on
+from byrote.executors.shared.messages import MalformedMessage, question_from
 
 VARIABLE = "BYROTE_ASK_FD"
 REPLAY = "BYROTE_REPLAY"
@@ -49,6 +49,8 @@ class AskSocket:
         self._lock = threading.Lock()
         self._unsent = bytearray()
         self._open = True
+        self._pending = 0
+        """Asks that have no answer yet."""
 
     def fileno(self) -> int:
         """The descriptor of the worker's end, for the selector."""
@@ -89,10 +91,16 @@ class AskSocket:
 
         def answer(ok: bool, payload: Any) -> None:
             with self._lock:
+                self._pending -= 1
                 self._unsent += frame(["answer", 0, number, ok, payload])
             if self.send():
                 self._wake()
 
+        with self._lock:
+            self._pending += 1
+        if self._pending > ASKS_MAX:
+            answer(False, TOO_MANY)
+            return
         pass_on(self._asks, self._run, (question.verb, question.payload), answer)
 
     def send(self) -> bool:

@@ -245,17 +245,17 @@ def environment(run: Leased, plan: Command, environ: Mapping[str, str]) -> dict[
     passed = {name: environ[name] for name in PASSED if name in environ}
     allowed = {name: environ[name] for name in plan.env if name in environ}
     variables = {
-        "BYROTE_RUN_ID": run.id,
+        "BYROTE_RUN_ID": run.shown.id,
         "BYROTE_TASK": run.task,
-        "BYROTE_ATTEMPT": str(run.attempt),
-        "BYROTE_QUEUE": run.queue,
+        "BYROTE_ATTEMPT": str(run.shown.attempt),
+        "BYROTE_QUEUE": run.shown.queue,
         "BYROTE_SEED": str(_seed(run, plan)),
         "BYROTE_AS_OF_US": str(run.as_of_us),
     }
     if container.passes_descriptors(plan.container):
         variables["BYROTE_RESULT_FD"] = str(RESULT_FD)
     if SEED_LABEL in (run.labels_json or ""):
-        variables["BYROTE_SEED_RUN"] = _labels(run).get(SEED_LABEL, run.id)
+        variables["BYROTE_SEED_RUN"] = _labels(run).get(SEED_LABEL, run.shown.id)
     if run.traceparent is not None:
         variables["TRACEPARENT"] = run.traceparent
     return passed | FIXED | allowed | variables
@@ -266,7 +266,7 @@ def _labels(run: Leased) -> dict[str, str]:
 
 
 def _seed(run: Leased, plan: Command) -> int:
-    return seed_of(run.spec_hash if plan.seed == "spec" else run_digest(run.id, _labels(run)))
+    return seed_of(run.spec_hash if plan.seed == "spec" else run_digest(run.shown.id, _labels(run)))
 
 
 def _arguments(run: Leased, plan: Command) -> list[str]:
@@ -284,9 +284,9 @@ def _arguments(run: Leased, plan: Command) -> list[str]:
 def _document(run: Leased, plan: Command) -> bytes:
     """Spec and context as one JSON document; the spec is the stored text, byte for byte."""
     context: dict[str, Any] = {
-        "run": run.id,
-        "attempt": run.attempt,
-        "queue": run.queue,
+        "run": run.shown.id,
+        "attempt": run.shown.attempt,
+        "queue": run.shown.queue,
         "labels": _labels(run),
         "timeout_s": None if run.timeout_ms is None else run.timeout_ms / 1000,
         "traceparent": run.traceparent,

@@ -31,7 +31,8 @@ def name_of(run: Leased) -> str:
 
     People look for the run and the attempt, but two replays at once repeat the same ones.
     """
-    return f"byrote-{run.id[:36]}-{run.attempt}-{sha256(run.key.encode()).hexdigest()[:8]}"
+    digest = sha256(run.key.encode()).hexdigest()
+    return f"byrote-{run.shown.id[:36]}-{run.shown.attempt}-{digest[:8]}"
 
 
 def passes_descriptors(container: Container | None) -> bool:

@@ -29,6 +29,7 @@ from byrote.core.run import Leased
 from byrote.executors.commands.ask_socket import AskSocket
 from byrote.executors.commands.attempt import CommandAttempt, Ending
 from byrote.executors.commands.container import passes_descriptors
+from byrote.executors.commands.description import NOT_DESCRIBED, describe
 from byrote.executors.commands.launcher import Launcher
 from byrote.executors.runtime.asks import ReplayMode
 from byrote.executors.runtime.provenance.environment import FIXED
@@ -38,6 +39,8 @@ TERM_GRACE_S = 2.0
 """How long a command may take to heed SIGTERM."""
 LAST_S = 10.0
 """How long `stop` waits for a process that SIGKILL does not end; the kernel may hold one."""
+FAREWELLS_MAX = 100
+"""Processes that remove containers at once; beyond that the oldest is killed."""
 REFERENCE_ENV = ("PYTHONPATH", "VIRTUAL_ENV", "DJANGO_SETTINGS_MODULE")
 """Variables that our own executor needs to find the app."""
 
@@ -53,6 +56,8 @@ class CommandOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How the payload is passed to commands that do not specify it."""
     replay: ReplayMode | None = None
     """How steps are answered where every run is a replay."""
+    plain: Command | None = None
+    """How tasks are executed that are not commands themselves; None: not here."""
 
 
 class Commands(SelectorLoop):
@@ -78,9 +83,12 @@ class Commands(SelectorLoop):
         self._provenances: dict[str, Provenance] = {}
         self.surroundings: Mapping[str, Any] = {}
         """What was measured in a process that imported the app; empty: nothing is recorded."""
+        self.app = NOT_DESCRIBED
+        """The app, if all its tasks are executed here; known after the start."""
         self._plans: dict[str, Command] = {}
         self._default = self._completed(Command())
         self._waiting: deque[Leased] = deque()
+        """Runs that were submitted and not started: no more than `room` had announced."""
         self._running: dict[int, CommandAttempt] = {}
         self._lock = threading.RLock()
         self._nest = Launcher()
@@ -106,7 +114,14 @@ class Commands(SelectorLoop):
     # -- The executor's face ---------------------------------------------------------------------
 
     def start(self, report: ReportOutcomes) -> None:
-        """Start the serving thread; the first command starts the nest."""
+        """Start the serving thread; the first command starts the launcher.
+
+        If all tasks are executed here, read them first; BadOption when the app cannot be imported.
+        """
+        if self._options.plain is not None:
+            self.app = describe(self._options.python, self._options.app)
+            self.learn(dict.fromkeys(self.app.tasks, self._options.plain) | self.app.commands)
+            self.surroundings = self.app.provenance
         self._begin_serving(report, "byrote-commands")
 
     @property
@@ -336,6 +351,8 @@ class Commands(SelectorLoop):
     def _say_farewell(self, attempt: CommandAttempt) -> None:
         argv = attempt.farewell
         self._farewells = [process for process in self._farewells if process.poll() is None]
+        if len(self._farewells) >= FAREWELLS_MAX:
+            self._farewells.pop(0).kill()  # An engine that does not answer.
         if argv is not None:
             quiet = subprocess.DEVNULL
             self._farewells.append(

@@ -26,7 +26,6 @@ from byrote.executors.hands.messages import (
     Asked,
     CancelJobs,
     Done,
-    Question,
     RefusedRuns,
     SettledRuns,
     Stop,
@@ -40,6 +39,7 @@ from byrote.executors.runtime.loading import introduction
 from byrote.executors.runtime.provenance.git import GitCheckout
 from byrote.executors.runtime.seeding import notice_numpy
 from byrote.executors.shared.board import Board
+from byrote.executors.shared.messages import Question
 from byrote.executors.shared.results import Results
 
 EXIT_CANNOT_START = 3
@@ -79,6 +79,7 @@ class Hand:
         self._checkout = checkout
         self._settings = settings
         self._frames = Frames(decode_to_hand)
+        # Results of at most SLOTS jobs, and the asks of tasks, which wait for the answers.
         self._unsent = bytearray()
         self._stopped = asyncio.Event()
 

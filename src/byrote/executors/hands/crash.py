@@ -113,7 +113,7 @@ def take_leave(
     for slot, outcome in verdict.outcomes.items():
         run = child.jobs[slot]
         run.provenance = child.provenance
-        output = printed.get(serial_of(run.id, run.attempt))
+        output = printed.get(serial_of(run.shown.id, run.shown.attempt))
         verdict.outcomes[slot] = with_output(outcome, output)
     return verdict
 
@@ -130,4 +130,4 @@ def printed_by(roster: Roster, run: Leased) -> Printing | None:
         # Under the lock: a hand is removed from the roster before its memory is unmapped.
         hand = next((c for c in roster.children if any(run is r for r in c.jobs.values())), None)
         content = b"" if hand is None else hand.spool.copy()
-    return printings(content).get(serial_of(run.id, run.attempt))
+    return printings(content).get(serial_of(run.shown.id, run.shown.attempt))

@@ -3,6 +3,10 @@
 
 The supervisor adopts every orphan among its descendants (a subreaper), so the processes that a hand
 leaves behind become its children. The hand's mark in their environment identifies them.
+
+`commands/warden.py` also scans /proc for its children, with its own code, for two reasons. It must
+not import Byrote, nor pathlib, to start fast and stay small. And it kills every child it has, while
+the supervisor has other children (hands, the launcher) and may only kill those with the mark.
 """
 
 import contextlib

@@ -9,9 +9,11 @@ from their own thread.
 Failures: a hand that dies is cleaned up at once and replaced; one that cannot even import the app
 is replaced with a growing delay. For a run past its timeout, or whose lease expired unrenewed, the
 pool kills the hand: the only way to stop code that ignores a cancellation. Other runs of that hand
-that had begun are released uncharged; those that had not are executed in other hands.
+that had begun are released uncharged; those that had not are executed in other hands. A hand that
+has stopped reading gets no more work, and is killed in the end (`send_buffer.py`).
 """
 
+import math
 import os
 import selectors
 import threading
@@ -28,15 +30,11 @@ from byrote.core.run import Leased
 from byrote.core.schedule.schedule import Schedule
 from byrote.executors.hands.crash import ExitReason, oom_kills, printed_by, take_leave
 from byrote.executors.hands.messages import (
-    GARBLED,
     Answer,
     Asked,
     Done,
     FromHand,
-    Introduction,
     Malformed,
-    MalformedMessage,
-    Question,
     Ready,
     RefusedRuns,
     Stop,
@@ -46,12 +44,15 @@ from byrote.executors.hands.orphans import adopt_orphans, end_orphans
 from byrote.executors.hands.process import HAND_COUNT, WORKER, HandProcess
 from byrote.executors.hands.roster import STOP_GRACE_S, Roster
 from byrote.executors.runtime import call
-from byrote.executors.runtime.asks import pass_on
+from byrote.executors.runtime.asks import ASKS_MAX, TOO_MANY, pass_on
 from byrote.executors.runtime.job import Result, TaskKind, kind_of
 from byrote.executors.runtime.provenance.environment import FIXED
 from byrote.executors.selector_loop import TICK_S, SelectorLoop
+from byrote.executors.shared.messages import GARBLED, Introduction, MalformedMessage, Question
 
 RESPAWN_MAX_S = 10.0
+LEAVE_S = 15.0
+"""How long hands may take to end after `stop`; an app may use ten seconds for its `flush`."""
 
 
 class Hands(SelectorLoop):
@@ -94,6 +95,7 @@ class Hands(SelectorLoop):
         self._stopping = self._draining = False
         self._failures = 0
         self._respawn_at = 0.0
+        self._leave_at = math.inf
         self._ooms = oom_kills()
         self.url: str | None = None
         """The database the app itself names, if it does."""
@@ -164,7 +166,8 @@ class Hands(SelectorLoop):
                 child.kill()
 
     def stop(self) -> None:
-        """Let idle hands end and wait until they have."""
+        """Let idle hands end and wait until they have; kill those that do not in `LEAVE_S`."""
+        self._leave_at = self._clock() + LEAVE_S
         self._stopping = self._draining = True
         with self._roster.lock:
             for child in self._roster.children:
@@ -206,8 +209,13 @@ class Hands(SelectorLoop):
             for child in self._roster.children:
                 self._keep_deadlines(child, now)
                 self._recycle(child)
+                if now > self._leave_at:
+                    child.kill()
+            stalled = [child for child in self._roster.children if child.stops_reading(now)]
             stranded = [] if self._draining else self._roster.stranded(now)
             late = self._roster.waited_too_long(now)
+        for child in stalled:
+            self._crash(child, "which does not read", f"{len(child.outgoing):,} bytes wait")
         self.submit(stranded)
         self._release(late)
 
@@ -225,25 +233,32 @@ class Hands(SelectorLoop):
         with self._roster.lock:
             for child in self._roster.children:
                 if child.link.fileno() in self._selector.get_map():
-                    writing = selectors.EVENT_WRITE if child.unsent else 0
+                    writing = selectors.EVENT_WRITE if child.outgoing else 0
                     self._selector.modify(child.link, selectors.EVENT_READ | writing, child)
 
     def _converse(self, child: HandProcess, events: int) -> None:
         if events & selectors.EVENT_WRITE:
             with self._roster.lock:
-                child.send_more()
+                was_full = child.outgoing.full
+                child.outgoing.send_more()
             self._watch_writers()
+            if was_full and not child.outgoing.full:
+                self._report([])  # There is room again.
         for message in child.receive():
             try:
                 self._heed(child, message)
             except MalformedMessage as error:
                 child.garbled = child.garbled or str(error)
             if child.garbled is not None:
-                what = f"hand {child.pid}, which sent a malformed message"
-                self._emit([Troubled(self._worker, what, child.garbled[:300])])
+                self._crash(child, "which sent a malformed message", child.garbled[:300])
                 break
         if child.deaf or child.garbled is not None:
             child.crash()
+
+    def _crash(self, child: HandProcess, why: str, details: str) -> None:
+        """Kill a hand that cannot be used any more; its end is handled as a crash."""
+        child.crash()
+        self._emit([Troubled(self._worker, f"hand {child.pid}, {why}", details)])
 
     def _heed(self, child: HandProcess, message: FromHand | Malformed) -> None:
         match message:
@@ -273,11 +288,17 @@ class Hands(SelectorLoop):
 
         def answer(ok: bool, payload: Any) -> None:
             with self._roster.lock:
+                child.asks -= 1
                 child.send(Answer(slot, number, ok, payload))
-                backed_up = child.unsent
+                backed_up = bool(child.outgoing)
             if backed_up and not self._stopping:
                 self._nudge()
 
+        with self._roster.lock:
+            child.asks += 1
+        if child.asks > ASKS_MAX:
+            answer(False, TOO_MANY)
+            return
         pass_on(self._asks, child.jobs.get(slot), (asked.verb, asked.payload), answer)
 
     def _welcome(self, child: HandProcess, intro: Introduction) -> None:

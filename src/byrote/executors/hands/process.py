@@ -19,6 +19,7 @@ from byrote.executors.framing import Frames, frame
 from byrote.executors.hands.crash_report import culprit_of, make_report
 from byrote.executors.hands.messages import FromHand, Malformed, ToHand, decode_from_hand
 from byrote.executors.hands.orphans import MARK
+from byrote.executors.hands.send_buffer import SendBuffer
 from byrote.executors.runtime.job import Job, TaskKind, job_of, none_of_each
 from byrote.executors.shared.board import SLOTS, Board
 from byrote.executors.shared.results import Results
@@ -88,8 +89,12 @@ class HandProcess:
         """The outcome to report for each slot that is being stopped; None to report nothing."""
         self.killed = False
         self.provenance: Provenance | None = None
+        self.stalled = False
+        """Whether it was killed because it had stopped reading."""
+        self.asks = 0
+        """Asks of its attempts that have no answer yet."""
         self._frames = Frames(decode_from_hand)
-        self._unsent = bytearray()
+        self.outgoing = SendBuffer(ours)
 
     @property
     def pid(self) -> int:
@@ -99,27 +104,16 @@ class HandProcess:
     @property
     def able(self) -> bool:
         """Whether it takes more work."""
-        return self.ready and not (self.retiring or self.killed or self.reserved)
+        return self.takes_runs and not self.reserved
 
     @property
-    def unsent(self) -> bool:
-        """Whether the socket still has to take something."""
-        return bool(self._unsent)
+    def takes_runs(self) -> bool:
+        """Whether a run may be sent to it, were it not reserved for another."""
+        return self.ready and not (self.retiring or self.killed or self.outgoing.full)
 
     def send(self, message: ToHand) -> None:
         """Send a message, or what the socket takes of it; the rest goes when it has room."""
-        self._unsent += frame(message)
-        self.send_more()
-
-    def send_more(self) -> None:
-        """Send the rest of the buffer. The end of a hand is noticed by its pidfd."""
-        while self._unsent:
-            try:
-                del self._unsent[: self.link.send(self._unsent)]
-            except BlockingIOError:
-                return
-            except OSError:
-                self._unsent.clear()
+        self.outgoing.send(frame(message))
 
     def receive(self) -> list[FromHand | Malformed]:
         """Every complete message; none after the first one that is malformed."""
@@ -170,6 +164,12 @@ class HandProcess:
             for slot in self.jobs
             if self.sent_at[slot] < sent_before and self.board.begun(slot) is None
         ]
+
+    def stops_reading(self, now: float) -> bool:
+        """Whether it has stopped reading; True once, the caller ends the hand."""
+        found = not (self.stalled or self.killed) and self.outgoing.stalled(now)
+        self.stalled = self.stalled or found
+        return found
 
     def kill(self) -> None:
         """End the hand and everything in its process group."""

@@ -25,7 +25,10 @@ ALONE_S = 0.5
 
 
 class Quarantine:
-    """Suspects waiting for a hand to themselves. Guarded by the roster's lock."""
+    """Suspects waiting for a hand to themselves. Guarded by the roster's lock.
+
+    As many wait as there are hands; while no hand takes work, those of the last claim or crash.
+    """
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[float, Leased]] = deque()
@@ -82,10 +85,11 @@ class Quarantine:
             if chosen is None or (chosen.jobs and len(able) == 1):
                 return None
             chosen.reserved, self._kept = True, chosen
-        if self._alone_since is not None or self._kept.jobs or not self._kept.free:
+        kept = self._kept
+        if self._alone_since is not None or kept.jobs or not (kept.free and kept.takes_runs):
             return None
         self._alone_since = now
-        return self._kept
+        return kept
 
     @staticmethod
     def _shared(children: Sequence[HandProcess], waited_s: float) -> HandProcess | None:

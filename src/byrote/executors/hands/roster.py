@@ -14,7 +14,7 @@ from byrote.core.outcome import Cancelled, Outcome
 from byrote.core.ports.executor import Capacity, Clock
 from byrote.core.run import Leased
 from byrote.executors.capacity import CapacityPlanner
-from byrote.executors.hands.messages import GARBLED, CancelJobs, SettledRuns, Work
+from byrote.executors.hands.messages import CancelJobs, SettledRuns, Work
 from byrote.executors.hands.process import HandProcess
 from byrote.executors.hands.quarantine import Quarantine
 from byrote.executors.runtime import call
@@ -27,6 +27,7 @@ from byrote.executors.runtime.job import (
 )
 from byrote.executors.runtime.output import inherit
 from byrote.executors.selector_loop import Outcomes
+from byrote.executors.shared.messages import GARBLED
 
 PATIENCE_S = 1.0
 """How long a run may wait behind others in a hand before it is given back for other workers."""
@@ -106,7 +107,7 @@ class Roster:
             self._suspects.settle(self.children, now, self._give)
             for child, jobs in batches.items():
                 child.send(Work(jobs))
-            return homeless, any(child.unsent for child in batches)
+            return homeless, any(child.outgoing for child in batches)
 
     def settle(
         self, child: HandProcess, results: Sequence[Result]
@@ -163,7 +164,7 @@ class Roster:
                 batch.append((run.id, verdict))
             for child, runs in batches.items():
                 child.send(SettledRuns(runs))
-            return any(child.unsent for child in batches)
+            return any(child.outgoing for child in batches)
 
     def join(self, child: HandProcess) -> None:
         """Add a new hand, and send it the settled attempts that no hand has received."""

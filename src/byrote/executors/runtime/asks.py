@@ -16,6 +16,11 @@ from byrote.core.errors import BadOption
 from byrote.core.ports.executor import Ask, Asks, OnceStatement
 from byrote.core.run import Leased
 
+ASKS_MAX = 32 * 1024
+"""Open asks of one hand or command; more are refused. A run has at most 10,000 steps."""
+TOO_MANY = f"the tasks of this process have {ASKS_MAX:,} open requests; await some of them first"
+"""Why an ask is refused that exceeds `ASKS_MAX`."""
+
 
 class AskResult(NamedTuple):
     """The answer to an ask."""
@@ -101,7 +106,12 @@ def pass_on(
     verb, payload = ask
     if asks is None:
         answer(False, "this executor has no database")
-    elif run is None or (run.id, run.attempt) != (payload.get("run"), payload.get("attempt")):
+    elif run is None or not _same_attempt(run, payload):
         answer(False, None)
     else:
         asks.put(Ask(run, verb, payload, answer))
+
+
+def _same_attempt(run: Leased, payload: Mapping[str, Any]) -> bool:
+    shown = run.shown
+    return (shown.id, shown.attempt) == (payload.get("run"), payload.get("attempt"))

@@ -51,6 +51,7 @@ class Engine:
         self._concurrency = concurrency
         self._loop = asyncio.get_running_loop()
         count_branches(self._loop, current_step)
+        # A job has a slot until its result was received, so none of these holds more than SLOTS.
         self._waiting: deque[Job] = deque()
         self._running: dict[int, asyncio.Task[None]] = {}
         self._stopping: dict[int, str] = {}

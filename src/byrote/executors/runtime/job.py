@@ -38,7 +38,7 @@ def none_of_each() -> PerKind:
 
 
 class Job(msgspec.Struct, array_like=True, gc=False, frozen=True):
-    """One attempt to execute. The fields after `slot` are those of `Leased`."""
+    """One attempt to execute. The fields after `slot` are those of `Leased` as shown."""
 
     slot: int
     id: str
@@ -58,15 +58,17 @@ class Job(msgspec.Struct, array_like=True, gc=False, frozen=True):
 
 def job_of(slot: int, run: Leased) -> Job:
     """The job of a leased run."""
+    # `run.shown`, without the cost of a property for every run.
+    shown = run if run.shown_as is None else run.shown_as
     return Job(
         slot,
-        run.id,
+        shown.id,
         run.task,
         run.version,
         run.spec_json,
-        run.attempt,
+        shown.attempt,
         run.timeout_ms,
-        run.queue,
+        shown.queue,
         run.labels_json,
         run.traceparent,
         run.deadline,

@@ -67,7 +67,8 @@ class Results:
         """Supervisor: results of a dead hand's runs; raises ValueError if one is malformed."""
         large = latest(self._spool.copy())
         found = (
-            self._of(slot) or large.get(serial_of(r.id, r.attempt)) for slot, r in jobs.items()
+            self._of(slot) or large.get(serial_of(r.shown.id, r.shown.attempt))
+            for slot, r in jobs.items()
         )
         results = [_decoder.decode(piece) for piece in found if piece]
         return [result for result in results if result.slot in jobs]

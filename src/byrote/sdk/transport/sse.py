@@ -59,6 +59,8 @@ class Stream:
         for line in lines:
             if line.startswith(b"data:"):
                 self._data.append(line[5:].removeprefix(b" "))
+                if sum(map(len, self._data)) > LINE_MAX:
+                    raise httpx2.RemoteProtocolError("an event is longer than a megabyte")
             elif not line and self._data:
                 event = _event(b"\n".join(self._data))
                 self._data, self._tries, self._last = [], 0, event.id

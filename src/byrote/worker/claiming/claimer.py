@@ -6,6 +6,8 @@ Polling is the contract, NOTIFY a hint. A worker whose claim comes back short re
 and commits after the worker looked, wakes no worker: hence the further looks, a few milliseconds
 later, before settling down to the slow rhythm of polling.
 
+How many runs a claim asks for, and from which queues, is decided in `claim_size.py`.
+
 A claim whose answer is lost is asked for again by its token, by the line itself: those runs are
 ours, and no other worker would look at them until their lease expired.
 """
@@ -23,7 +25,7 @@ from byrote.core.ports.executor import Capacity, Executor
 from byrote.core.ports.replies import Remainder
 from byrote.core.ports.store import ClaimPort, ClaimRequest
 from byrote.core.run import Leased
-from byrote.worker.claiming.shares import Shares
+from byrote.worker.claiming.claim_size import ClaimSize, ClaimTurn
 from byrote.worker.claiming.watermark import Watermark
 from byrote.worker.context import WorkerContext
 from byrote.worker.leases import HeldLeases
@@ -31,10 +33,6 @@ from byrote.worker.recorder import Recorder
 
 LOOKS_S = (0.005, 0.05)
 """When to look again after registering as idle, before polling slowly."""
-UNWRITTEN_MAX = 5_000
-"""Ended attempts that may wait to be written before no more runs are claimed."""
-ASIDE_S, ASIDE_FACTOR = 0.05, 20
-"""How long not to look again for tasks of one kind while the other is full, and found none."""
 LOOK_AROUND_S = 1.0
 DEADLINE_MARGIN = 0.9
 """The share of a lease that is believed; the rest is for drifting clocks."""
@@ -69,12 +67,11 @@ class Claimer:
         self._held = held
         self._options = options
         self._means = means
-        self._shares = Shares(options.weights)
         self._watermark = watermark
+        self._size = ClaimSize(options.weights, watermark, clock=means.clock, poll_s=options.poll_s)
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._asleep = False
         self._stopping = False
-        self._aside_until = 0.0
         self.idle = False
         self._look_around_at = 0.0
         self.left: Remainder | None = None
@@ -86,11 +83,11 @@ class Claimer:
     @property
     def queues(self) -> list[str]:
         """The queues that are served."""
-        return self._shares.queues
+        return self._size.queues
 
     def serve(self, queue: str) -> None:
         """Serve one queue more."""
-        self._shares.add(queue)
+        self._size.add(queue)
 
     def nudge(self) -> None:
         """There may be room again, or something else to look at."""
@@ -109,13 +106,18 @@ class Claimer:
         looks = 0
         while not self._stopping:
             room = self._room()
-            if room.limit < room.worth:
-                self._wait(self._options.poll_s, for_room=True)
+            partial = len(room.tasks) < len(self._executor.tasks)
+            unwritten = self._recorder.backlog
+            pause = self._size.pause(room, unwritten=unwritten, partial=partial)
+            if pause is not None:
+                self._wait(pause, for_room=True)
                 continue
-            if self._partial(room):
-                self._claim_aside(room)
+            turn = self._size.turn(room)
+            more = self._claim(turn)
+            if partial:
+                self._size.end_partial(turn)
                 continue
-            if self._claim(room):
+            if more:
                 looks = 0
                 continue
             if self._options.drain and self._look_further():
@@ -129,31 +131,9 @@ class Claimer:
             looks += 1
 
     def _room(self) -> Capacity:
-        self._asleep = (
-            True  # Raised before looking, so that room made meanwhile is not slept through.
-        )
-        room = self._executor.room()
-        if self._recorder.backlog > UNWRITTEN_MAX:
-            return Capacity(0, ())
-        return room
-
-    def _partial(self, room: Capacity) -> bool:
-        return len(room.tasks) < len(self._executor.tasks)
-
-    def _claim_aside(self, room: Capacity) -> None:
-        """Claim for the kind of task that has room while the other has none.
-
-        The database may have to walk past everything that waits for the other kind to find out that
-        there is nothing, and would be asked again after every run: so when there was nothing, the
-        next look is a while off, in proportion to what this one took.
-        """
-        began = self._means.clock()
-        if began < self._aside_until:
-            self._wait(min(self._aside_until - began, self._options.poll_s), for_room=True)
-            return
-        if not self._claim(room):
-            took = self._means.clock() - began
-            self._aside_until = began + max(ASIDE_S, took * ASIDE_FACTOR)
+        # Raised before looking, so that room made meanwhile is not slept through.
+        self._asleep = True
+        return self._executor.room()
 
     def _next_look(self, looks: int) -> float:
         if looks < len(LOOKS_S):
@@ -163,20 +143,14 @@ class Claimer:
         backoff: float = LOOKS_S[-1] * 2 ** min(looks - len(LOOKS_S), 10)
         return min(backoff, self._options.poll_s) * (0.75 + 0.5 * self._means.chance())
 
-    def _claim(self, room: Capacity) -> bool:
-        """Claim what there is room for; whether there may be more."""
-        left, unasked = room.limit, self._shares.queues
-        while left > 0 and unasked:
-            quotas = self._shares.split(left, unasked)
-            claimed = Counter([run.queue for run in self._lease(quotas, room.tasks)])
-            # A queue that gave its whole share may have more; one that got no share was not asked.
-            dry = [queue for queue, quota in quotas.items() if claimed[queue] < quota]
-            self._shares.settle(claimed, dry, unasked)
-            left -= claimed.total()
-            unasked = [queue for queue in unasked if queue not in dry]
-        if left == 0:
+    def _claim(self, turn: ClaimTurn) -> bool:
+        """Claim what there is room for. Returns whether there may be more."""
+        while quotas := turn.quotas():
+            found = self._lease(quotas, turn.tasks)
+            turn.note(quotas, Counter([run.queue for run in found]))
+        if turn.filled:
             self._say_idle(idle=False)
-        return left == 0 or (left < room.limit and self._watermark.raised)
+        return turn.more
 
     def _lease(self, quotas: Mapping[str, int], tasks: Sequence[str]) -> list[Leased]:
         found = None
@@ -238,7 +212,7 @@ class Claimer:
     def _dry(self) -> bool:
         if self._held or self._recorder.backlog:
             return False
-        self.left = self._leases.unfinished(queues=self._shares.queues, tasks=self._executor.tasks)
+        self.left = self._leases.unfinished(queues=self._size.queues, tasks=self._executor.tasks)
         return not self.left.due and not self.look_around()
 
     def _wait(self, seconds: float, *, for_room: bool = False) -> None:

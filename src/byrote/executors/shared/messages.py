@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""Messages that hands and commands have in common: an app's introduction, and asks.
+
+Both run user code, which may write anything to the socket, so messages are validated when they are
+decoded.
+"""
+
+from typing import Any
+
+import msgspec
+
+from byrote.core.command import Command
+from byrote.core.errors import ByroteError
+from byrote.core.memo import Memo
+from byrote.core.schedule.schedule import Schedule
+
+GARBLED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
+"""Exceptions that reading malformed data may raise."""
+
+
+class MalformedMessage(ByroteError):
+    """A hand or a command sent a message that is not part of the protocol."""
+
+    code = "garbled"
+
+
+class Introduction(msgspec.Struct, frozen=True):
+    """Describes a hand's app before its first run, see `loading.introduction`."""
+
+    tasks: dict[str, bool]
+    """Whether each task is async."""
+    commands: dict[str, Command]
+    url: str | None
+    provenance: dict[str, Any]
+    memos: dict[str, Memo]
+    ignores: dict[str, list[str]]
+    hears: bool = False
+    """Whether the app wants to know how its attempts were settled."""
+    schedules: list[Schedule] = []
+    """The app's periodic tasks."""
+    queues: list[str] = []
+    """The queues of the app's tasks, unless the caller names another."""
+
+
+class Question(msgspec.Struct, frozen=True, array_like=True):
+    """A request that an attempt sends to its supervisor."""
+
+    slot: int
+    number: int
+    verb: str
+    payload: dict[str, Any]
+
+
+def question_from(asked: object) -> Question:
+    """A command's question; raises MalformedMessage."""
+    try:
+        return msgspec.convert(asked, Question)
+    except GARBLED as error:
+        raise MalformedMessage(f"{type(error).__name__}: {error}") from None
