@@ -54,6 +54,9 @@
 --
 --   byrote_now               The clock of every statement.
 --   byrote_micros            A moment as microseconds since 1970.
+--   byrote_appended          A list of errors or measurements with one more entry.
+--   byrote_failed            A run's row as byrote_dead stores it.
+--   byrote_requeued          A dead run's row as byrote_task_runs stores it again.
 --   byrote_landed            Whether a run was accepted, in whichever table it is now.
 --   byrote_settled           The transaction id below which byrote_events can no longer change.
 --   byrote_status_after      The status that an event leaves its run in.
@@ -66,6 +69,7 @@
 --   byrote_noted             The provenance of a run's attempts, with one more.
 --   byrote_provenance_of     The id of an environment, by its hash.
 --   byrote_remember          Stores a run's result in byrote_memo.
+--   byrote_wake              Notifies idle workers of ready runs.
 --   byrote_bucket            The histogram bucket of a duration.
 --   byrote_make_partitions   Creates the daily partitions of the coming days.        With the owner's rights.
 --   byrote_drop_partitions   Drops the daily partitions that are too old.            With the owner's rights.
@@ -231,6 +235,64 @@ select * from byrote_archive
 union all
 select * from byrote_dead;
 
+-- At most fifty entries: then the one at `place` makes room, 0 for the oldest, 1 to keep the first. The planner inlines it.
+create function byrote_appended(kept jsonb, entry jsonb, place integer) returns jsonb
+language sql immutable parallel safe
+as $$
+  select case
+    when entry is null then kept
+    when jsonb_array_length(kept) >= 50 then kept - place || entry
+    else coalesce(kept, '[]') || entry
+  end
+$$;
+
+-- Rows that move between the tables are changed by functions that name only the columns that change: the tables have the
+-- same columns in the same order, and a column that is added to all of them moves along without a change here.
+
+-- A lost lease has no verdict: without its token, a late finish does not pass for settled (finished_leases.sql).
+create function byrote_failed(
+  run byrote_task_runs, at timestamptz, error jsonb, charged integer default 0, lost integer default 0,
+  environment integer default null, used jsonb default null
+) returns byrote_task_runs
+language plpgsql immutable parallel safe
+as $$
+begin
+  run.status := 'FAILED';
+  run.finished_at := at;
+  run.leased_until := null;
+  run.charged := run.charged + charged;
+  run.losses := run.losses + lost;
+  run.moves := run.moves + 1;
+  run.errors_json := byrote_appended(run.errors_json, error, 1);
+  run.provenance := byrote_noted(run.provenance, run.attempts, environment);
+  run.usage := byrote_appended(run.usage, used, 0);
+  if lost > 0 then
+    run.lease_token := null;
+  end if;
+  return run;
+end
+$$;
+
+-- With a fresh budget, and without the unique key, which another run may hold by now.
+create function byrote_requeued(run byrote_dead, at timestamptz) returns byrote_dead
+language plpgsql stable parallel safe
+as $$
+begin
+  run.status := 'READY';
+  run.rank := run.rank + byrote_micros(at) - byrote_micros(run.run_after);
+  run.run_after := at;
+  run.charged := 0;
+  run.losses := 0;
+  run.moves := run.moves + 1;
+  run.finished_at := null;
+  run.cancel_requested_at := null;
+  run.lease_token := null;
+  run.leased_by := null;
+  run.unique_key := null;
+  return run;
+end
+$$;
+
 -- A function, so that a statement that seldom needs it is not planned each time over all partitions of the archive.
 create function byrote_landed(run uuid) returns boolean
 language plpgsql stable
@@ -378,8 +440,9 @@ as $$
   end
 $$;
 
+-- Stable, as the text of a jsonb is for the planner: an immutable function would not be inlined, and a call costs 1 µs.
 create function byrote_error_hash(error jsonb) returns bytea
-language sql immutable parallel safe
+language sql stable parallel safe
 as $$ select sha256(convert_to(error::text, 'UTF8')) $$;
 
 -- Each link hashes the link before it and the events up to (xid, seq), so that a change, removal or insertion among them
@@ -636,14 +699,14 @@ create index byrote_memo_for_prune on byrote_memo (kept_until);
 
 -- finish.sql calls it only for runs whose task has a memo, so that all others pay nothing for it. The result of a replay
 -- is not stored: a replay repeats an earlier moment, and its steps may be those of another run.
-create function byrote_remember(run uuid, code bytea, keep interval, result text, hash bytea) returns void
+create function byrote_remember(run uuid, memo jsonb, result text, hash bytea) returns void
 language plpgsql volatile
 as $$
 begin
   insert into byrote_memo (result_id, made_at, kept_until, as_of, spec_hash, code_hash, result_hash, task_path, return_json)
   select
-    done.result_id, clock.now, clock.now + keep, coalesce(done.as_of, done.enqueued_at), done.spec_hash, code, hash,
-    done.task_path, result
+    done.result_id, clock.now, clock.now + (memo ->> 'keep_us')::bigint * interval '1 microsecond',
+    coalesce(done.as_of, done.enqueued_at), done.spec_hash, decode(memo ->> 'code', 'hex'), hash, done.task_path, result
   from (select byrote_now() as now offset 0) as clock
   cross join byrote_task_runs as done
   where done.result_id = run
@@ -697,6 +760,31 @@ create table byrote_workers (
   -- Null: a worker with a connection to the database, or a service.
   holder uuid
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- Called once per statement, with the queues of the runs that it made READY. A worker that is not idle looks for work by
+-- itself. Statements that are sent often leave out workers that were last seen before `since`: a commit with a
+-- notification costs more. Returns how many queues it notified.
+create function byrote_wake(ready text[], since timestamptz default '-infinity') returns integer
+language plpgsql volatile
+as $$
+declare
+  woken integer := 0;
+begin
+  if ready <> '{}' then
+    perform pg_notify('byrote_ready', queue_name)
+    from (select distinct unnest(ready) as queue_name) as fresh
+    where exists (
+      select 1
+      from byrote_workers as worker
+      where worker.idle
+        and fresh.queue_name = any (worker.queues)
+        and worker.seen_at > since
+    );
+    get diagnostics woken = row_count;
+  end if;
+  return woken;
+end
+$$;
 
 -- Any worker may do a duty that is due. There is no election.
 create table byrote_duties (

@@ -2,7 +2,9 @@
 drop view
   byrote_throughput_by_hour, byrote_wait_by_queue, byrote_errors_by_class, byrote_slowest_tasks, byrote_deployments,
   byrote_runs, byrote_event_log;
-drop function byrote_event_hash(byrote_events);
+drop function
+  byrote_event_hash(byrote_events), byrote_requeued(byrote_dead, timestamptz),
+  byrote_failed(byrote_task_runs, timestamptz, jsonb, integer, integer, integer, jsonb);
 drop table
   byrote_task_runs, byrote_archive, byrote_dead, byrote_events, byrote_chain, byrote_steps, byrote_signals, byrote_once,
   byrote_progress, byrote_outputs, byrote_watched, byrote_artifact_home, byrote_artifact_blobs, byrote_artifacts,
@@ -10,9 +12,9 @@ drop table
   byrote_tokens, byrote_audit, byrote_keys, byrote_stats, byrote_depths, byrote_retention, byrote_schema;
 drop sequence byrote_events_seq, byrote_signals_seq;
 drop function
-  byrote_now(), byrote_micros(timestamptz), byrote_landed(uuid), byrote_settled(),
+  byrote_now(), byrote_micros(timestamptz), byrote_appended(jsonb, jsonb, integer), byrote_landed(uuid), byrote_settled(),
   byrote_status_after(text, smallint, jsonb), byrote_live_change(text, jsonb), byrote_running_change(text, text),
   byrote_error_hash(jsonb), byrote_signalled(uuid, text), byrote_awaits(uuid, text),
   byrote_noted(integer[], integer, integer), byrote_provenance_of(bytea),
-  byrote_remember(uuid, bytea, interval, text, bytea), byrote_bucket(interval), byrote_make_partitions(integer),
-  byrote_drop_partitions(text, text, timestamptz), byrote_prune_audit(interval);
+  byrote_remember(uuid, jsonb, text, bytea), byrote_wake(text[], timestamptz), byrote_bucket(interval),
+  byrote_make_partitions(integer), byrote_drop_partitions(text, text, timestamptz), byrote_prune_audit(interval);

@@ -25,15 +25,10 @@ logged as (
   from promoted
   where queue_name <> all (array(select queue_name from byrote_queues where events = 'few'))
   having count(*) > 0
-),
-notified as (
-  select pg_notify('byrote_ready', queue_name)
-  from (select distinct queue_name from promoted) as fresh
-  where exists (select 1 from byrote_workers as worker where worker.idle and fresh.queue_name = any (worker.queues))
 )
 select
   (select count(*) from promoted) as promoted,
-  (select count(*) from notified) as notified,
+  byrote_wake(array(select queue_name from promoted)) as notified,
   (
     select extract(epoch from min(later.run_after) - (select now from clock))::float8
     from byrote_task_runs as later

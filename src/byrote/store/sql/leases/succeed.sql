@@ -20,11 +20,7 @@ settled as (
       finished_at = (select now from clock),
       leased_until = null,
       provenance = byrote_noted(run.provenance, run.attempts, %(provenance)s::integer),
-      usage = case
-        when sent.usage is null then run.usage
-        when jsonb_array_length(run.usage) >= 50 then run.usage - 0 || sent.usage
-        else coalesce(run.usage, '[]') || sent.usage
-      end
+      usage = byrote_appended(run.usage, sent.usage, 0)
   from sent
   where run.result_id = any (array[sent.id])
     and run.lease_token = sent.token

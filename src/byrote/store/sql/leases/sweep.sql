@@ -29,10 +29,7 @@ returned as (
       moves = run.moves + 1,
       leased_until = null,
       lease_token = null,  -- No verdict was accepted: a late finish must not pass for settled (finished_leases.sql).
-      errors_json = case
-        when jsonb_array_length(run.errors_json) >= 50 then run.errors_json - 1 || expired.error
-        else coalesce(run.errors_json, '[]') || expired.error
-      end
+      errors_json = byrote_appended(run.errors_json, expired.error, 1)
   from expired
   where run.ctid = expired.place
     and (expired.cancel_requested or not expired.exhausted)
@@ -44,25 +41,16 @@ deleted as (
   where run.ctid = expired.place
     and expired.exhausted
     and not expired.cancel_requested
-  returning run.*, expired.error
+  returning run, expired.error
 ),
 failed as (
-  insert into byrote_dead (
-    result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
-    finished_at, cancel_requested_at, timeout_ms, task_version, attempts, charged, losses, max_attempts, moves,
-    priority, status, queue_name, task_path, leased_by, spec_hash, worker_ids, spec_json, errors_json, retry_json,
-    labels, traceparent, as_of, provenance, usage, shadow, unique_key
-  )
-  select
-    result_id, workflow_id, replay_of, null, rank, run_after, enqueued_at, started_at, last_attempted_at,
-    (select now from clock), cancel_requested_at, timeout_ms, task_version, attempts, charged, losses + 1,
-    max_attempts, moves + 1, priority, 'FAILED', queue_name, task_path, leased_by, spec_hash, worker_ids, spec_json,
-    case
-      when jsonb_array_length(errors_json) >= 50 then errors_json - 1 || error
-      else coalesce(errors_json, '[]') || error
-    end,
-    retry_json, labels, traceparent, as_of, provenance, usage, shadow, unique_key
-  from deleted
+  insert into byrote_dead
+  select (dead.run).*
+  from (
+    select byrote_failed(run, (select now from clock), error, lost => 1) as run
+    from deleted
+    offset 0  -- One call for all columns.
+  ) as dead
   returning result_id, attempts, moves, leased_by, queue_name, status, errors_json -> -1 as error
 ),
 swept as (
@@ -80,17 +68,12 @@ logged as (
   from swept
   group by status, leased_by
 ),
-returned_queues as materialized (
-  select distinct queue_name from returned where status = 'READY'
-),
+-- Busy workers, too: these runs keep their rank, which may be below the floor that claims start from.
 notified as (
-  select pg_notify('byrote_ready', queue_name)
-  from returned_queues
-  where exists (select 1 from byrote_workers as worker where worker.idle and returned_queues.queue_name = any (worker.queues))
-  union all
-  -- Busy workers, too: these runs keep their rank, which may be below the floor that claims start from.
   select pg_notify('byrote_returned', queue_name)
-  from returned_queues
+  from (select distinct queue_name from returned where status = 'READY') as fresh
 )
-select swept.result_id::text, swept.status, swept.attempts, swept.leased_by, (select count(*) from notified) as notified
+select
+  swept.result_id::text, swept.status, swept.attempts, swept.leased_by, (select count(*) from notified) as notified,
+  (select byrote_wake(array(select queue_name from returned where status = 'READY'))) as woken
 from swept;

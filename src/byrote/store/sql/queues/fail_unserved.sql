@@ -48,25 +48,16 @@ deleted as (
   delete from byrote_task_runs as run
   using expired
   where run.ctid = expired.place
-  returning run.*, expired.error
+  returning run, expired.error
 ),
 failed as (
-  insert into byrote_dead (
-    result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
-    finished_at, cancel_requested_at, timeout_ms, task_version, attempts, charged, losses, max_attempts, moves,
-    priority, status, queue_name, task_path, leased_by, spec_hash, worker_ids, spec_json, errors_json, retry_json,
-    labels, traceparent, as_of, provenance, usage, shadow, unique_key
-  )
-  select
-    result_id, workflow_id, replay_of, lease_token, rank, run_after, enqueued_at, started_at, last_attempted_at,
-    (select now from clock), cancel_requested_at, timeout_ms, task_version, attempts, charged, losses,
-    max_attempts, moves + 1, priority, 'FAILED', queue_name, task_path, leased_by, spec_hash, worker_ids, spec_json,
-    case
-      when jsonb_array_length(errors_json) >= 50 then errors_json - 1 || error
-      else coalesce(errors_json, '[]') || error
-    end,
-    retry_json, labels, traceparent, as_of, provenance, usage, shadow, unique_key
-  from deleted
+  insert into byrote_dead
+  select (dead.run).*
+  from (
+    select byrote_failed(run, (select now from clock), error) as run
+    from deleted
+    offset 0  -- One call for all columns.
+  ) as dead
   returning result_id, attempts, moves, queue_name, task_path, task_version, errors_json -> -1 as error
 ),
 logged as (

@@ -25,11 +25,6 @@ logged as (
   select 3, (select now from clock), 'Enqueued', array_agg(result_id), array[0], array[1], array_agg(spec_hash)
   from accepted
   having count(*) > 0
-),
-notified as (
-  select pg_notify('byrote_ready', queue_name)
-  from accepted
-  where exists (select 1 from byrote_workers as worker where worker.idle and accepted.queue_name = any (worker.queues))
 )
-select accepted.result_id::text, (select count(*) from notified) as notified
+select accepted.result_id::text, byrote_wake(array[accepted.queue_name]) as notified
 from accepted;

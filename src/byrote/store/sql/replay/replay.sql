@@ -26,11 +26,6 @@ logged as (
   select 3, (select now from clock), 'Enqueued', array_agg(result_id), array[0], array[1], array_agg(spec_hash)
   from copied
   having count(*) > 0
-),
-notified as (
-  select pg_notify('byrote_ready', queue_name)
-  from copied
-  where exists (select 1 from byrote_workers as worker where worker.idle and copied.queue_name = any (worker.queues))
 )
-select copied.result_id::text, (select count(*) from notified) as notified
+select copied.result_id::text, byrote_wake(array[copied.queue_name]) as notified
 from copied;

@@ -26,11 +26,6 @@ logged as (
     jsonb_object_agg(result_id, jsonb_build_object('shadow', true))
   from copied
   having count(*) > 0
-),
-notified as (
-  select pg_notify('byrote_ready', %(queue)s::text)
-  where exists (select 1 from copied)
-    and exists (select 1 from byrote_workers as worker where worker.idle and %(queue)s::text = any (worker.queues))
 )
-select copied.result_id::text, (select count(*) from notified) as notified
+select copied.result_id::text, (select byrote_wake(array[%(queue)s::text])) as notified
 from copied;

@@ -42,21 +42,16 @@ locked as (
 deleted_dead as (
   delete from byrote_dead as run
   where run.result_id = any (array(select result_id from dead))
-  returning run.*
+  returning run
 ),
 requeued as (
-  insert into byrote_task_runs (
-    result_id, workflow_id, replay_of, rank, run_after, enqueued_at, started_at, last_attempted_at, timeout_ms,
-    task_version, attempts, charged, losses, max_attempts, moves, priority, status, queue_name, task_path, spec_hash,
-    worker_ids, spec_json, errors_json, retry_json, labels, traceparent, as_of, provenance, usage
-  )
-  select
-    result_id, workflow_id, replay_of,
-    rank + byrote_micros((select now from clock)) - byrote_micros(run_after), (select now from clock),
-    enqueued_at, started_at, last_attempted_at, timeout_ms, task_version, attempts, 0, 0, max_attempts, moves + 1,
-    priority, 'READY', queue_name, task_path, spec_hash, worker_ids, spec_json, errors_json, retry_json, labels,
-    traceparent, as_of, provenance, usage
-  from deleted_dead
+  insert into byrote_task_runs
+  select (live.run).*
+  from (
+    select byrote_requeued(run, (select now from clock)) as run
+    from deleted_dead
+    offset 0  -- One call for all columns.
+  ) as live
   returning result_id, attempts, moves, queue_name
 ),
 made_ready as (
@@ -88,13 +83,8 @@ logged as (
     jsonb_object_agg(result_id, jsonb_build_object('was', was))
   from ready
   having count(*) > 0
-),
-notified as (
-  select pg_notify('byrote_ready', queue_name)
-  from (select distinct queue_name from ready) as fresh
-  where exists (select 1 from byrote_workers as worker where worker.idle and fresh.queue_name = any (worker.queues))
 )
-select ready.result_id::text, 'READY' as status, (select count(*) from notified) as notified
+select ready.result_id::text, 'READY' as status, (select byrote_wake(array(select queue_name from ready))) as notified
 from ready
 union all
 select result_id::text, 'LOCKED', 0

@@ -73,20 +73,13 @@ logged as (
     jsonb_object_agg(result_id, jsonb_build_object('run_after', run_after)) filter (where status = 'WAITING')
   from accepted
   having count(*) > 0
-),
-notified as (
-  select pg_notify('byrote_ready', queue_name)
-  from (select distinct queue_name from accepted where status = 'READY') as fresh
-  where exists (
-    select 1
-    from byrote_workers as worker
-    where worker.idle
-      and fresh.queue_name = any (worker.queues)
-      and worker.seen_at > (select now from clock) - interval '1 minute'
-  )
 )
 select
-  ticks.name, ticks.at, ticks.id::text, accepted.result_id is not null as made, (select count(*) from notified) as notified
+  ticks.name, ticks.at, ticks.id::text, accepted.result_id is not null as made,
+  (
+    select byrote_wake(array(select queue_name from accepted where status = 'READY'), now - interval '1 minute')
+    from clock
+  ) as notified
 from ticks
 left join accepted on accepted.result_id = ticks.id
 order by ticks.at, ticks.name;

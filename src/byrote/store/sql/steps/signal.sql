@@ -37,12 +37,6 @@ logged as (
     3, (select now from clock), 'Signalled', array[result_id], array[attempts], array[moves], array[%(hash)s::bytea],
     jsonb_build_object(result_id, jsonb_build_object('status', status, 'name', %(event)s::text))
   from signalled
-),
-notified as (
-  select pg_notify('byrote_ready', queue_name)
-  from signalled
-  where status = 'READY'
-    and exists (select 1 from byrote_workers as worker where worker.idle and signalled.queue_name = any (worker.queues))
 )
-select signalled.status, (select count(*) from notified) as notified
+select status, case when status = 'READY' then byrote_wake(array[queue_name]) end as notified
 from signalled;
