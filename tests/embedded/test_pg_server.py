@@ -117,12 +117,14 @@ def test_a_deep_home_keeps_the_socket_short(empty_home: Path) -> None:
 
 @pytest.mark.parametrize("planted", ["link", "file", "directory"])
 def test_what_another_user_put_in_the_sockets_place_is_left_alone(
-    empty_home: Path, planted: str
+    empty_home: Path, planted: str, tmp_path: Path
 ) -> None:
     """In /tmp everyone may write: it must neither be used nor keep the server from starting."""
     with open_server(empty_home, environ=os.environ, durable=False) as server:
         usual = server.socket_dir
-    plant(usual, planted)
+    target = tmp_path / "target"
+    target.mkdir(0o755)
+    plant(usual, planted, target)
     try:
         with open_server(empty_home, environ=os.environ, durable=False) as server:
             used = server.socket_dir
@@ -135,12 +137,13 @@ def test_what_another_user_put_in_the_sockets_place_is_left_alone(
     assert (answered, private) == (1, 0o700)
     assert used != usual
     assert listed == []
+    assert target.stat().st_mode & 0o777 == 0o755
 
 
-def plant(path: Path, kind: str) -> None:
+def plant(path: Path, kind: str, target: Path) -> None:
     match kind:
         case "link":
-            path.symlink_to("/etc")
+            path.symlink_to(target)
         case "file":
             path.touch()
         case _:
