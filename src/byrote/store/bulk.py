@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 
+from byrote.core.ports.script import arun_script, run_script
 from byrote.core.spec import Spec
 from byrote.store import queries
 from byrote.store.queries.enqueue import (
@@ -19,10 +20,9 @@ from byrote.store.queries.enqueue import (
     enqueue_memo,
     enqueue_unique,
     is_keyed,
-    run_script,
 )
 from byrote.store.query import Query, Resend
-from byrote.store.runners.aio import afetch, aperform
+from byrote.store.runners.aio import afetch
 from byrote.store.runners.resend import ByFirst
 from byrote.store.runners.sync import fetch
 
@@ -79,7 +79,7 @@ async def aenqueue_all(
     instead: dict[str, str] = {}
     async with connection.transaction():
         for statement in statements:
-            settled = await aperform(accept(statement), partial(afetch, connection))
+            settled = await arun_script(accept(statement), partial(afetch, connection))
             instead |= settled.instead
     return instead
 

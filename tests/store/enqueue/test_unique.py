@@ -15,12 +15,13 @@ import pytest
 from byrote.assembly.identity import new_id
 from byrote.core.errors import KeyContended
 from byrote.core.policy import LOSSES_MAX, Retry
+from byrote.core.ports.script import run_script
 from byrote.core.spec import Delivery, Spec, describe
 from byrote.core.state import Status
 from byrote.store import bulk, queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.queries import EnqueuedRow, accept, again, enqueue_memo, enqueue_unique
-from byrote.store.queries.enqueue import TRIES_MAX, run_script
+from byrote.store.queries.enqueue import TRIES_MAX
 from byrote.store.runners.sync import fetch
 from byrote.store.verify import verify
 from byrote.testing import FakeClock

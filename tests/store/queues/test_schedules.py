@@ -13,6 +13,7 @@ import pytest
 
 from byrote.assembly.identity import new_id
 from byrote.core.policy import Retry
+from byrote.core.ports.script import run_script
 from byrote.core.schedule.schedule import (
     Schedule,
     StoredSchedule,
@@ -25,7 +26,7 @@ from byrote.core.spec import Delivery, describe
 from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
-from byrote.store.queries.enqueue import accept, enqueue_unique, run_script
+from byrote.store.queries.enqueue import accept, enqueue_unique
 from byrote.store.runners.sync import fetch
 from byrote.store.verify import verify
 from byrote.testing import FakeClock

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_POST
 
 from byrote.assembly.identity import new_id
 from byrote.core.errors import BadOption
+from byrote.core.ports.script import run_script
 from byrote.core.schedule.schedule import Schedule, StoredSchedule, next_tick
 from byrote.core.schedule.timing import ticks_after, zone_of
 from byrote.django import times
@@ -26,7 +27,7 @@ from byrote.django.admin.actions import read_nonce, replay_id
 from byrote.django.admin.base import ByroteAdmin
 from byrote.django.models import PeriodicTask
 from byrote.store import queries
-from byrote.store.queries.enqueue import EnqueueResult, accept, again, enqueue_unique, run_script
+from byrote.store.queries.enqueue import EnqueueResult, accept, again, enqueue_unique
 
 TICKS_SHOWN = 5
 HEAD = 400

@@ -23,6 +23,7 @@ from byrote.core.errors import BadOption, BadPayload, PayloadTooLarge
 from byrote.core.json.codec import unpack
 from byrote.core.json.seed import check_seed
 from byrote.core.memo import memo_keep
+from byrote.core.ports.script import run_script
 from byrote.core.replay.withholding import withholding
 from byrote.core.run import Run
 from byrote.core.spec import Spec, check_name, describe
@@ -43,7 +44,7 @@ from byrote.django.backend.task import Task
 from byrote.django.backend.values import plain
 from byrote.django.backport import both, send
 from byrote.store import queries
-from byrote.store.queries.enqueue import accept, enqueue_memo, enqueue_unique, is_keyed, run_script
+from byrote.store.queries.enqueue import accept, enqueue_memo, enqueue_unique, is_keyed
 
 VERSION = 1
 KNOWN: set[str] = set()

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from byrote.assembly.identity import new_ids
 from byrote.core.json.codec import unpack
+from byrote.core.ports.script import run_script
 from byrote.core.replay.withholding import withholding
 from byrote.core.spec import Spec
 from byrote.django.backend.backend import Backend
@@ -19,7 +20,7 @@ from byrote.django.backend.result import TaskResult, new_result
 from byrote.django.backport import both
 from byrote.django.compat import InvalidTask
 from byrote.store.bulk import BATCH, statement_for
-from byrote.store.queries.enqueue import EnqueueResult, accept, run_script
+from byrote.store.queries.enqueue import EnqueueResult, accept
 from byrote.store.query import Query, Resend
 
 type TaskCall = tuple[Any, Sequence[Any], Mapping[str, Any]]

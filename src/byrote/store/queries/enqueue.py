@@ -7,7 +7,7 @@ recognises earlier inserts by their ids, so a lost answer is handled the same wa
 had to wait may name a holder that has ended meanwhile, so holders are read again.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -212,13 +212,3 @@ def _instead(
             return None
         instead[run_id] = holder
     return instead
-
-
-def run_script[Done](script: QueryScript[Done], ask: Callable[[Query[Any]], list[Any]]) -> Done:
-    """Run a script, sending its queries through `ask`."""
-    try:
-        query = next(script)
-        while True:
-            query = script.send(ask(query))
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]

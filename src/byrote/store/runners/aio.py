@@ -3,7 +3,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg.rows import tuple_row
 
+from byrote.core.ports.script import arun_script
 from byrote.store.connect import DatabaseAddress
 from byrote.store.queries.enqueue import ALL_CREATED, EnqueueResult, QueryScript, accept
 from byrote.store.query import Query, Resend
@@ -42,18 +43,6 @@ async def atogether[Row](
                 await connection.execute(other.sql, other.args)
             await cursor.execute(query.sql, query.args)
         return [query.read(row) for row in await cursor.fetchall()]
-
-
-async def aperform[Done](
-    script: QueryScript[Done], ask: Callable[[Query[Any]], Awaitable[list[Any]]]
-) -> Done:
-    """Run a script, sending its queries through `ask`."""
-    try:
-        query = next(script)
-        while True:
-            query = script.send(await ask(query))
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
 
 
 async def abehind[Row](
@@ -133,7 +122,7 @@ class AsyncStore:
         if query.resend is not Resend.AGAIN:
             await self.all(query, connection=connection)
             return ALL_CREATED
-        return await aperform(accept(query), lambda each: self.all(each, connection=connection))
+        return await arun_script(accept(query), lambda each: self.all(each, connection=connection))
 
     async def _once(self, once: SentOnce) -> list[Any]:
         rows = await self.within(once)
@@ -167,13 +156,13 @@ class AsyncStore:
                 if lost:
                     await self._end(lost)
                 async with self.borrow(lost) as borrowed, borrowed.transaction():
-                    return await aperform(script(again), partial(afetch, borrowed))
+                    return await arun_script(script(again), partial(afetch, borrowed))
             except psycopg.Error as error:
                 pause, again = patience.pause_after(error, passing=passes(error)), True
 
     async def _end(self, lost: list[int]) -> None:
         async with self.borrow() as borrowed:
-            await aperform(ended(lost), partial(afetch, borrowed))
+            await arun_script(ended(lost), partial(afetch, borrowed))
         lost.clear()
 
     async def ask[Row](

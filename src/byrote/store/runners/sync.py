@@ -14,14 +14,9 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from byrote.core.errors import DatabaseUnreachable, RowLocked, StoreRefused
+from byrote.core.ports.script import run_script
 from byrote.store.connect import DatabaseAddress
-from byrote.store.queries.enqueue import (
-    ALL_CREATED,
-    EnqueueResult,
-    QueryScript,
-    accept,
-    run_script,
-)
+from byrote.store.queries.enqueue import ALL_CREATED, EnqueueResult, QueryScript, accept
 from byrote.store.query import Query, Resend
 from byrote.store.retries import (
     LOCK_NOT_AVAILABLE,
