@@ -13,7 +13,15 @@ from psycopg.rows import tuple_row
 
 from byrote.core.ports.script import arun_script
 from byrote.store.connect import DatabaseAddress
-from byrote.store.queries.enqueue import ALL_CREATED, EnqueueResult, QueryScript, accept
+from byrote.store.queries.enqueue import (
+    NO_CODES,
+    Codes,
+    EnqueueResult,
+    Numbered,
+    QueryScript,
+    accept,
+    until_accepted,
+)
 from byrote.store.query import Query, Resend
 from byrote.store.retries import LOCK_NOT_AVAILABLE, Remedy, is_open, remedy
 from byrote.store.runners.prepared_async import AsyncPreparedRunner
@@ -113,13 +121,15 @@ class AsyncStore:
             return await self.within(again, lost, after=error, passes=again.passes)
 
     async def accept(
-        self, query: Query[Any], *, connection: psycopg.AsyncConnection[Any] | None = None
+        self,
+        specs: Sequence[Numbered],
+        codes: Codes = NO_CODES,
+        *,
+        connection: psycopg.AsyncConnection[Any] | None = None,
     ) -> EnqueueResult:
-        """Run any enqueue statement; returns which runs hold the unique keys that were taken."""
-        if query.resend is not Resend.AGAIN:
-            await self.all(query, connection=connection)
-            return ALL_CREATED
-        return await arun_script(accept(query), lambda each: self.all(each, connection=connection))
+        """Enqueue specs, all or none; returns which runs hold the unique keys that were taken."""
+        script = until_accepted(accept(specs, codes))
+        return await arun_script(script, lambda query: self.all(query, connection=connection))
 
     async def within[Done](
         self,

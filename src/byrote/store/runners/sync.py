@@ -7,7 +7,7 @@ statements are prepared and bypass psycopg's cursor (`prepared.py`), except behi
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -19,7 +19,15 @@ from psycopg.rows import tuple_row
 from byrote.core.errors import DatabaseUnreachable, RowLocked, StoreRefused
 from byrote.core.ports.script import run_script
 from byrote.store.connect import DatabaseAddress
-from byrote.store.queries.enqueue import ALL_CREATED, EnqueueResult, QueryScript, accept
+from byrote.store.queries.enqueue import (
+    NO_CODES,
+    Codes,
+    EnqueueResult,
+    Numbered,
+    QueryScript,
+    accept,
+    until_accepted,
+)
 from byrote.store.query import Query, Resend
 from byrote.store.retries import (
     LOCK_NOT_AVAILABLE,
@@ -159,13 +167,15 @@ class Store:
         return None
 
     def accept(
-        self, query: Query[Any], *, connection: psycopg.Connection[Any] | None = None
+        self,
+        specs: Sequence[Numbered],
+        codes: Codes = NO_CODES,
+        *,
+        connection: psycopg.Connection[Any] | None = None,
     ) -> EnqueueResult:
-        """Run any enqueue statement; returns which runs hold the unique keys that were taken."""
-        if query.resend is not Resend.AGAIN:
-            self.all(query, connection=connection)
-            return ALL_CREATED
-        return run_script(accept(query), lambda each: self.all(each, connection=connection))
+        """Enqueue specs, all or none; returns which runs hold the unique keys that were taken."""
+        script = until_accepted(accept(specs, codes))
+        return run_script(script, lambda query: self.all(query, connection=connection))
 
     def _try[Row](self, query: Query[Row], lost: list[int] | None = None) -> list[Row]:
         with self.borrow(lost) as borrowed:
