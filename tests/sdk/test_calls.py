@@ -17,6 +17,7 @@ from byrote.core.errors import (
     WithheldInReplay,
 )
 from byrote.core.policy import Retry
+from byrote.core.ports.script import run_script
 from byrote.core.replay.withholding import Withholding, open_withholding
 from byrote.sdk.calls import producer
 from byrote.sdk.transport.request import (
@@ -51,14 +52,7 @@ class Stage:
         terms = Terms(
             "here", lambda: self.now, lambda: 1.0, lambda: next(self._keys), self._timeout_s
         )
-        script = program(terms)
-        heard: ServiceResponse | LostResponse | None = None
-        while True:
-            try:
-                todo = script.send(heard)
-            except StopIteration as done:
-                return done.value  # type: ignore[no-any-return]
-            heard = self._do(todo)
+        return run_script(program(terms), self._do)
 
     def _do(self, todo: SendRequest | Pause) -> ServiceResponse | LostResponse | None:
         if isinstance(todo, Pause):

@@ -9,11 +9,12 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from byrote.assembly.identity import chance, new_id
+from byrote.core.ports.script import run_script
 from byrote.core.spec import Delivery, describe
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import check
-from byrote.store.queries.enqueue import again, enqueue_unique
+from byrote.store.queries.enqueue import again, enqueue_unique, until_accepted
 from byrote.store.query import Query
 from byrote.store.runners.sync import Store
 from tests.cli.console import byrote
@@ -87,8 +88,8 @@ def test_an_enqueuer_finds_out_who_holds_a_unique_key(connect: Connect, db: Db) 
     store = connect("enqueue")
     spec = describe("t", 1, [1], {}, delivery=Delivery(unique_key="k"))
     first, second = new_id(), new_id()
-    made = store.accept(enqueue_unique([(first, spec)]))
-    found = store.accept(again(enqueue_unique([(second, spec)])))
+    made = run_script(until_accepted(enqueue_unique([(first, spec)])), store.all)
+    found = run_script(until_accepted(again(enqueue_unique([(second, spec)]))), store.all)
 
     assert (made.instead, found.instead) == ({}, {second: first})
     assert db.execute("select count(*) from byrote_task_runs").fetchone() == (1,)

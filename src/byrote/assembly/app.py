@@ -58,7 +58,7 @@ class App(WithoutReports):
         self.url = url
         """The database set in code; absent: that of the settings, else the embedded server."""
         self._queues = None if queues is None else frozenset(queues)
-        self._memory = Memos()
+        self._memos = Memos()
         self._schedules: dict[str, Schedule] = {}
 
     # -- Tasks -----------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class App(WithoutReports):
         handle: TaskHandle[..., Any] = TaskHandle(self, task, policy)
         if unique_key is not None:
             handle = handle.using(unique_key=unique_key)
-        self._memory.add(task)
+        self._memos.add(task)
         self.registry.add(task)
         return handle
 
@@ -196,8 +196,8 @@ class App(WithoutReports):
         if (held := withholding()) is not None:
             return withheld_runs(self, held, [spec])[0]
         run_id = new_id()
-        query = self._memory.enqueue_one(run_id, spec)
-        return self._accepted(run_id, self.store.accept(query, connection=connection))
+        made = self.store.accept([(run_id, spec)], self._memos.codes, connection=connection)
+        return self._accepted(run_id, made)
 
     async def aenqueue(
         self, spec: Spec, *, connection: psycopg.AsyncConnection[Any] | None = None
@@ -207,8 +207,8 @@ class App(WithoutReports):
         if (held := withholding()) is not None:
             return withheld_runs(self, held, [spec])[0]
         run_id = new_id()
-        query = self._memory.enqueue_one(run_id, spec)
-        return self._accepted(run_id, await self.astore.accept(query, connection=connection))
+        made = await self.astore.accept([(run_id, spec)], self._memos.codes, connection=connection)
+        return self._accepted(run_id, made)
 
     def _accepted(self, run_id: str, enqueued: EnqueueResult) -> RunHandle[Any]:
         return RunHandle(self, enqueued.instead.get(run_id, run_id), created=not enqueued.instead)
@@ -220,7 +220,7 @@ class App(WithoutReports):
         if (held := withholding()) is not None:
             return withheld_runs(self, held, specs)
         handles: list[RunHandle[Any]] = []
-        statements = self._memory.batches(self._numbered(specs, handles))
+        statements = bulk.batches(self._numbered(specs, handles), self._memos.codes)
         if connection is not None:
             return _with_holders(handles, bulk.enqueue_all(connection, statements))
         sent: list[Query[Any]] = []
@@ -241,7 +241,7 @@ class App(WithoutReports):
         if (held := withholding()) is not None:
             return withheld_runs(self, held, specs)
         handles: list[RunHandle[Any]] = []
-        statements = list(self._memory.batches(self._numbered(specs, handles)))
+        statements = list(bulk.batches(self._numbered(specs, handles), self._memos.codes))
         if connection is not None:
             return _with_holders(handles, await bulk.aenqueue_all(connection, statements))
         lost: list[int] = []

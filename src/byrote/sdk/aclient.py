@@ -11,6 +11,7 @@ from typing import Any, Self, overload
 import httpx2
 
 from byrote.artifacts.artifact import CHUNK
+from byrote.core.ports.script import arun_script
 from byrote.sdk.calls import artifacts as fetching
 from byrote.sdk.calls import producer
 from byrote.sdk.transport.address import ServiceAddress, answer_of, lost_of
@@ -86,14 +87,7 @@ class AsyncClient:
 
     async def run[T](self, program: Program[T]) -> T:
         """Run a script of requests and pauses; returns its result."""
-        answer: ServiceResponse | LostResponse | None = None
-        with contextlib.closing(program(self._terms)) as script:
-            while True:
-                try:
-                    todo = script.send(answer)
-                except StopIteration as done:
-                    return done.value  # type: ignore[no-any-return]
-                answer = await self._do(todo)
+        return await arun_script(program(self._terms), self._do)
 
     async def _do(self, todo: SendRequest | Pause) -> ServiceResponse | LostResponse | None:
         if isinstance(todo, Pause):

@@ -7,11 +7,12 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET
 
+from byrote.core.ports.script import arun_script
 from byrote.core.verdict import ACCEPTED_AS
 from byrote.service.http.request import RequestContext
 from byrote.service.verdicts import Row, with_common
 from byrote.store import queries
-from byrote.store.locks import LockScript, adrive
+from byrote.store.locks import LockScript
 from byrote.store.query import Query
 from byrote.store.runners.sync import Interrupted
 from byrote.wire import leases as wire
@@ -51,11 +52,15 @@ async def settle(
         return noted if query.name == "finish" else None
 
     try:
-        found = await adrive(around(rows), lambda query: store.ask(query, behind=behind(query)))
+        found = await arun_script(
+            around(rows), lambda query: store.ask(query, behind=behind(query))
+        )
     except Interrupted:
         accepted |= await _already(call, rows)
         rest = [row for row in rows if row["id"] not in accepted]
-        found = await adrive(around(rest), lambda query: store.all(query, behind=behind(query)))
+        found = await arun_script(
+            around(rest), lambda query: store.all(query, behind=behind(query))
+        )
     accepted |= {run_id: _accepted_as(letter) for run_id, letter in found.items()}
     missing = [row for row in rows if row["id"] not in accepted]
     return accepted | (await _already(call, missing) if missing else {})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Enqueues many specs in one transaction; encodes a batch while the server inserts the last one."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import batched
@@ -9,43 +9,29 @@ from typing import Any
 
 import psycopg
 
-from byrote.core.spec import Spec
-from byrote.store import queries
+from byrote.core.ports.script import arun_script, run_script
 from byrote.store.queries.enqueue import (
+    NO_CODES,
+    Codes,
     EnqueueResult,
+    Numbered,
     QueryScript,
     accept,
     again,
-    enqueue_memo,
-    enqueue_unique,
-    is_keyed,
-    run_script,
+    until_accepted,
 )
 from byrote.store.query import Query, Resend
-from byrote.store.runners.aio import afetch, aperform
+from byrote.store.runners.aio import afetch
 from byrote.store.runners.resend import ByFirst
 from byrote.store.runners.sync import fetch
 
 BATCH = 1_000
 
-type Numbered = tuple[str, Spec]
-type Codes = Mapping[tuple[str, int], str]
-"""Code hashes of tasks with a memo, by name and version."""
 
-
-def batches(specs: Iterable[Numbered], codes: Codes | None = None) -> Iterator[Query[Any]]:
+def batches(specs: Iterable[Numbered], codes: Codes = NO_CODES) -> Iterator[Query[Any]]:
     """Yield the statements that accept these specs, one for each batch."""
     for batch in batched(specs, BATCH):
-        yield statement_for(batch, codes or {})
-
-
-def statement_for(batch: Sequence[Numbered], codes: Codes) -> Query[Any]:
-    """Return the simplest statement that can accept all of these specs."""
-    if codes and any((spec.task, spec.version) in codes for _, spec in batch):
-        return enqueue_memo(batch, codes)
-    if any(is_keyed(spec) for _, spec in batch):
-        return enqueue_unique(batch)
-    return queries.enqueue(batch)
+        yield accept(batch, codes)
 
 
 def enqueue_all(
@@ -63,7 +49,7 @@ def enqueue_all(
                 instead |= under_way.result().instead
             # No other call uses the connection; the thread lets this one encode while it waits.
             ask = partial(fetch, connection)
-            under_way = sender.submit(run_script, accept(statement), ask)
+            under_way = sender.submit(run_script, until_accepted(statement), ask)
         if under_way is not None:
             instead |= under_way.result().instead
     return instead
@@ -79,7 +65,7 @@ async def aenqueue_all(
     instead: dict[str, str] = {}
     async with connection.transaction():
         for statement in statements:
-            settled = await aperform(accept(statement), partial(afetch, connection))
+            settled = await arun_script(until_accepted(statement), partial(afetch, connection))
             instead |= settled.instead
     return instead
 
@@ -97,7 +83,7 @@ class ResentAll(ByFirst):
         accepted = yield from self.is_known()
         instead: dict[str, str] = {}
         for statement in to_send_again(self._statements, accepted=accepted):
-            instead |= (yield from accept(statement)).instead
+            instead |= (yield from until_accepted(statement)).instead
         yield from self.check_alone()
         return instead
 

@@ -32,8 +32,8 @@ KNOWN_MAX = 10_000
 PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.3, 0.33)
 """Pauses before a command is sent again for rows that were locked: a second in all."""
 
-type LockScript = Generator[Query[Any], list[Any] | RowLocked, dict[str, Any]]
-"""Yields queries, receives their rows or RowLocked, and returns the answer for each id."""
+type LockScript = Generator[Query[Any], list[Any], dict[str, Any]]
+"""Yields queries, receives their rows, handles RowLocked, and returns the answer for each id."""
 
 
 def locked(ids: Sequence[str]) -> Query[str]:
@@ -77,9 +77,9 @@ class Detour:
             batch = batches.pop()
             if not batch:
                 continue
-            answer = yield statement([entries[run_id] for run_id in batch])
-            if not isinstance(answer, RowLocked):
-                answers |= dict(answer)
+            rows = yield from _unless_locked(statement([entries[run_id] for run_id in batch]))
+            if rows is not None:
+                answers |= dict(rows)
                 continue
             found = (yield from _find(batch)) or set(batch if len(batch) == 1 else ())
             passed_by |= found
@@ -92,39 +92,17 @@ class Detour:
         return answers | dict.fromkeys(passed_by, LOCKED)
 
 
-def _find(ids: Sequence[str]) -> Generator[Query[Any], list[Any] | RowLocked, set[str]]:
-    found = yield locked(ids)
-    return set(ids) if isinstance(found, RowLocked) else set(found)
+def _find(ids: Sequence[str]) -> Generator[Query[Any], list[Any], set[str]]:
+    found = yield from _unless_locked(locked(ids))
+    return set(ids if found is None else found)
 
 
-def drive(script: LockScript, ask: Callable[[Query[Any]], list[Any]]) -> dict[str, Any]:
-    """Run the queries of a detour through `ask`."""
+def _unless_locked(query: Query[Any]) -> Generator[Query[Any], list[Any], list[Any] | None]:
+    """Return the rows of a query, or None if it met a row that stays locked."""
     try:
-        query = next(script)
-        while True:
-            try:
-                answer: list[Any] | RowLocked = ask(query)
-            except RowLocked as error:
-                answer = error
-            query = script.send(answer)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-
-
-async def adrive(
-    script: LockScript, ask: Callable[[Query[Any]], Awaitable[list[Any]]]
-) -> dict[str, Any]:
-    """Run the queries of a detour through an asynchronous `ask`."""
-    try:
-        query = next(script)
-        while True:
-            try:
-                answer: list[Any] | RowLocked = await ask(query)
-            except RowLocked as error:
-                answer = error
-            query = script.send(answer)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        return (yield query)
+    except RowLocked:
+        return None
 
 
 class Moves[Row](msgspec.Struct, frozen=True):

@@ -19,12 +19,13 @@ from byrote.core.ports.replies import (
     StepReply,
     UnknownTaskRef,
 )
+from byrote.core.ports.script import run_script
 from byrote.core.ports.store import ClaimRequest, PartContext
 from byrote.core.run import Leased
 from byrote.core.verdict import LETTERS, Judged, is_bare, row_of, usage_of
 from byrote.store import locks, migrate, queries, rights
 from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
-from byrote.store.locks import Detour, drive
+from byrote.store.locks import Detour
 from byrote.store.maintenance import MaintenanceStore
 from byrote.store.query import Query
 from byrote.store.runners.link import OnConnection, WorkerConnection
@@ -235,7 +236,7 @@ class FinishStore(OnConnection):
         while left:
             try:
                 entries = {entry[0].id: entry for entry in left}
-                accepted |= drive(self._detour.around(entries, statement), self._link.ask)
+                accepted |= run_script(self._detour.around(entries, statement), self._link.ask)
             except Interrupted:
                 # Only attempts that were not settled are sent again.
                 accepted |= self._settled(left)
@@ -336,7 +337,7 @@ class RegistryStore(OnConnection):
             {lease.id: lease for lease in leases},
             lambda some: queries.renew(some, lease_for=lease_for),
         )
-        return drive(script, self._link.run)
+        return run_script(script, self._link.run)
 
 
 class StepStore(OnConnection):

@@ -43,7 +43,7 @@ def test_one_run_is_accepted_ready_with_what_its_sender_said(db: Db, clock: Fake
 def test_many_runs_are_accepted_in_one_statement(db: Db) -> None:
     specs = [(new_id(), spec_of(n)) for n in range(500)]
 
-    assert fetch(db, queries.enqueue(specs)) == [500]
+    fetch(db, queries.enqueue(specs))
     assert count(db, "byrote_task_runs") == 500
     assert count(db, "byrote_events") == 1
 

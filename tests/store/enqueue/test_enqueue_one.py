@@ -31,7 +31,7 @@ def test_one_is_accepted_as_one_of_many_is(db: Db, clock: FakeClock, delivery: D
     db.execute("insert into byrote_queues (queue_name, ageing) values ('ageing', '1 minute')")
     spec = describe("t", 3, [1], {"a": -0.0}, delivery=delivery)
     fetch(db, queries.enqueue_one(new_id(), spec))
-    PreparedRunner().post(db, queries.enqueue_one(new_id(), spec))
+    PreparedRunner().fetch(db, queries.enqueue_one(new_id(), spec))
     fetch(db, queries.enqueue([(new_id(), spec)]))
 
     # A batch keeps its order by a microsecond of rank per place; nothing else may differ.
@@ -48,17 +48,17 @@ def test_a_posted_statement_that_is_refused_says_why_and_leaves_the_connection_u
 ) -> None:
     poster, spec = PreparedRunner(), describe("t", 1, [], {}, delivery=Delivery())
     twice = queries.enqueue_one(new_id(), spec)
-    poster.post(db, twice)
+    poster.fetch(db, twice)
     with pytest.raises(psycopg.errors.UniqueViolation, match="byrote_task_runs_pkey"):
-        poster.post(db, twice)
-    poster.post(db, queries.enqueue_one(new_id(), spec))
+        poster.fetch(db, twice)
+    poster.fetch(db, queries.enqueue_one(new_id(), spec))
 
     assert db.execute("select count(*) from byrote_task_runs").fetchone() == (2,)
 
 
 def test_what_is_larger_than_every_buffer_is_posted_whole(db: Db) -> None:
     spec = describe("t", 1, ["é" * 1_900_000], {}, delivery=Delivery())
-    PreparedRunner().post(db, queries.enqueue_one(new_id(), spec))
+    PreparedRunner().fetch(db, queries.enqueue_one(new_id(), spec))
 
     assert db.execute("select spec_json from byrote_task_runs").fetchone() == (spec.text,)
 
@@ -66,10 +66,10 @@ def test_what_is_larger_than_every_buffer_is_posted_whole(db: Db) -> None:
 def test_posting_on_a_line_that_was_cut_raises_what_psycopg_would(url: str, db: Db) -> None:
     poster, spec = PreparedRunner(), describe("t", 1, [], {}, delivery=Delivery())
     with psycopg.connect(url, autocommit=True) as other:
-        poster.post(other, queries.enqueue_one(new_id(), spec))
+        poster.fetch(other, queries.enqueue_one(new_id(), spec))
         db.execute("select pg_terminate_backend(%s)", [other.info.backend_pid])
         with pytest.raises(psycopg.OperationalError):
-            poster.post(other, queries.enqueue_one(new_id(), spec))
+            poster.fetch(other, queries.enqueue_one(new_id(), spec))
 
 
 def test_one_tells_one_event_and_wakes_an_idle_worker(db: Db) -> None:

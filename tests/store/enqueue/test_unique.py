@@ -15,12 +15,13 @@ import pytest
 from byrote.assembly.identity import new_id
 from byrote.core.errors import KeyContended
 from byrote.core.policy import LOSSES_MAX, Retry
+from byrote.core.ports.script import run_script
 from byrote.core.spec import Delivery, Spec, describe
 from byrote.core.state import Status
 from byrote.store import bulk, queries
 from byrote.store.connect import DatabaseAddress
-from byrote.store.queries import EnqueuedRow, accept, again, enqueue_memo, enqueue_unique
-from byrote.store.queries.enqueue import TRIES_MAX, run_script
+from byrote.store.queries import EnqueuedRow, again, enqueue_memo, enqueue_unique, until_accepted
+from byrote.store.queries.enqueue import TRIES_MAX
 from byrote.store.runners.sync import fetch
 from byrote.store.verify import verify
 from byrote.testing import FakeClock
@@ -50,7 +51,7 @@ def spec(key: str | None = "k", task: str = "t", version: int = 1, **delivery: A
 def send(db: Db, *specs: Spec) -> list[tuple[str, bool]]:
     """Enqueue a batch; each run's id, and whether it was made."""
     sent = [(new_id(), each) for each in specs]
-    settled = run_script(accept(enqueue_unique(sent)), partial(fetch, db))
+    settled = run_script(until_accepted(enqueue_unique(sent)), partial(fetch, db))
     return [
         (settled.instead.get(run_id, run_id), run_id not in settled.instead) for run_id, _ in sent
     ]
@@ -166,9 +167,9 @@ def test_a_statement_that_was_sent_before_makes_nothing_twice(db: Db) -> None:
     taken, _ = one(db, "taken")
     sent = [(new_id(), each) for each in (spec("a"), spec("taken"), spec(None), spec("a"))]
     query = enqueue_unique(sent)
-    lost = run_script(accept(query), partial(fetch, db))
+    lost = run_script(until_accepted(query), partial(fetch, db))
     fetch(db, queries.cancel([sent[0][0]]))
-    found = run_script(accept(again(query)), partial(fetch, db))
+    found = run_script(until_accepted(again(query)), partial(fetch, db))
 
     assert (lost.landed, found.landed) == (False, True)
     assert found.instead == lost.instead == {sent[1][0]: taken, sent[3][0]: sent[0][0]}
@@ -177,7 +178,7 @@ def test_a_statement_that_was_sent_before_makes_nothing_twice(db: Db) -> None:
 
 def test_a_statement_that_never_arrived_is_made_when_it_is_sent_again(db: Db) -> None:
     sent = [(new_id(), spec("a")), (new_id(), spec(None))]
-    settled = run_script(accept(again(enqueue_unique(sent))), partial(fetch, db))
+    settled = run_script(until_accepted(again(enqueue_unique(sent))), partial(fetch, db))
 
     assert (settled.instead, settled.landed) == ({}, False)
     assert count(db, "byrote_runs") == 2
@@ -233,7 +234,7 @@ def test_a_holder_that_came_and_ended_unseen_leaves_the_key_to_us(
     db: Db, door: DatabaseAddress
 ) -> None:
     """The insert met a run that is not in its snapshot; when it was sent again, that had ended."""
-    script = accept(enqueue_unique([(new_id(), spec())]))
+    script = until_accepted(enqueue_unique([(new_id(), spec())]))
     query = next(script)
     with door.open("first") as first, door.open("second") as second, ThreadPoolExecutor(1) as pool:
         with first.transaction():
@@ -259,7 +260,7 @@ def test_asking_for_a_holder_that_nobody_finds_ends(db: Db) -> None:
         return []
 
     with pytest.raises(KeyContended, match="'k'"):
-        run_script(accept(enqueue_unique([(new_id(), spec())])), unlucky)
+        run_script(until_accepted(enqueue_unique([(new_id(), spec())])), unlucky)
     assert len(asked) == TRIES_MAX + 1
 
 
@@ -364,7 +365,7 @@ CODE = "a" * 64
 
 def remembering(db: Db, *specs: Spec) -> list[tuple[str, bool]]:
     sent = [(new_id(), each) for each in specs]
-    settled = run_script(accept(enqueue_memo(sent, {("t", 1): CODE})), partial(fetch, db))
+    settled = run_script(until_accepted(enqueue_memo(sent, {("t", 1): CODE})), partial(fetch, db))
     return [
         (settled.instead.get(run_id, run_id), run_id not in settled.instead) for run_id, _ in sent
     ]

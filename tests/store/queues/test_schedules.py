@@ -13,6 +13,7 @@ import pytest
 
 from byrote.assembly.identity import new_id
 from byrote.core.policy import Retry
+from byrote.core.ports.script import run_script
 from byrote.core.schedule.schedule import (
     Schedule,
     StoredSchedule,
@@ -25,7 +26,7 @@ from byrote.core.spec import Delivery, describe
 from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
-from byrote.store.queries.enqueue import accept, enqueue_unique, run_script
+from byrote.store.queries.enqueue import enqueue_unique, until_accepted
 from byrote.store.runners.sync import fetch
 from byrote.store.verify import verify
 from byrote.testing import FakeClock
@@ -318,7 +319,7 @@ def test_the_same_tick_after_the_schedule_was_made_anew_has_no_second_run(
 def test_a_run_let_go_by_hand_counts_as_one_of_the_schedules(db: Db, noon: FakeClock) -> None:
     keep(db, made())
     spec = known(db).schedule.spec
-    settled = run_script(accept(enqueue_unique([(new_id(), spec)])), partial(fetch, db))
+    settled = run_script(until_accepted(enqueue_unique([(new_id(), spec)])), partial(fetch, db))
     noon.advance(minutes=1)
 
     assert settled.instead == {}

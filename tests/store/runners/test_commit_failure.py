@@ -12,12 +12,13 @@ from psycopg.conninfo import make_conninfo
 
 from byrote.assembly.identity import chance, new_id
 from byrote.core.errors import DatabaseUnreachable
+from byrote.core.ports.script import run_script
 from byrote.core.spec import Delivery, describe
 from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.bulk import enqueue_all
 from byrote.store.connect import DatabaseAddress
-from byrote.store.queries.enqueue import enqueue_unique
+from byrote.store.queries.enqueue import enqueue_unique, until_accepted
 from byrote.store.queries.tokens import audit
 from byrote.store.query import Query
 from byrote.store.runners.aio import AsyncStore
@@ -45,15 +46,18 @@ type Send = Callable[[DatabaseAddress, Sent], object]
 
 
 def by_itself(door: DatabaseAddress, sent: Sent) -> object:
-    return Store(door, chance=chance, patience_s=PATIENCE_S).accept(queries.enqueue_one(*sent[0]))
+    return Store(door, chance=chance, patience_s=PATIENCE_S).accept(sent[:1])
 
 
 def in_a_batch(door: DatabaseAddress, sent: Sent) -> object:
-    return Store(door, chance=chance, patience_s=PATIENCE_S).accept(queries.enqueue(sent))
+    return Store(door, chance=chance, patience_s=PATIENCE_S).all(queries.enqueue(sent))
 
 
 def with_a_key(door: DatabaseAddress, sent: Sent) -> object:
-    return Store(door, chance=chance, patience_s=PATIENCE_S).accept(enqueue_unique(sent))
+    return run_script(
+        until_accepted(enqueue_unique(sent)),
+        Store(door, chance=chance, patience_s=PATIENCE_S).all,
+    )
 
 
 def in_bulk(door: DatabaseAddress, sent: Sent) -> object:
@@ -67,7 +71,7 @@ def past_the_cursor(door: DatabaseAddress, sent: Sent) -> object:
 
 
 def asynchronously(door: DatabaseAddress, sent: Sent) -> object:
-    return on_a_loop(door, lambda store: store.accept(queries.enqueue(sent)))
+    return on_a_loop(door, lambda store: store.all(queries.enqueue(sent)))
 
 
 def beside_the_audit(door: DatabaseAddress, sent: Sent) -> object:
@@ -146,7 +150,7 @@ def test_a_serialisation_failure_at_commit_is_retried(db: Db, url: str) -> None:
     ):
         rival.execute("begin")
         rival.execute("select count(*) from byrote_task_runs")
-        sent = pool.submit(store.accept, queries.enqueue_one(run_id := new_id(), spec))
+        sent = pool.submit(store.accept, [(run_id := new_id(), spec)])
         until(lambda: waiting_commits(db))
         rival.execute("update byrote_workers set seen_at = now()")
         rival.execute("commit")

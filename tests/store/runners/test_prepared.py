@@ -97,7 +97,7 @@ def test_text_arrives_whatever_the_surroundings_say_of_its_encoding(
     for door in (DatabaseAddress(url), DatabaseAddress(told), DatabaseAddress(told, pooled=True)):
         store = Store(door, chance=chance)
         spec = describe("t", 1, ["é日本"], {}, delivery=Delivery())
-        store.accept(queries.enqueue_one(run_id := new_id(), spec))
+        store.accept([(run_id := new_id(), spec)])
         [run] = store.all(queries.run(run_id))
         store.close()
 

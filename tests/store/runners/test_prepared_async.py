@@ -16,7 +16,10 @@ from byrote.store.queries.enqueue import enqueue_unique
 from byrote.store.queries.tokens import audit
 from byrote.store.query import Query
 from byrote.store.runners.aio import AsyncStore
-from tests.support import Db, count
+from byrote.store.runners.sync import fetch
+from tests.support import Db, count, enqueue, until
+
+WAITING = "pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 
 def on_a_loop[Done](url: str, act: Callable[[AsyncStore], Awaitable[Done]]) -> Done:
@@ -82,3 +85,30 @@ def test_a_connection_that_is_returned_after_the_store_was_closed_is_closed(url:
         return borrowed.closed
 
     assert on_a_loop(url, act)
+
+
+def test_a_query_whose_caller_leaves_ends_on_the_server(db: Db, url: str) -> None:
+    """It waits for another transaction, and would hold its own locks for as long."""
+    keyed = describe("t", 1, [], {}, delivery=Delivery(unique_key="k"))
+
+    async def act(store: AsyncStore) -> None:
+        waiting = asyncio.create_task(store.all(enqueue_unique([(new_id(), keyed)])))
+        await asyncio.to_thread(until, lambda: count(db, WAITING) == 1)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await asyncio.to_thread(until, lambda: count(db, WAITING) == 0)
+
+    with psycopg.connect(url) as other:
+        fetch(other, enqueue_unique([(new_id(), keyed)]))
+        on_a_loop(url, act)
+
+
+def test_rows_are_read_as_through_a_cursor(db: Db, url: str) -> None:
+    enqueue(db, 3, labels={"a": "ö"})
+
+    async def act(store: AsyncStore) -> list[Any]:
+        return [await store.all(queries.runs(), also=noted(also)) for also in ([], [], [1])]
+
+    assert on_a_loop(url, act) == [fetch(db, queries.runs())] * 3
+    assert count(db, "byrote_audit") == 1

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_POST
 
 from byrote.assembly.identity import new_id
 from byrote.core.errors import BadOption
+from byrote.core.ports.script import run_script
 from byrote.core.schedule.schedule import Schedule, StoredSchedule, next_tick
 from byrote.core.schedule.timing import ticks_after, zone_of
 from byrote.django import times
@@ -26,7 +27,7 @@ from byrote.django.admin.actions import read_nonce, replay_id
 from byrote.django.admin.base import ByroteAdmin
 from byrote.django.models import PeriodicTask
 from byrote.store import queries
-from byrote.store.queries.enqueue import EnqueueResult, accept, again, enqueue_unique, run_script
+from byrote.store.queries.enqueue import EnqueueResult, again, enqueue_unique, until_accepted
 
 TICKS_SHOWN = 5
 HEAD = 400
@@ -206,7 +207,7 @@ class PeriodicAdmin(ByroteAdmin):
         return self._to(name)
 
     def _enqueue(self, run_id: str, schedule: Schedule) -> EnqueueResult:
-        script = accept(again(enqueue_unique([(run_id, schedule.spec)])))
+        script = until_accepted(again(enqueue_unique([(run_id, schedule.spec)])))
         try:
             with transaction.atomic(using=self.home()):
                 return run_script(script, self.ask)

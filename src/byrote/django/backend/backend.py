@@ -23,6 +23,7 @@ from byrote.core.errors import BadOption, BadPayload, PayloadTooLarge
 from byrote.core.json.codec import unpack
 from byrote.core.json.seed import check_seed
 from byrote.core.memo import memo_keep
+from byrote.core.ports.script import run_script
 from byrote.core.replay.withholding import withholding
 from byrote.core.run import Run
 from byrote.core.spec import Spec, check_name, describe
@@ -43,7 +44,7 @@ from byrote.django.backend.task import Task
 from byrote.django.backend.values import plain
 from byrote.django.backport import both, send
 from byrote.store import queries
-from byrote.store.queries.enqueue import accept, enqueue_memo, enqueue_unique, is_keyed, run_script
+from byrote.store.queries.enqueue import until_accepted
 
 VERSION = 1
 KNOWN: set[str] = set()
@@ -122,11 +123,9 @@ class Backend(compat.BaseTaskBackend):
             [run_id] = held.enqueue(task.module_path)
             return new_result(task, self.alias, run_id, unpack(spec.text))
         result = new_result(task, self.alias, new_id(), unpack(spec.text))
-        if is_keyed(spec) or getattr(task, "memo", None) is not None:
-            return self._accepted(result, spec)
-        [moment] = fetch_often(self.database, queries.enqueue_one(result.id, spec))
-        self.announce(result, moment)
-        return result
+        query = queries.accept([(result.id, spec)], self.codes_of([task]))
+        enqueued = run_script(until_accepted(query), partial(fetch_often, self.database))
+        return self.accepted(result, enqueued.instead.get(result.id), enqueued.at)
 
     def _check_again(self, task: Any) -> None:
         try:
@@ -134,17 +133,13 @@ class Backend(compat.BaseTaskBackend):
         except compat.InvalidTask as error:
             raise both(compat.InvalidTask)(str(error)) from error
 
-    def _accepted(self, new: TaskResult, spec: Spec) -> TaskResult:
-        """Enqueue a task with a unique key or a memo; returns the result of the run to use."""
-        remembers = getattr(new.task, "memo", None) is not None
-        sent = [(new.id, spec)]
-        query = enqueue_memo(sent, self.codes_of([new.task])) if remembers else enqueue_unique(sent)
-        enqueued = run_script(accept(query), partial(fetch_often, self.database))
-        if new.id in enqueued.instead:
-            return self.get_result(enqueued.instead[new.id])
-        if remembers:
+    def accepted(self, new: TaskResult, holder: str | None, moment: Any) -> TaskResult:
+        """Announce a new run and return its result, or return that of the holder of its key."""
+        if holder is not None:
+            return self.get_result(holder)
+        if getattr(new.task, "memo", None) is not None:
             new.refresh()  # A stored result may have answered it.
-        self.announce(new, enqueued.at)
+        self.announce(new, moment)
         return new
 
     def codes_of(self, tasks: Iterable[Any]) -> dict[tuple[str, int], str]:

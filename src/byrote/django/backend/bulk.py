@@ -7,10 +7,10 @@ from itertools import batched, groupby
 from typing import Any
 
 from django.db import connections, transaction
-from msgspec.structs import replace
 
 from byrote.assembly.identity import new_ids
 from byrote.core.json.codec import unpack
+from byrote.core.ports.script import run_script
 from byrote.core.replay.withholding import withholding
 from byrote.core.spec import Spec
 from byrote.django.backend.backend import Backend
@@ -18,9 +18,8 @@ from byrote.django.backend.database import fetch
 from byrote.django.backend.result import TaskResult, new_result
 from byrote.django.backport import both
 from byrote.django.compat import InvalidTask
-from byrote.store.bulk import BATCH, statement_for
-from byrote.store.queries.enqueue import EnqueueResult, accept, run_script
-from byrote.store.query import Query, Resend
+from byrote.store.bulk import BATCH
+from byrote.store.queries.enqueue import accept, until_accepted
 
 type TaskCall = tuple[Any, Sequence[Any], Mapping[str, Any]]
 """A task, its positional arguments, its keyword arguments."""
@@ -61,26 +60,14 @@ def _accept(backend: Backend, calls: Sequence[TaskCall]) -> list[TaskResult]:
     instead: dict[str, str] = {}
     with transaction.atomic(using=backend.database):
         for batch in batched(numbered, BATCH):
-            enqueued = _send(backend.database, statement_for(batch, codes))
+            script = until_accepted(accept(batch, codes))
+            enqueued = run_script(script, partial(fetch, backend.database))
             instead |= enqueued.instead
             moments += [enqueued.at] * len(batch)
-    final = []
-    for result, moment in zip(results, moments, strict=True):
-        if result.id in instead:
-            final.append(backend.get_result(instead[result.id]))
-            continue
-        if getattr(result.task, "memo", None) is not None:
-            result.refresh()  # A stored result may have answered it.
-        backend.announce(result, moment)
-        final.append(result)
-    return final
-
-
-def _send(database: str, statement: Query[Any]) -> EnqueueResult:
-    if statement.resend is Resend.AGAIN:
-        return run_script(accept(statement), partial(fetch, database))
-    [moment] = fetch(database, replace(statement, read=lambda row: row[2]))
-    return EnqueueResult(moment)
+    return [
+        backend.accepted(result, instead.get(result.id), moment)
+        for result, moment in zip(results, moments, strict=True)
+    ]
 
 
 def enqueue_on_commit(task: Any, *args: Any, using: str = "default", **kwargs: Any) -> None:

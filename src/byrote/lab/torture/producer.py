@@ -21,7 +21,6 @@ from byrote.executors.runtime.seeding import Random
 from byrote.lab.torture.diary import note
 from byrote.lab.torture.plan import dice
 from byrote.lab.torture.tasks import SOON
-from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.sync import Store
 
@@ -85,8 +84,7 @@ def _send(store: Store, order: Order, specs: list[tuple[str, Spec]]) -> None:
     ids = [run_id for run_id, _ in specs]
     note(order.folder, order.name, "enqueue", ids=ids)
     try:
-        one = len(specs) == 1
-        store.all(queries.enqueue_one(*specs[0]) if one else queries.enqueue(specs))
+        store.accept(specs)
     except DatabaseUnreachable as error:
         note(order.folder, order.name, "unknown", ids=ids, error=str(error)[:200])
     except psycopg.Error as error:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from byrote.core.spec import Spec
 from byrote.service.http.request import RequestContext, not_here
 from byrote.store import queries
-from byrote.store.queries.enqueue import EnqueueResult, QueryScript, accept, enqueue_unique
+from byrote.store.queries.enqueue import EnqueueResult, QueryScript, until_accepted
 from byrote.store.queries.enqueue import again as sent_again
 from byrote.store.queries.runs import RunAccess
 from byrote.store.query import Query
@@ -108,14 +108,18 @@ async def _answered[R: Created](call: RequestContext, key: str, kind: type[R]) -
 
 
 async def enqueue_each[R: Created](
-    call: RequestContext, sent: Sequence[tuple[str, Spec]], kind: type[R], subject: str
+    call: RequestContext,
+    sent: Sequence[tuple[str, Spec]],
+    query: Query[Any],
+    *,
+    kind: type[R],
+    subject: str,
 ) -> R | Response:
     """Accept runs, except those whose unique key is taken: for these, return its holder."""
     key = _key_of(call)
 
     def script(resent: bool) -> QueryScript[R]:
-        query = enqueue_unique(sent)
-        settled = yield from accept(sent_again(query) if resent else query)
+        settled = yield from until_accepted(sent_again(query) if resent else query)
         runs = yield from _runs(call, sent, settled)
         reply = runs[0] if kind is messages.Accepted else messages.AcceptedRuns(runs=runs)
         if not settled.landed:

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from byrote.core.json.codec import digest_of
 from byrote.core.outcome import safe_text
 from byrote.core.ports.replies import LOCKED
+from byrote.core.ports.script import arun_script
 from byrote.core.run import Leased
 from byrote.service.http.decoding import check_once, lease_of
 from byrote.service.http.request import RequestContext
@@ -18,7 +19,6 @@ from byrote.service.settlement import Pair, held_by, reply_of, settle
 from byrote.service.verdicts import Row, row_of
 from byrote.service.waiting.claims import ClaimKey
 from byrote.store import queries
-from byrote.store.locks import adrive
 from byrote.store.query import Query
 from byrote.store.runners.sync import Interrupted
 from byrote.wire import leases as wire
@@ -129,7 +129,7 @@ async def renew(call: RequestContext) -> wire.RenewReply:
     asking = call.service.detour.around(
         {pair.id: pair for pair in pairs}, lambda some: queries.renew(some, lease_for=lease_for)
     )
-    found = await adrive(asking, call.service.work.all)
+    found = await arun_script(asking, call.service.work.all)
     return wire.RenewReply(
         renewed=[wire.Renewed(run=key, cancel=it) for key, it in found.items() if it != LOCKED],
         lost=[held.run for held in asked.leases if held.run not in found],

@@ -23,8 +23,7 @@ from byrote.service.http.request import RequestContext, found_run, not_here
 from byrote.service.views import brief_of, revived, view_of
 from byrote.store import queries
 from byrote.store.locks import Moves
-from byrote.store.queries.enqueue import is_keyed
-from byrote.store.query import Query
+from byrote.store.query import Query, Resend
 from byrote.store.rows import Settlement
 from byrote.wire import messages
 from byrote.wire.problems import Conflict, Invalid
@@ -41,17 +40,12 @@ async def enqueue(call: RequestContext) -> messages.Accepted | messages.Accepted
     specs = await call.aside(lambda: _specs(call, asked, one=one))
     ids = call.service.means.ids(len(specs))
     subject = ",".join(sorted({run.queue for run in asked}))[:200]
-    if any(map(is_keyed, specs)):
+    sent = list(zip(ids, specs, strict=True))
+    query = queries.accept(sent) if one else await call.aside(lambda: queries.accept(sent))
+    if query.resend is Resend.AGAIN:
         kind = messages.Accepted if one else messages.AcceptedRuns
-        return await enqueue_each(call, list(zip(ids, specs, strict=True)), kind, subject)
-    accepted = [
-        messages.Accepted(id=run_id, spec_hash=spec.digest.hex())
-        for run_id, spec in zip(ids, specs, strict=True)
-    ]
-    if one:
-        query: Query[Any] = queries.enqueue_one(ids[0], specs[0])
-    else:
-        query = await call.aside(lambda: queries.enqueue(list(zip(ids, specs, strict=True))))
+        return await enqueue_each(call, sent, query, kind=kind, subject=subject)
+    accepted = [messages.Accepted(id=run_id, spec_hash=spec.digest.hex()) for run_id, spec in sent]
     audit = call.audit("enqueue", ids, subject=subject)
     reply = accepted[0] if one else messages.AcceptedRuns(runs=accepted)
     return await once(call, query, audit, reply)

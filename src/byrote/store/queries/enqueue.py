@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Queries that accept runs, and the script for unique keys that are taken.
+"""Queries that accept runs, the choice among them, and the script for unique keys that are taken.
 
 Insert and look-up of a key are one statement on one snapshot. A run that took the key after the
 snapshot stops the insert and is not among the rows; then the same statement is sent again. It
@@ -7,7 +7,7 @@ recognises earlier inserts by their ids, so a lost answer is handled the same wa
 had to wait may name a holder that has ended meanwhile, so holders are read again.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -23,12 +23,32 @@ from byrote.store.query import Query, Resend
 _encode = msgspec.json.Encoder().encode
 
 
-def enqueue(specs: Sequence[tuple[str, Spec]]) -> Query[int]:
-    """Accept specs under ids their sender chose: all of them or none."""
-    return Query("enqueue", batch(described(specs)), lambda row: int(row[0]), Resend.BY_ID)
+type Numbered = tuple[str, Spec]
+"""A spec and the id that its sender chose for the run."""
+type Codes = Mapping[tuple[str, int], str]
+"""Code hashes of tasks with a memo, by name and version."""
+NO_CODES: Final[Codes] = {}
 
 
-def described(specs: Sequence[tuple[str, Spec]]) -> list[dict[str, Any]]:
+def accept(specs: Sequence[Numbered], codes: Codes = NO_CODES) -> Query[Any]:
+    """Return the cheapest statement that accepts all of these specs.
+
+    The only place that chooses it. `until_accepted` runs it, whichever it is.
+    """
+    if codes and any((spec.task, spec.version) in codes for _, spec in specs):
+        return enqueue_memo(specs, codes)
+    for _, spec in specs:
+        if spec.delivery.unique_key is not None:
+            return enqueue_unique(specs)
+    return enqueue_one(*specs[0]) if len(specs) == 1 else enqueue(specs)
+
+
+def enqueue(specs: Sequence[Numbered]) -> Query[datetime]:
+    """Accept specs under ids their sender chose: all of them or none; returns the moment."""
+    return Query("enqueue", batch(described(specs)), lambda row: row[2], Resend.BY_ID)
+
+
+def described(specs: Sequence[Numbered]) -> list[dict[str, Any]]:
     """Return the parameters of each spec for the statements that accept them."""
     deliveries: dict[int, dict[str, Any]] = {}
     sent = []
@@ -122,26 +142,20 @@ class EnqueueResult(msgspec.Struct, frozen=True):
     """The result of enqueuing runs."""
 
     at: datetime | None = None
-    """When they were accepted, if the statement returns it."""
+    """When they were accepted; None if an earlier copy was, whose answer was lost."""
     instead: Mapping[str, str] = {}
     """For each id under which no run was made, the run that holds its key."""
     landed: bool = False
     """Whether some had been accepted by an earlier copy whose answer was lost."""
 
 
-ALL_CREATED: Final = EnqueueResult()
-"""Every run was made under the id it was sent with."""
-
-
-def enqueue_unique(specs: Sequence[tuple[str, Spec]]) -> Query[EnqueuedRow]:
+def enqueue_unique(specs: Sequence[Numbered]) -> Query[EnqueuedRow]:
     """Accept specs under ids their sender chose, except those whose unique key is taken."""
     args = _resendable(described(specs))
     return Query("enqueue_unique", args, _enqueued_from, Resend.AGAIN)
 
 
-def enqueue_memo(
-    specs: Sequence[tuple[str, Spec]], codes: Mapping[tuple[str, int], str]
-) -> Query[EnqueuedRow]:
+def enqueue_memo(specs: Sequence[Numbered], codes: Codes) -> Query[EnqueuedRow]:
     """Accept specs like `enqueue_unique`; those of tasks in `codes` may be answered by a memo."""
     sent = described(specs)
     for row, (_, spec) in zip(sent, specs, strict=True):
@@ -159,21 +173,16 @@ def _enqueued_from(row: tuple[Any, ...]) -> EnqueuedRow:
     return EnqueuedRow(*row[:5])
 
 
-def is_keyed(spec: Spec) -> bool:
-    """Whether the spec has a unique key."""
-    return spec.delivery.unique_key is not None
-
-
 def again(query: Query[Any]) -> Query[Any]:
     """Return the same statement, for when an earlier copy may have been accepted."""
     return msgspec.structs.replace(query, args={**query.args, "again": True})
 
 
-def accept(query: Query[Any]) -> QueryScript[EnqueueResult]:
-    """Send the statement until every run was made or another run holds its key."""
+def until_accepted(query: Query[Any]) -> QueryScript[EnqueueResult]:
+    """Send an enqueue statement until every run was made or another run holds its key."""
     rows = yield query
     if query.resend is not Resend.AGAIN:
-        return ALL_CREATED
+        return EnqueueResult(rows[0] if rows else None)
     landed = any(row.what == "landed" for row in rows)
     for _ in range(TRIES_MAX):
         instead = _instead(query.args["asked"], rows)
@@ -212,13 +221,3 @@ def _instead(
             return None
         instead[run_id] = holder
     return instead
-
-
-def run_script[Done](script: QueryScript[Done], ask: Callable[[Query[Any]], list[Any]]) -> Done:
-    """Run a script, sending its queries through `ask`."""
-    try:
-        query = next(script)
-        while True:
-            query = script.send(ask(query))
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]

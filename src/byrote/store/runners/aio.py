@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Runs the same queries as `sync.py` over async psycopg."""
+"""The runner for event loops: runs the same queries as `sync.py` over async psycopg."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,69 +11,64 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg.rows import tuple_row
 
+from byrote.core.ports.script import arun_script
 from byrote.store.connect import DatabaseAddress
-from byrote.store.queries.enqueue import ALL_CREATED, EnqueueResult, QueryScript, accept
+from byrote.store.queries.enqueue import (
+    NO_CODES,
+    Codes,
+    EnqueueResult,
+    Numbered,
+    QueryScript,
+    accept,
+    until_accepted,
+)
 from byrote.store.query import Query, Resend
 from byrote.store.retries import LOCK_NOT_AVAILABLE, Remedy, is_open, remedy
-from byrote.store.runners.prepared_async import apost, apost_behind
-from byrote.store.runners.resend import Resent, SentOnce, ended, mark_of
+from byrote.store.runners.prepared_async import AsyncPreparedRunner
+from byrote.store.runners.resend import (
+    Resent,
+    RetryPause,
+    SentOnce,
+    Transaction,
+    ended,
+    mark_of,
+    until_committed,
+    until_sent_once,
+)
 from byrote.store.runners.sync import Interrupted, WaitLimit, row_locked
 
 
-async def afetch[Row](connection: psycopg.AsyncConnection[Any], query: Query[Row]) -> list[Row]:
-    """Run a query on this connection, inside its transaction if it is in one."""
-    async with connection.cursor(binary=True, row_factory=tuple_row) as cursor:
-        await cursor.execute(query.sql, query.args)
-        # Statements for a role that may only insert have no RETURNING clause, hence no rows.
-        return [query.read(row) for row in await cursor.fetchall()] if cursor.description else []
-
-
-async def atogether[Row](
-    connection: psycopg.AsyncConnection[Any], query: Query[Row], also: Sequence[Query[Any]]
+async def afetch[Row](
+    connection: psycopg.AsyncConnection[Any],
+    query: Query[Row],
+    also: Sequence[Query[Any]] = (),
+    behind: Callable[[list[Row]], Sequence[Query[Any]]] | None = None,
 ) -> list[Row]:
-    """Run a query after others, all or none, in one round trip.
+    """Run a query on this connection, inside its transaction if it is in one.
 
-    The commit is a separate statement: otherwise the error of a commit that fails belongs to no
-    statement of the pipeline, and psycopg does not expect it.
+    `also` are statements to run before it, `behind` returns those to run after it for its rows: all
+    of them or none. Their commit is a separate statement: otherwise the error of a commit that
+    fails belongs to no statement of the pipeline, and psycopg does not expect it.
     """
-    async with connection.cursor(binary=True) as cursor:
+    async with connection.cursor(binary=True, row_factory=tuple_row) as cursor:
+        if not also and behind is None:
+            await cursor.execute(query.sql, query.args)
+            return await _rows(cursor, query)
         async with connection.pipeline(), connection.transaction():
             for other in also:
                 await connection.execute(other.sql, other.args)
             await cursor.execute(query.sql, query.args)
-        return [query.read(row) for row in await cursor.fetchall()]
+            if behind is not None:
+                found = await _rows(cursor, query)
+                for other in behind(found):
+                    await connection.execute(other.sql, other.args)
+                return found
+        return await _rows(cursor, query)
 
 
-async def aperform[Done](
-    script: QueryScript[Done], ask: Callable[[Query[Any]], Awaitable[list[Any]]]
-) -> Done:
-    """Run a script, sending its queries through `ask`."""
-    try:
-        query = next(script)
-        while True:
-            query = script.send(await ask(query))
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-
-
-async def abehind[Row](
-    connection: psycopg.AsyncConnection[Any],
-    query: Query[Row],
-    behind: Callable[[list[Row]], Sequence[Query[Any]]],
-) -> list[Row]:
-    """Run a query, then the statements that `behind` returns for its rows: all or none."""
-    if connection.prepare_threshold is not None:
-        return await apost_behind(connection, query, behind)
-    async with (
-        connection.cursor(binary=True) as cursor,
-        connection.pipeline(),
-        connection.transaction(),
-    ):
-        await cursor.execute(query.sql, query.args)
-        found = [query.read(row) for row in await cursor.fetchall()]
-        for other in behind(found):
-            await connection.execute(other.sql, other.args)
-    return found
+async def _rows[Row](cursor: psycopg.AsyncCursor[Any], query: Query[Row]) -> list[Row]:
+    # Statements for a role that may only insert have no RETURNING clause, hence no rows.
+    return [query.read(row) for row in await cursor.fetchall()] if cursor.description else []
 
 
 class AsyncStore:
@@ -88,6 +83,7 @@ class AsyncStore:
         patience_s: float = 10.0,
     ) -> None:
         self.door = door
+        self._fetch = afetch if door.pooled else AsyncPreparedRunner().fetch
         self._settings = settings
         self._chance = chance
         self._size = size
@@ -114,33 +110,26 @@ class AsyncStore:
         if connection is not None:
             return await afetch(connection, query)
         if query.resend is Resend.ONCE:
-            return await self._once(SentOnce(query, mark_of(self._chance), also, behind))
+            once = SentOnce(query, mark_of(self._chance), also, behind)
+            return await arun_script(until_sent_once(once, self._limit().pause_after), self._do)
         lost: list[int] = []
         try:
-            async with self.borrow(lost) as borrowed:
-                if behind is not None:
-                    return await abehind(borrowed, query, behind)
-                return await _run(borrowed, query, also)
+            return await self._try(query, lost, also, behind)
         except psycopg.Error as error:
             _raise_if_locked(query, error)
             again = Resent(query, also, behind)
             return await self.within(again, lost, after=error, passes=again.passes)
 
     async def accept(
-        self, query: Query[Any], *, connection: psycopg.AsyncConnection[Any] | None = None
+        self,
+        specs: Sequence[Numbered],
+        codes: Codes = NO_CODES,
+        *,
+        connection: psycopg.AsyncConnection[Any] | None = None,
     ) -> EnqueueResult:
-        """Run any enqueue statement; returns which runs hold the unique keys that were taken."""
-        if query.resend is not Resend.AGAIN:
-            await self.all(query, connection=connection)
-            return ALL_CREATED
-        return await aperform(accept(query), lambda each: self.all(each, connection=connection))
-
-    async def _once(self, once: SentOnce) -> list[Any]:
-        rows = await self.within(once)
-        with contextlib.suppress(psycopg.Error):
-            async with self.borrow() as borrowed:
-                await afetch(borrowed, once.unmark())
-        return rows
+        """Enqueue specs, all or none; returns which runs hold the unique keys that were taken."""
+        script = until_accepted(accept(specs, codes))
+        return await arun_script(script, lambda query: self.all(query, connection=connection))
 
     async def within[Done](
         self,
@@ -150,31 +139,34 @@ class AsyncStore:
         after: psycopg.Error | None = None,
         passes: Callable[[psycopg.Error], bool] = lambda _error: False,
     ) -> Done:
-        """Run a script of queries in one transaction; restarts it while the database is in trouble.
+        """Run a script of queries in one transaction, as `until_committed` specifies."""
+        lost, pause_after = [] if lost is None else lost, self._limit().pause_after
+        steps = until_committed(script, pause_after, lost, after=after, passes=passes)
+        return await arun_script(steps, self._do)
 
-        The script receives whether it may have been committed before, and its answer lost. `lost`
-        are sessions that may still commit it, `after` is the error of an earlier try. An error for
-        which `passes` returns true is retried.
-        """
-        lost = [] if lost is None else lost
-        patience = WaitLimit(self.door, self._patience_s, self._chance)
-        pause = None if after is None else patience.pause_after(after)
-        again = after is not None
-        while True:
-            if pause is not None:
-                await asyncio.sleep(pause)
-            try:
-                if lost:
-                    await self._end(lost)
+    def _limit(self) -> WaitLimit:
+        return WaitLimit(self.door, self._patience_s, self._chance)
+
+    async def _do(self, step: Query[Any] | RetryPause | Transaction) -> Any:
+        match step:
+            case RetryPause(seconds):
+                await asyncio.sleep(seconds)
+            case Transaction(script, lost):
                 async with self.borrow(lost) as borrowed, borrowed.transaction():
-                    return await aperform(script(again), partial(afetch, borrowed))
-            except psycopg.Error as error:
-                pause, again = patience.pause_after(error, passing=passes(error)), True
+                    return await arun_script(script, partial(afetch, borrowed))
+            case Query():
+                return await self._try(step)
+        return None
 
-    async def _end(self, lost: list[int]) -> None:
-        async with self.borrow() as borrowed:
-            await aperform(ended(lost), partial(afetch, borrowed))
-        lost.clear()
+    async def _try[Row](
+        self,
+        query: Query[Row],
+        lost: list[int] | None = None,
+        also: Sequence[Query[Any]] = (),
+        behind: Callable[[list[Row]], Sequence[Query[Any]]] | None = None,
+    ) -> list[Row]:
+        async with self.borrow(lost) as borrowed:
+            return await self._fetch(borrowed, query, also, behind)
 
     async def ask[Row](
         self,
@@ -190,10 +182,7 @@ class AsyncStore:
         """
         lost: list[int] = []
         try:
-            async with self.borrow(lost) as borrowed:
-                if behind is not None:
-                    return await abehind(borrowed, query, behind)
-                return await _run(borrowed, query, also)
+            return await self._try(query, lost, also, behind)
         except psycopg.Error as error:
             _raise_if_locked(query, error)
             if remedy(error) is Remedy.RAISE:
@@ -253,17 +242,6 @@ def _raise_if_locked(query: Query[Any], error: psycopg.Error) -> None:
     """Raise RowLocked if the statement does not wait for locked rows and met one."""
     if query.yields and error.sqlstate == LOCK_NOT_AVAILABLE:
         raise row_locked(error) from error
-
-
-async def _run[Row](
-    connection: psycopg.AsyncConnection[Any], query: Query[Row], also: Sequence[Query[Any]]
-) -> list[Row]:
-    if also and query.resend is Resend.BY_ID and connection.prepare_threshold is not None:
-        await apost(connection, [*also, query])
-        return []
-    if also:
-        return await atogether(connection, query, also)
-    return await afetch(connection, query)
 
 
 class _IdleConnections:

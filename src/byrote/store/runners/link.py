@@ -7,8 +7,8 @@ from typing import Any
 
 import psycopg
 
+from byrote.core.ports.script import run_script
 from byrote.store.connect import DatabaseAddress
-from byrote.store.queries.enqueue import run_script
 from byrote.store.query import Query
 from byrote.store.retries import (
     DENIED,

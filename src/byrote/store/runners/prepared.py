@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Runs prepared statements without psycopg's cursor, for callers with many small statements.
 
-A cursor costs some 60 µs, and three times that after a pause: as much as the server needs for a
-claim. All it does for us is to adapt a few simple values. psycopg reads the rows.
+The inner half of the runners of `sync.py` and `link.py`. A cursor costs some 60 µs, and three times
+that after a pause: as much as the server needs for a claim. All it does for us is to adapt a few
+simple values. psycopg reads the rows. What it saves, and when it is not used:
+`docs/explanation/decisions/003-prepared-statements-without-a-cursor.md`.
 """
 
 import select
@@ -24,10 +26,6 @@ class PreparedRunner:
         self._connections: weakref.WeakKeyDictionary[
             psycopg.Connection[Any], _PreparedConnection
         ] = weakref.WeakKeyDictionary()
-
-    def post(self, connection: psycopg.Connection[Any], query: Query[Any]) -> None:
-        """Run a statement and discard its rows; returns when it has been committed."""
-        self._state_of(connection).send(connection.pgconn, query)
 
     def fetch[Row](self, connection: psycopg.Connection[Any], query: Query[Row]) -> list[Row]:
         """Run a statement and read its rows, as `sync.fetch` would."""
@@ -52,18 +50,23 @@ class _PreparedConnection:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         # Made from the adapters: a reader with a reference to the connection would keep it alive.
         self.reader = Transformer(connection.adapters)
-        self._prepared: set[str] = set()
+        self._prepared: dict[str, tuple[bytes, list[str]]] = {}
+        """The name on the server of each statement, and the names of its parameters in order."""
+        self._poll = select.poll()
 
     def send(self, wire: pq.abc.PGconn, query: Query[Any]) -> pq.abc.PGresult:
-        prepared_name, (sql, names) = query.name.encode(), numbered(query.name)
-        if query.name not in self._prepared:
-            wire.send_prepare(prepared_name, sql)
-            _answer(wire)
-            self._prepared.add(query.name)
+        known = self._prepared.get(query.name)
+        if known is None:
+            sql, names = numbered(query.name)
+            known = query.name.encode(), names
+            wire.send_prepare(known[0], sql)
+            _answer(wire, self._poll)
+            self._prepared[query.name] = known
+        name, names = known
         args = query.args
-        values = [as_text(args[name]) for name in names]
-        wire.send_query_prepared(prepared_name, values, result_format=pq.Format.BINARY)
-        return _answer(wire)
+        values = [as_text(args[each]) for each in names]
+        wire.send_query_prepared(name, values, result_format=pq.Format.BINARY)
+        return _answer(wire, self._poll)
 
 
 def as_text(value: object) -> bytes | None:  # noqa: PLR0911 -- one return per type.
@@ -93,13 +96,12 @@ def _element(text: bytes | None) -> bytes:
     return b'"' + text.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 
 
-def _answer(wire: pq.abc.PGconn) -> pq.abc.PGresult:
+def _answer(wire: pq.abc.PGconn, poll: select.poll) -> pq.abc.PGresult:
     """Send the buffered request and read its answer to the end; signals are handled meanwhile.
 
     An autocommit statement has two results when its commit fails: its rows, and then the error. So
     no rows are returned before the last result is read, and any error is raised.
     """
-    poll = select.poll()
     while wire.flush():
         poll.register(wire.socket, select.POLLIN | select.POLLOUT)
         poll.poll()

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Runs several prepared statements at once without psycopg's cursor, on an event loop: all or none.
+"""Runs prepared statements without psycopg's cursor on an event loop, several in one transaction.
 
-The counterpart of `prepared.py` for an event loop: a service that accepts one run and writes an
-audit entry would otherwise spend more on its side of the pipeline than the server on both.
+The inner half of `aio.py`, as `prepared.py` is that of `sync.py`. A service that accepts one run
+and writes an audit entry would otherwise spend more time on its side than the server on both. What
+it saves: `docs/explanation/decisions/003-prepared-statements-without-a-cursor.md`.
 """
 
 import asyncio
+import contextlib
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -17,57 +19,87 @@ from psycopg.adapt import Transformer
 from byrote.store.query import Query, numbered
 from byrote.store.runners.prepared import as_text, refusal
 
-_prepared: weakref.WeakKeyDictionary[psycopg.AsyncConnection[Any], set[str]] = (
-    weakref.WeakKeyDictionary()
-)
+
+class AsyncPreparedRunner:
+    """Runs statements on autocommit connections where they may be prepared."""
+
+    def __init__(self) -> None:
+        self._prepared: weakref.WeakKeyDictionary[psycopg.AsyncConnection[Any], set[str]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    async def fetch[Row](
+        self,
+        connection: psycopg.AsyncConnection[Any],
+        query: Query[Row],
+        also: Sequence[Query[Any]] = (),
+        behind: Callable[[list[Row]], Sequence[Query[Any]]] | None = None,
+    ) -> list[Row]:
+        """Run a query and read its rows, as `aio.afetch` would: one round trip, two with `behind`.
+
+        After an error the connection is in the middle of a pipeline: the caller has to close it.
+        """
+        known = self._prepared.setdefault(connection, set())
+        try:
+            if behind is None:
+                return await _in_one_trip(connection, [*also, query], known)
+            return await _in_two_trips(connection, [*also, query], behind, known)
+        except asyncio.CancelledError:
+            # Otherwise the server goes on with a statement whose caller has left.
+            with contextlib.suppress(psycopg.Error):
+                await connection.cancel_safe(timeout=CANCEL_S)
+            raise
 
 
-async def apost(connection: psycopg.AsyncConnection[Any], statements: Sequence[Query[Any]]) -> None:
-    """Run statements in one transaction and discard their rows; returns when it is committed."""
+async def _in_one_trip(
+    connection: psycopg.AsyncConnection[Any], statements: Sequence[Query[Any]], known: set[str]
+) -> list[Any]:
+    """Run statements, and return the rows of the last; the sync at their end commits them."""
     wire = connection.pgconn
-    known = _prepared.setdefault(connection, set())
-    for query in statements:
-        if query.name not in known:
-            wire.send_prepare(query.name.encode(), numbered(query.name)[0])
-            await _answers(wire, until=None)
-            known.add(query.name)
     wire.enter_pipeline_mode()
-    for query in statements:
-        _send(wire, query)
+    named = _send_all(wire, statements, known)
     wire.pipeline_sync()
-    try:
-        await _answers(wire, until=pq.ExecStatus.PIPELINE_SYNC)
-    finally:
-        if wire.status == pq.ConnStatus.OK:
-            wire.exit_pipeline_mode()
-
-
-async def apost_behind[Row](
-    connection: psycopg.AsyncConnection[Any],
-    query: Query[Row],
-    behind: Callable[[list[Row]], Sequence[Query[Any]]],
-) -> list[Row]:
-    """Run a query, then the statements for its rows: one transaction, two round trips.
-
-    After an error the connection is in the middle of a pipeline: the caller has to close it.
-    """
-    wire = connection.pgconn
-    known = _prepared.setdefault(connection, set())
-    wire.enter_pipeline_mode()
-    wire.send_query_params(b"BEGIN", None)
-    named = _send_all(wire, [query], known)
-    wire.send_flush_request()
-    rows = await _answers(wire, count=len(named) + 2)
-    reader = Transformer(connection.adapters)
-    reader.set_pgresult(rows)
-    found = [query.read(row) for row in reader.load_rows(0, rows.ntuples, tuple)]
-    named += _send_all(wire, behind(found), known.union(named))
-    wire.send_query_params(b"COMMIT", None)
-    wire.pipeline_sync()
-    await _answers(wire, until=pq.ExecStatus.PIPELINE_SYNC)
+    found = _rows(connection, statements[-1], await _answers(wire, until=_SYNC))
     wire.exit_pipeline_mode()
     known.update(named)
     return found
+
+
+async def _in_two_trips(
+    connection: psycopg.AsyncConnection[Any],
+    statements: Sequence[Query[Any]],
+    behind: Callable[[list[Any]], Sequence[Query[Any]]],
+    known: set[str],
+) -> list[Any]:
+    """As above, but run the statements for the rows of the last before the commit."""
+    wire = connection.pgconn
+    wire.enter_pipeline_mode()
+    wire.send_query_params(b"BEGIN", None)
+    named = _send_all(wire, statements, known)
+    wire.send_flush_request()
+    answer = await _answers(wire, count=1 + len(named) + len(statements))
+    found = _rows(connection, statements[-1], answer)
+    named += _send_all(wire, behind(found), known.union(named))
+    wire.send_query_params(b"COMMIT", None)
+    wire.pipeline_sync()
+    await _answers(wire, until=_SYNC)
+    wire.exit_pipeline_mode()
+    known.update(named)
+    return found
+
+
+CANCEL_S = 2.0
+_SYNC = pq.ExecStatus.PIPELINE_SYNC
+
+
+def _rows[Row](
+    connection: psycopg.AsyncConnection[Any], query: Query[Row], answer: pq.abc.PGresult
+) -> list[Row]:
+    if not answer.ntuples:
+        return []
+    reader = Transformer(connection.adapters)
+    reader.set_pgresult(answer)
+    return [query.read(row) for row in reader.load_rows(0, answer.ntuples, tuple)]
 
 
 def _send_all(
@@ -91,10 +123,10 @@ def _send(wire: pq.abc.PGconn, query: Query[Any]) -> None:
 async def _answers(
     wire: pq.abc.PGconn, *, until: pq.ExecStatus | None = None, count: int = 0
 ) -> pq.abc.PGresult:
-    """Send the buffered requests and read results to the last, which is returned.
+    """Send the buffered requests of a pipeline and read their results; returns the last.
 
-    The last is the one with the status `until`, or number `count`, or the one after which the
-    connection has no more. Raises the first error.
+    Ends before the result with the status `until`, or with number `count`. A commit that fails is
+    an error after the rows, so nothing is returned before the end; raises the first error.
     """
     if wire.flush():
         await _flushed(wire)
@@ -102,21 +134,17 @@ async def _answers(
     last: pq.abc.PGresult | None = None
     seen = 0
     try:
-        while True:
+        while not count or seen < count:
             if wire.is_busy():
                 await _received(wire)
             answer = wire.get_result()
             if answer is None:
-                if until is None and not count:
-                    break
                 _check(wire)
                 continue  # In a pipeline None separates two answers.
-            last, seen = answer, seen + 1
             if answer.status == until:
                 break
+            last, seen = answer, seen + 1
             failed = failed or refusal(wire, answer)
-            if seen == count:
-                break
     except psycopg.OperationalError as cut:
         raise failed or cut from None
     if failed is not None or last is None:

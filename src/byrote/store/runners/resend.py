@@ -9,10 +9,14 @@ the query's `resend` defines how to read the outcome, and only a query without e
 Behind a transaction pooler a client does not know its server session. There the scripts below
 still wait for a copy that is being executed, by its run's id or by its mark, but cannot call back
 one that the pooler has not passed on yet.
+
+All of this is decided here, in scripts without I/O. The two runners, `sync.py` and `aio.py`, wait,
+send a query, or run a transaction, as a `RecoveryScript` requests.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import contextlib
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import psycopg
 
@@ -41,6 +45,62 @@ def ended(pids: Sequence[int]) -> QueryScript[None]:
     """End sessions of lost connections; raises OperationalError if one has not ended yet."""
     if pids and (yield end_sessions(pids)) != [True]:
         raise psycopg.OperationalError("A session that lost its connection has not ended yet.")
+
+
+class RetryPause(NamedTuple):
+    """A request to wait before the next try."""
+
+    seconds: float
+
+
+class Transaction(NamedTuple):
+    """A request to run a script of queries in one transaction, on a connection of its own."""
+
+    script: QueryScript[Any]
+    lost: list[int]
+    """Receives the session of a connection that breaks: it may still commit."""
+
+
+type RecoveryScript[Done] = Generator[Query[Any] | RetryPause | Transaction, Any, Done]
+"""Yields what a runner has to do, receives its result or error, and returns the result."""
+
+
+class PauseAfter(Protocol):
+    """Returns the seconds until the next try; raises if retrying is useless or time is up."""
+
+    def __call__(self, error: psycopg.Error, *, passing: bool = False) -> float:
+        """`passing` is whether the error is known to be temporary."""
+        ...
+
+
+def until_committed[Done](
+    script: Callable[[bool], QueryScript[Done]],
+    pause_after: PauseAfter,
+    lost: list[int],
+    *,
+    after: psycopg.Error | None = None,
+    passes: Callable[[psycopg.Error], bool] = lambda _error: False,
+) -> RecoveryScript[Done]:
+    """Run a script of queries in one transaction; restarts it while the database is in trouble.
+
+    The script receives whether it may have been committed before, and its answer lost. `lost` are
+    sessions that may still commit it, `after` is the error of an earlier try. An error for which
+    `passes` returns true is retried.
+    """
+    again = after is not None
+    pause = None if after is None else pause_after(after)
+    while True:
+        if pause is not None:
+            yield RetryPause(pause)
+        try:
+            if lost:
+                yield from ended(lost)
+                lost.clear()
+            done: Done = yield Transaction(script(again), lost)
+        except psycopg.Error as error:
+            pause, again = pause_after(error, passing=passes(error)), True
+        else:
+            return done
 
 
 class Whole:
@@ -134,6 +194,14 @@ class SentOnce:
     def unmark(self) -> Query[str]:
         """Return the query that deletes the mark, once the answer has been received."""
         return Query("delete_mark", {"id": self._mark, "key": MARK}, lambda row: str(row[0]))
+
+
+def until_sent_once(once: SentOnce, pause_after: PauseAfter) -> RecoveryScript[list[Any]]:
+    """Run a query with its mark until it is committed, and delete the mark."""
+    rows = yield from until_committed(once, pause_after, [])
+    with contextlib.suppress(psycopg.Error):
+        yield once.unmark()
+    return rows
 
 
 def mark_of(chance: Callable[[], float]) -> str:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Runs queries over psycopg: once on a given connection, or on a store's own with retries."""
+"""The runner for threads: once on a given connection, or on a store's own with retries.
 
-import contextlib
+How a lost answer is resolved follows from the query (`resend.py`). On the store's own connections
+statements are prepared and bypass psycopg's cursor (`prepared.py`), except behind a pooler.
+"""
+
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -14,13 +17,16 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from byrote.core.errors import DatabaseUnreachable, RowLocked, StoreRefused
+from byrote.core.ports.script import run_script
 from byrote.store.connect import DatabaseAddress
 from byrote.store.queries.enqueue import (
-    ALL_CREATED,
+    NO_CODES,
+    Codes,
     EnqueueResult,
+    Numbered,
     QueryScript,
     accept,
-    run_script,
+    until_accepted,
 )
 from byrote.store.query import Query, Resend
 from byrote.store.retries import (
@@ -33,7 +39,15 @@ from byrote.store.retries import (
     remedy,
 )
 from byrote.store.runners.prepared import PreparedRunner
-from byrote.store.runners.resend import Resent, SentOnce, ended, mark_of
+from byrote.store.runners.resend import (
+    Resent,
+    RetryPause,
+    SentOnce,
+    Transaction,
+    mark_of,
+    until_committed,
+    until_sent_once,
+)
 
 _ONCE = Resend.ONCE
 
@@ -106,7 +120,7 @@ class Store:
         self._idle: list[psycopg.Connection[Any]] = []
         self._pids: WeakKeyDictionary[psycopg.Connection[Any], int] = WeakKeyDictionary()
         """The server process of each connection; libpq drops it when a connection breaks."""
-        self._prepared = PreparedRunner()
+        self._fetch = fetch if door.pooled else PreparedRunner().fetch
         self._pid = os.getpid()
 
     def all[Row](
@@ -116,19 +130,14 @@ class Store:
         if connection is not None:
             return fetch(connection, query)
         if query.resend is _ONCE:
-            return self._once(SentOnce(query, mark_of(self._chance)))
+            once = SentOnce(query, mark_of(self._chance))
+            return run_script(until_sent_once(once, self._limit().pause_after), self._do)
         lost: list[int] = []
         try:
             return self._try(query, lost)
         except psycopg.Error as error:
             again = Resent(query)
             return self.within(again, lost, after=error, passes=again.passes)
-
-    def _once(self, once: SentOnce) -> list[Any]:
-        rows = self.within(once)
-        with contextlib.suppress(psycopg.Error):
-            self._try(once.unmark(), [])
-        return rows
 
     def within[Done](
         self,
@@ -138,49 +147,39 @@ class Store:
         after: psycopg.Error | None = None,
         passes: Callable[[psycopg.Error], bool] = lambda _error: False,
     ) -> Done:
-        """Run a script of queries in one transaction; restarts it while the database is in trouble.
+        """Run a script of queries in one transaction, as `until_committed` specifies."""
+        lost, pause_after = [] if lost is None else lost, self._limit().pause_after
+        steps = until_committed(script, pause_after, lost, after=after, passes=passes)
+        return run_script(steps, self._do)
 
-        The script receives whether it may have been committed before, and its answer lost. `lost`
-        are sessions that may still commit it, `after` is the error of an earlier try. An error for
-        which `passes` returns true is retried.
-        """
-        lost = [] if lost is None else lost
-        patience = WaitLimit(self.door, self._patience_s, self._chance)
-        pause = None if after is None else patience.pause_after(after)
-        again = after is not None
-        while True:
-            if pause is not None:
-                time.sleep(pause)
-            try:
-                if lost:
-                    self._end(lost)
+    def _limit(self) -> WaitLimit:
+        return WaitLimit(self.door, self._patience_s, self._chance)
+
+    def _do(self, step: Query[Any] | RetryPause | Transaction) -> Any:
+        match step:
+            case RetryPause(seconds):
+                time.sleep(seconds)
+            case Transaction(script, lost):
                 with self.borrow(lost) as borrowed, borrowed.transaction():
-                    return run_script(script(again), partial(fetch, borrowed))
-            except psycopg.Error as error:
-                pause, again = patience.pause_after(error, passing=passes(error)), True
-
-    def _end(self, lost: list[int]) -> None:
-        with self.borrow() as borrowed:
-            run_script(ended(lost), partial(fetch, borrowed))
-        lost.clear()
+                    return run_script(script, partial(fetch, borrowed))
+            case Query():
+                return self._try(step)
+        return None
 
     def accept(
-        self, query: Query[Any], *, connection: psycopg.Connection[Any] | None = None
+        self,
+        specs: Sequence[Numbered],
+        codes: Codes = NO_CODES,
+        *,
+        connection: psycopg.Connection[Any] | None = None,
     ) -> EnqueueResult:
-        """Run any enqueue statement; returns which runs hold the unique keys that were taken."""
-        if query.resend is not Resend.AGAIN:
-            self.all(query, connection=connection)
-            return ALL_CREATED
-        return run_script(accept(query), lambda each: self.all(each, connection=connection))
+        """Enqueue specs, all or none; returns which runs hold the unique keys that were taken."""
+        script = until_accepted(accept(specs, codes))
+        return run_script(script, lambda query: self.all(query, connection=connection))
 
-    def _try[Row](self, query: Query[Row], lost: list[int]) -> list[Row]:
+    def _try[Row](self, query: Query[Row], lost: list[int] | None = None) -> list[Row]:
         with self.borrow(lost) as borrowed:
-            if self.door.pooled:
-                return fetch(borrowed, query)
-            if query.name != "enqueue_one":
-                return self._prepared.fetch(borrowed, query)
-            self._prepared.post(borrowed, query)
-            return []
+            return self._fetch(borrowed, query)
 
     def first[Row](
         self, query: Query[Row], *, connection: psycopg.Connection[Any] | None = None

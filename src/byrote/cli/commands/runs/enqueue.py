@@ -21,8 +21,7 @@ from byrote.cli.support.spec_writer import Writer
 from byrote.core.json.codec import PAYLOAD_LARGE
 from byrote.core.policy import ONCE, Retry
 from byrote.core.spec import Delivery, Spec, check_name
-from byrote.store import bulk, queries
-from byrote.store.queries.enqueue import enqueue_unique, is_keyed
+from byrote.store import bulk
 from byrote.store.runners.sync import unreachable
 
 DRAWN_EVERY = 1_000
@@ -99,16 +98,12 @@ def enqueue(
 def accept(app: App, spec: Spec, wait: timedelta | None, *, as_json: bool) -> None:
     """Enqueue a spec and print the run's id, or its result with `wait`."""
     run_id = new_id()
-    if not is_keyed(spec):
-        app.store.all(queries.enqueue_one(run_id, spec))
-        print_result(app, run_id, wait, as_json=as_json)
-        return
-    settled = app.store.accept(enqueue_unique([(run_id, spec)]))
-    holder = settled.instead.get(run_id)
+    holder = app.store.accept([(run_id, spec)]).instead.get(run_id)
     if holder is not None and not as_json:
         message = "a run with this unique key has not ended; nothing new was enqueued."
         click.echo(f"byrote: {message}", err=True)
-    print_result(app, holder or run_id, wait, as_json=as_json, created=holder is None)
+    created = None if spec.delivery.unique_key is None else holder is None
+    print_result(app, holder or run_id, wait, as_json=as_json, created=created)
 
 
 def _delivery(

@@ -31,6 +31,7 @@ from byrote.core.errors import (
     NotRecorded,
 )
 from byrote.core.json.codec import pack, unpack
+from byrote.core.ports.script import arun_script, run_script
 from byrote.executors.runtime.asks import AskClient, AskResult
 from byrote.executors.runtime.steps.branches import Branch, current_branch
 from byrote.executors.runtime.steps.call import (
@@ -315,13 +316,9 @@ class SyncSteps:
         """The task returns; NonDeterminism when it has not come to every line."""
         self._run(self._ledger.close())
 
-    def _run[T](self, asking: StepScript[T]) -> T:
-        try:
-            verb, payload = next(asking)
-            while True:
-                verb, payload = asking.send(self._ledger.desk.ask(self._ledger.slot, verb, payload))
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
+    def _run[T](self, script: StepScript[T]) -> T:
+        ask, slot = self._ledger.desk.ask, self._ledger.slot
+        return run_script(script, lambda request: ask(slot, *request))
 
 
 class AsyncSteps:
@@ -355,15 +352,9 @@ class AsyncSteps:
         """The task returns; NonDeterminism when it has not come to every line."""
         await self._run(self._ledger.close())
 
-    async def _run[T](self, asking: StepScript[T]) -> T:
-        try:
-            verb, payload = next(asking)
-            while True:
-                verb, payload = asking.send(
-                    await self._ledger.desk.aask(self._ledger.slot, verb, payload)
-                )
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
+    def _run[T](self, script: StepScript[T]) -> Awaitable[T]:
+        ask, slot = self._ledger.desk.aask, self._ledger.slot
+        return arun_script(script, lambda request: ask(slot, *request))
 
 
 def _answer(steps: StepSource, line: LedgerEntry) -> Any:
