@@ -433,7 +433,7 @@ create table byrote_steps (
   result_json text,
   -- The branch of the task that called the step, and the position in it; null where only the sequence is known.
   place text collate "C",
-  -- SHA-256 of the arguments in canonical JSON; null where they are not JSON.
+  -- SHA-256 of the arguments in their exact form (core/json/exact.py); null where they are not JSON.
   args_hash bytea,
   primary key (result_id, sequence),
   constraint byrote_step_is_sound check (
