@@ -201,6 +201,19 @@ def test_a_step_that_would_be_called_with_other_arguments_differs(
 
 
 @pytest.mark.parametrize("executor", ["inline", "command"])
+def test_an_argument_of_another_type_is_another_argument(
+    execute: Execute, here: App, changed: App, marks: Marks, *, executor: str
+) -> None:
+    """`5` and `5.0` have one canonical form, but the step's function can distinguish them."""
+    [run] = execute(("rate", [marks.path, 5]), executor=executor)
+    verdict = changed.replay(run.id)
+
+    assert isinstance(here.replay(run.id), Same)
+    assert isinstance(verdict, Differs)
+    assert [change.path for change in verdict.steps.changes] == ["/1/arguments"]
+
+
+@pytest.mark.parametrize("executor", ["inline", "command"])
 def test_a_step_that_raised_and_was_caught_raises_the_same_again(
     execute: Execute, here: App, changed: App, marks: Marks, *, executor: str
 ) -> None:

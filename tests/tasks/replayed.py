@@ -247,6 +247,12 @@ def amount(ctx: Context, path: str, cents: int) -> str:
     return "charged"
 
 
+@app.task
+def rate(ctx: Context, path: str, percent: int) -> str:
+    ctx.step("set", marked, path, "set", percent)
+    return "set"
+
+
 class Refused(Exception):
     """An error with arguments of its own."""
 

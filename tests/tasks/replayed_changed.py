@@ -126,6 +126,13 @@ def amount(ctx: Context, path: str, cents: int) -> str:
 
 
 @app.task
+def rate(ctx: Context, path: str, percent: int) -> str:
+    """Calls its step with a float, which has the same canonical form."""
+    ctx.step("set", marked, path, "set", float(percent))
+    return "set"
+
+
+@app.task
 def caught(ctx: Context, path: str) -> list[Any]:
     """Does not catch what the step raised any more."""
     return [ctx.step("pay", marked, path, "pay"), ctx.step("note", marked, path, "note", 1)]

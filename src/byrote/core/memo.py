@@ -6,7 +6,7 @@ helper beside the function counts, one in another module does not. Too many hash
 computation; too few would return results of code that was changed.
 
 The same arguments are more than the same spec hash, in which `1` and `1.0` are one number: a
-function can distinguish them, so `memo_key` does, too.
+function can distinguish them, so `memo_key` hashes the exact form (`core/json/exact.py`).
 """
 
 from datetime import timedelta
@@ -17,8 +17,7 @@ import msgspec
 from byrote.core.duration import duration
 from byrote.core.errors import BadOption
 from byrote.core.json.codec import unpack
-
-_encode = msgspec.json.Encoder().encode
+from byrote.core.json.exact import exact_form
 
 KEEP_MIN = timedelta(seconds=1)
 KEEP_MAX = timedelta(days=3_660)
@@ -32,13 +31,9 @@ class Memo(msgspec.Struct, frozen=True):
 
 
 def memo_key(code: str, spec_text: str) -> str:
-    """Returns the key of a result beside the spec's hash: a hash of code and arguments.
-
-    Numbers count with their type and sign, members of objects with their order; the order of
-    keyword arguments does not count.
-    """
+    """Returns the key of a result beside the spec's hash: a hash of code and exact arguments."""
     spec = unpack(spec_text)
-    form = _encode([spec["args"], sorted(spec["kwargs"].items())])
+    form = exact_form(spec["args"], spec["kwargs"])
     return sha256(code.encode() + b" " + form).hexdigest()
 
 

@@ -15,6 +15,10 @@ wait: they skip locked rows and return them as `Locked`, which costs a second re
 is safe inside a caller's transaction, since it raises nothing. `move` sends such a statement again
 for the rows that were locked, for a second: a worker that renews or finishes a run holds its row
 for milliseconds. Rows that are locked for longer are reported together with those that were moved.
+
+A run counts as locked, too, if another transaction has locked a row that belongs to it and that the
+statement would change or delete: a step, a signal, a mark, its progress or its output. Otherwise
+that row would hold up every other run of the batch.
 """
 
 import asyncio

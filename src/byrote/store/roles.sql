@@ -57,6 +57,8 @@ grant select, insert, update, delete
     byrote_progress, byrote_periodic_tasks, byrote_unserved
   to byrote_worker;
 grant select, insert, delete on byrote_once, byrote_artifacts to byrote_worker;
+-- Locking a row before its deletion needs the right to update one of its columns.
+grant update (at) on byrote_once, byrote_artifacts to byrote_worker;
 grant select, insert, update (linked_at) on byrote_chain to byrote_worker;
 grant select, insert on byrote_archive, byrote_events, byrote_outputs, byrote_provenance, byrote_queues to byrote_worker;
 grant select, insert, update, delete on byrote_signals to byrote_worker;
@@ -100,5 +102,5 @@ grant select (result_id, attempt, percent, done, total, at, began_at, began_perc
 grant byrote_service to byrote_owner;
 grant select, insert, update, delete on byrote_tokens, byrote_audit to byrote_owner;
 grant delete on byrote_archive, byrote_outputs to byrote_owner;
--- Locking a row needs the right to update one of its columns.
 grant update (finished_at) on byrote_archive to byrote_owner;
+grant update (at) on byrote_outputs to byrote_owner;

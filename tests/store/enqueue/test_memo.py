@@ -17,6 +17,7 @@ from byrote.store.connect import DatabaseAddress
 from byrote.store.queries.enqueue import enqueue_memo
 from byrote.store.runners.sync import fetch
 from byrote.testing import FakeClock
+from tests.store.test_locks import locked
 from tests.support import (
     Db,
     claim,
@@ -214,6 +215,24 @@ def test_specs_that_are_the_same_may_end_in_one_statement(db: Db) -> None:
 
     assert len(finish(db, verdicts)) == 2
     assert count(db, "byrote_memo") == 1
+
+
+def test_a_locked_result_holds_up_no_finish(db: Db, door: DatabaseAddress) -> None:
+    """The run ends; its result is remembered the next time."""
+    ask(db, spec())
+    compute(db, "1")
+    text = "update byrote_memo set kept_until = '-infinity' returning result_id::text"
+    [[stored]] = db.execute(text)
+    ask(db, spec(), spec(2))
+    leases = claim(db, 2)
+    with locked(door, "byrote_memo", "result_id", stored):
+        verdicts = [success(lease, "2") | {"more": {"memo": kept(lease)}} for lease in leases]
+        accepted = finish(db, verdicts)
+
+    assert sorted(accepted) == sorted(lease.id for lease in leases)
+    assert run_of(db, leases[0].id).result == 2
+    results = db.execute("select return_json from byrote_memo order by made_at")
+    assert results.fetchall() == [("1",), ("2",)]
 
 
 def test_two_workers_remember_the_same_spec_at_once(db: Db, door: DatabaseAddress) -> None:

@@ -201,8 +201,9 @@ def test_making_partitions_never_makes_the_queue_wait_behind_an_open_transaction
     with bare.open("thinker") as thinker, bare.open("duty") as duty, thinker.transaction():
         enqueue(thinker)
         FakeClock(duty, now=LATER)
-        enqueue_beside(own, duty, queries.partition(days=1))
+        error = enqueue_beside(own, duty, queries.partition(days=1))
 
+    assert isinstance(error, psycopg.errors.LockNotAvailable)
     assert count(own, "byrote_task_runs") == 2
 
 

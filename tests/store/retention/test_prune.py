@@ -6,7 +6,14 @@ from byrote.store.connect import DatabaseAddress
 from byrote.store.rows import Pruned
 from byrote.store.runners.sync import fetch
 from byrote.testing import FakeClock
-from tests.store.retention.test_archive import LATER, archive, finished, ids_in, partitions
+from tests.store.retention.test_archive import (
+    LATER,
+    PARENTS,
+    archive,
+    finished,
+    ids_in,
+    partitions,
+)
 from tests.support import Db, count, enqueue, enqueue_beside, register
 
 
@@ -110,10 +117,17 @@ def test_unfinished_runs_are_never_pruned(db: Db, clock: FakeClock) -> None:
 def test_pruning_never_makes_the_queue_wait_behind_an_open_transaction(
     own: Db, bare: DatabaseAddress
 ) -> None:
-    """A report reads old events for an hour; dropping them waits, and nobody waits for that."""
+    """A report reads old events for an hour; they are dropped later, everything else now."""
+    before = {parent: len(partitions(own, parent)) for parent in PARENTS}
     with bare.open("reader") as reader, bare.open("duty") as duty, reader.transaction():
         reader.execute("select count(*) from byrote_event_log")
         FakeClock(duty, now=LATER)
-        enqueue_beside(own, duty, queries.prune())
+        assert enqueue_beside(own, duty, queries.prune()) is None
+        after = {parent: len(partitions(own, parent)) for parent in PARENTS}
+    FakeClock(own, now=LATER)
+    fetch(own, queries.prune())
 
     assert count(own, "byrote_task_runs") == 1
+    assert after["byrote_events"] == before["byrote_events"]
+    assert after["byrote_archive"] == after["byrote_outputs"] == 1
+    assert len(partitions(own, "byrote_events")) == 1

@@ -66,6 +66,7 @@
 --   byrote_error_hash        The hash of one error of a run.
 --   byrote_signalled         Whether a run has an unread signal of this name.
 --   byrote_awaits            Whether a run waits for a signal of this name.
+--   byrote_locked_state      The runs whose state another transaction has locked.
 --   byrote_noted             The provenance of a run's attempts, with one more.
 --   byrote_provenance_of     The id of an environment, by its hash.
 --   byrote_remember          Stores a run's result in byrote_memo.
@@ -496,7 +497,7 @@ create table byrote_steps (
   result_json text,
   -- The branch of the task that called the step, and the position in it; null where only the sequence is known.
   place text collate "C",
-  -- SHA-256 of the arguments in canonical JSON; null where they are not JSON.
+  -- SHA-256 of the arguments in their exact form (core/json/exact.py); null where they are not JSON.
   args_hash bytea,
   primary key (result_id, sequence),
   constraint byrote_step_is_sound check (
@@ -580,6 +581,49 @@ create table byrote_progress (
   )
 ) with (fillfactor = 50);
 create index byrote_progress_for_forget on byrote_progress (began_at);
+
+-- For statements that delete runs with their state: the runs of which another transaction has locked a step, a signal, a
+-- mark or the progress. These stay as they are. The state of all others is locked here, so deleting it waits for no
+-- transaction.
+create function byrote_locked_state(runs uuid[]) returns setof uuid
+language plpgsql volatile
+as $$
+begin
+  return query
+  with present as materialized (
+    select result_id, tableoid, ctid from byrote_steps where result_id = any (runs)
+    union all
+    select result_id, tableoid, ctid from byrote_signals where result_id = any (runs)
+    union all
+    select result_id, tableoid, ctid from byrote_once where result_id = any (runs)
+    union all
+    select result_id, tableoid, ctid from byrote_progress where result_id = any (runs)
+  ),
+  steps as materialized (
+    select result_id, tableoid, ctid from byrote_steps where result_id = any (runs) for update skip locked
+  ),
+  signals as materialized (
+    select result_id, tableoid, ctid from byrote_signals where result_id = any (runs) for update skip locked
+  ),
+  marks as materialized (
+    select result_id, tableoid, ctid from byrote_once where result_id = any (runs) for update skip locked
+  ),
+  reports as materialized (
+    select result_id, tableoid, ctid from byrote_progress where result_id = any (runs) for update skip locked
+  ),
+  free as (
+    select * from steps
+    union all
+    select * from signals
+    union all
+    select * from marks
+    union all
+    select * from reports
+  )
+  select distinct locked.result_id
+  from (select * from present except select * from free) as locked;
+end
+$$;
 
 create table byrote_outputs (
   result_id uuid not null,
@@ -698,7 +742,8 @@ create table byrote_memo (
 create index byrote_memo_for_prune on byrote_memo (kept_until);
 
 -- finish.sql calls it only for runs whose task has a memo, so that all others pay nothing for it. The result of a replay
--- is not stored: a replay repeats an earlier moment, and its steps may be those of another run.
+-- is not stored: a replay repeats an earlier moment, and its steps may be those of another run. Nor is one whose place
+-- another transaction has locked: the finish of this run, and of those beside it, does not wait for that.
 create function byrote_remember(run uuid, memo jsonb, result text, hash bytea) returns void
 language plpgsql volatile
 as $$
@@ -711,6 +756,16 @@ begin
   cross join byrote_task_runs as done
   where done.result_id = run
     and done.replay_of is null
+    and (
+      not exists (select 1 from byrote_memo as known where known.spec_hash = done.spec_hash and known.code_hash = decode(memo ->> 'code', 'hex'))
+      or exists (
+        select 1
+        from byrote_memo as known
+        where known.spec_hash = done.spec_hash
+          and known.code_hash = decode(memo ->> 'code', 'hex')
+        for no key update skip locked
+      )
+    )
   on conflict (spec_hash, code_hash) do update
   set (result_id, made_at, kept_until, as_of, result_hash, return_json) = row (
     excluded.result_id, excluded.made_at, excluded.kept_until, excluded.as_of, excluded.result_hash, excluded.return_json
@@ -1012,9 +1067,11 @@ begin
 end
 $$
     $source$,
-    -- Drops the daily partitions of `parent` that end before `before`, and deletes older rows of its default partition;
-    -- returns the number of partitions dropped. For events, the cursor of the duty `prune` records up to which moment they
-    -- are gone, and links of the chain without any event left are deleted, except the last one, which the next one hashes.
+    -- Drops the daily partitions of `parent` that end before `before`, oldest first, and deletes older rows of its default
+    -- partition; returns the number of partitions dropped. Stops where a lock is not available within 200 ms, such as for a
+    -- row that another transaction has locked: the caller prunes everything else, and this the next time. For events, the
+    -- cursor of the duty `prune` records up to which moment they are gone, and links of the chain without any event left are
+    -- deleted, except the last one, which the next one hashes.
     $source$
 create function byrote_home.byrote_drop_partitions(parent text, stamp text, before timestamptz) returns integer
 language plpgsql
@@ -1026,7 +1083,8 @@ declare
   old record;
   least_kept interval;
   dropped integer := 0;
-  emptied bigint;
+  emptied bigint := 0;
+  hindered boolean := false;
   gone timestamptz;
 begin
   if (parent, stamp) not in (('byrote_archive', 'finished_at'), ('byrote_events', 'at'), ('byrote_outputs', 'at'))
@@ -1047,13 +1105,25 @@ begin
     where inhparent = format('%I.%I', 'byrote_home', parent)::regclass
       and child.relname ~ ('^' || parent || '_[0-9]{8}$')
       and to_date(right(child.relname, 8), 'YYYYMMDD') + 1 <= (before at time zone 'UTC')::date
+    order by ended
   loop
-    execute format('drop table %I.%I', 'byrote_home', old.relname);
+    begin
+      execute format('drop table %I.%I', 'byrote_home', old.relname);
+    exception when lock_not_available then
+      hindered := true;
+      exit;
+    end;
     dropped := dropped + 1;
     gone := greatest(gone, old.ended);
   end loop;
-  execute format('delete from %I.%I where %I < %L', 'byrote_home', parent || '_rest', stamp, before);
-  get diagnostics emptied = row_count;
+  if not hindered then
+    begin
+      execute format('delete from %I.%I where %I < %L', 'byrote_home', parent || '_rest', stamp, before);
+      get diagnostics emptied = row_count;
+    exception when lock_not_available then
+      emptied := 0;
+    end;
+  end if;
   if emptied > 0 then
     gone := before;
   end if;

@@ -15,6 +15,7 @@ drop function
   byrote_now(), byrote_micros(timestamptz), byrote_appended(jsonb, jsonb, integer), byrote_landed(uuid), byrote_settled(),
   byrote_status_after(text, smallint, jsonb), byrote_live_change(text, jsonb), byrote_running_change(text, text),
   byrote_error_hash(jsonb), byrote_signalled(uuid, text), byrote_awaits(uuid, text),
+  byrote_locked_state(uuid[]),
   byrote_noted(integer[], integer, integer), byrote_provenance_of(bytea),
   byrote_remember(uuid, jsonb, text, bytea), byrote_wake(text[], timestamptz), byrote_bucket(interval),
   byrote_make_partitions(integer), byrote_drop_partitions(text, text, timestamptz), byrote_prune_audit(interval);

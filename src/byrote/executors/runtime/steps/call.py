@@ -4,10 +4,12 @@
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from byrote.core.errors import BadOption, BadPayload
 from byrote.core.json.codec import pack
+from byrote.core.json.exact import exact_form
 from byrote.core.replay.withholding import withholding
 from byrote.executors.runtime.output import current_tray, open_tray, shut_tray
 
@@ -85,7 +87,7 @@ class LedgerEntry(NamedTuple):
 
 
 def args_hash(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
-    """The hash of a step's arguments in canonical JSON.
+    """The hash of a step's arguments in their exact form, as hexadecimal digits.
 
     None for arguments that JSON does not keep exactly, or that are too many to hash.
     """
@@ -96,7 +98,7 @@ def args_hash(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
     held = withholding()
     if held is not None and any(run_id in packed.text for run_id in held.ids):
         return None  # The original was called with the id of a real run.
-    return packed.digest.hex()
+    return sha256(exact_form(args, kwargs)).hexdigest()
 
 
 @contextlib.contextmanager

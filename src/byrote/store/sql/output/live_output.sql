@@ -1,4 +1,5 @@
 -- Store the latest output of a watched run's attempt. Returns no row if no client watches the run.
+-- Never waits: if another transaction has locked the row, the next output is stored.
 update byrote_watched
 set told_at = (select byrote_now()),
     attempt = %(attempt)s,
@@ -6,5 +7,5 @@ set told_at = (select byrote_now()),
     stderr = %(stderr)s::bytea,
     stdout_size = %(stdout_size)s,
     stderr_size = %(stderr_size)s
-where result_id = %(id)s::uuid
+where result_id = (select result_id from byrote_watched where result_id = %(id)s::uuid for no key update skip locked)
 returning 1;

@@ -1,5 +1,6 @@
 -- Delete one batch of steps, signals, marks and progress of runs that no longer exist. They have no partition to be
 -- dropped with: a run may sleep for a year and needs its first step then. Served by the …_for_forget indexes.
+-- Rows that another transaction has locked are left for the next time.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -18,6 +19,7 @@ steps as (
       and not exists (select 1 from byrote_archive as run where run.result_id = old.result_id)
     order by old.at
     limit %(limit)s
+    for update of old skip locked
   ))
   returning 1
 ),
@@ -32,6 +34,7 @@ signals as (
       and not exists (select 1 from byrote_archive as run where run.result_id = old.result_id)
     order by old.at
     limit %(limit)s
+    for update of old skip locked
   ))
   returning 1
 ),
@@ -46,6 +49,7 @@ marks as (
       and not exists (select 1 from byrote_archive as run where run.result_id = old.result_id)
     order by old.at
     limit %(limit)s
+    for update of old skip locked
   ))
   returning 1
 ),
@@ -60,6 +64,7 @@ reports as (
       and not exists (select 1 from byrote_archive as run where run.result_id = old.result_id)
     order by old.began_at
     limit %(limit)s
+    for update of old skip locked
   ))
   returning 1
 )

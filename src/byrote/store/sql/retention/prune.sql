@@ -1,6 +1,6 @@
 -- Delete what is past its retention: archive, event and output partitions, dead letters, silent workers, and shadow runs,
--- finished or not. Those in the hot table are found by byrote_replays. Rows that another transaction has locked are left
--- for the next time.
+-- finished or not. Those in the hot table are found by byrote_replays. What another transaction has locked is left for the
+-- next time: a row, or a run of which it has locked a step, a signal, a mark or the progress.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -16,33 +16,41 @@ retention as materialized (
     greatest(%(keep_events)s::interval, (select keep_min from byrote_retention where part = 'byrote_outputs')) as outputs
   from byrote_queues
 ),
+old_dead as materialized (
+  select dead.result_id, dead.ctid as place
+  from byrote_dead as dead
+  where dead.finished_at < (select now from clock) - case
+    when dead.shadow then %(keep_shadow)s::interval
+    else coalesce(
+      %(keep_dead)s::interval,
+      (select queue.keep_dead from byrote_queues as queue where queue.queue_name = dead.queue_name),
+      interval '90 days'
+    )
+  end
+  for update skip locked
+),
+old_shadows as materialized (
+  select run.result_id, run.ctid as place
+  from byrote_task_runs as run
+  where run.replay_of is not null
+    and run.shadow
+    and run.enqueued_at < (select now from clock) - %(keep_shadow)s::interval
+  for update skip locked
+),
+locked as materialized (
+  select locked.result_id
+  from byrote_locked_state(
+    array(select result_id from old_dead union all select result_id from old_shadows)
+  ) as locked (result_id)
+),
 deleted_dead as (
   delete from byrote_dead
-  where ctid = any (array(
-    select dead.ctid
-    from byrote_dead as dead
-    where dead.finished_at < (select now from clock) - case
-      when dead.shadow then %(keep_shadow)s::interval
-      else coalesce(
-        %(keep_dead)s::interval,
-        (select queue.keep_dead from byrote_queues as queue where queue.queue_name = dead.queue_name),
-        interval '90 days'
-      )
-    end
-    for update skip locked
-  ))
+  where ctid = any (array(select place from old_dead where result_id not in (select result_id from locked)))
   returning result_id
 ),
 deleted_shadows as (
   delete from byrote_task_runs
-  where ctid = any (array(
-    select run.ctid
-    from byrote_task_runs as run
-    where run.replay_of is not null
-      and run.shadow
-      and run.enqueued_at < (select now from clock) - %(keep_shadow)s::interval
-    for update skip locked
-  ))
+  where ctid = any (array(select place from old_shadows where result_id not in (select result_id from locked)))
   returning result_id
 ),
 deleted as (

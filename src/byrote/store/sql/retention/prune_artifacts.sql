@@ -1,4 +1,5 @@
 -- Delete the artifacts of runs that were pruned, a page of the primary key at a time: the ids of runs rise with time.
+-- Rows that another transaction has locked are left for the next walk.
 with page as materialized (
   select artifact.result_id, artifact.attempt, artifact.name
   from byrote_artifacts as artifact
@@ -20,8 +21,12 @@ orphaned as materialized (
 deleted as (
   -- All artifacts of a run, also those beyond the end of the page: the next page begins after its last run.
   delete from byrote_artifacts as artifact
-  using orphaned
-  where artifact.result_id = orphaned.result_id
+  where artifact.ctid = any (array(
+    select stored.ctid
+    from byrote_artifacts as stored
+    where stored.result_id = any (array(select result_id from orphaned))
+    for update skip locked
+  ))
   returning 1
 )
 select

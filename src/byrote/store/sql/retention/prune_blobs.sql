@@ -1,6 +1,6 @@
 -- Delete small contents that no artifact refers to, a page of the primary key at a time.
--- A blob that gets a reference at this moment was touched by the same statement (artifact.sql): the delete waits for its
--- row lock, reads touched_at again, and leaves it.
+-- A blob that gets a reference at this moment was touched by the same statement (artifact.sql): its row is locked, and
+-- skipped until the next walk, or its touched_at is read again once it is locked here, and it stays.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -13,10 +13,14 @@ page as materialized (
 ),
 deleted as (
   delete from byrote_artifact_blobs as blob
-  using page
-  where blob.hash = page.hash
-    and blob.touched_at < (select now from clock) - interval '1 hour'
-    and not exists (select from byrote_artifacts as artifact where artifact.hash = blob.hash)
+  where blob.ctid = any (array(
+    select unused.ctid
+    from byrote_artifact_blobs as unused
+    where unused.hash = any (array(select hash from page))
+      and unused.touched_at < (select now from clock) - interval '1 hour'
+      and not exists (select from byrote_artifacts as artifact where artifact.hash = unused.hash)
+    for update of unused skip locked
+  ))
   returning 1
 )
 select

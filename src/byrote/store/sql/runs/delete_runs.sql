@@ -1,6 +1,6 @@
 -- Delete finished runs with their steps, signals, marks, progress and output; unfinished runs stay. Their artifacts are
 -- deleted by a duty (prune_artifacts.sql).
--- Never waits for a run: those whose rows another transaction has locked stay and are returned as LOCKED.
+-- Never waits: runs of which another transaction has locked a row, be it a step's, stay and are returned as LOCKED.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -23,6 +23,37 @@ free_dead as materialized (
   where run.result_id = any (%(ids)s::uuid[])
   for update skip locked
 ),
+free_runs as materialized (
+  select * from free_recent
+  union all
+  select * from free_archived
+  union all
+  select * from free_dead
+),
+free_outputs as materialized (
+  select output.result_id, output.tableoid, output.ctid
+  from byrote_outputs as output
+  where output.result_id = any (array(select result_id from free_runs))
+  for update skip locked
+),
+locked_state as materialized (
+  select locked.result_id
+  from byrote_locked_state(array(select result_id from free_runs)) as locked (result_id)
+  union
+  select locked.result_id
+  from (
+    select output.result_id, output.tableoid, output.ctid
+    from byrote_outputs as output
+    where output.result_id = any (array(select result_id from free_runs))
+    except
+    select * from free_outputs
+  ) as locked
+),
+free as materialized (
+  select result_id
+  from free_runs
+  where result_id not in (select result_id from locked_state)
+),
 locked as (
   select run.result_id
   from byrote_task_runs as run
@@ -39,20 +70,23 @@ locked as (
   from byrote_dead as run
   where run.result_id = any (%(ids)s::uuid[])
     and run.result_id not in (select result_id from free_dead)
+  union all
+  select result_id
+  from locked_state
 ),
 recent as (
   delete from byrote_task_runs as run
-  where run.result_id = any (array(select result_id from free_recent))
+  where run.result_id = any (array(select result_id from free))
   returning run.result_id, run.attempts, run.moves
 ),
 archived as (
   delete from byrote_archive as run
-  where run.result_id = any (array(select result_id from free_archived))
+  where run.result_id = any (array(select result_id from free))
   returning run.result_id, run.attempts, run.moves
 ),
 dead as (
   delete from byrote_dead as run
-  where run.result_id = any (array(select result_id from free_dead))
+  where run.result_id = any (array(select result_id from free))
   returning run.result_id, run.attempts, run.moves
 ),
 deleted as materialized (

@@ -1,6 +1,7 @@
 -- Retry runs now, with a fresh budget: dead runs return to their queue, waiting runs stop waiting. `was` selects one of
 -- the two, FAILED or WAITING. Shadow runs are left out: no caller waits for them.
--- Never waits: runs whose rows another transaction has locked stay unchanged and are returned as LOCKED.
+-- Never waits: runs whose rows another transaction has locked, or the row of a wait that would end now, stay unchanged and
+-- are returned as LOCKED.
 -- Dead runs return without their unique key, which another run may hold by now; waiting runs have held theirs throughout.
 -- Attempts go on rising; the run's history is kept. A sleep or a wait for a signal ends now, too.
 with clock as materialized (
@@ -23,7 +24,25 @@ waiting as materialized (
     and coalesce(%(was)s::text, 'WAITING') = 'WAITING'
   for no key update skip locked
 ),
+open_steps as materialized (
+  select step.result_id, step.sequence
+  from byrote_steps as step
+  where step.result_id = any (array(select result_id from waiting))
+    and step.open
+  for no key update skip locked
+),
+locked_waits as materialized (
+  select step.result_id, step.sequence
+  from byrote_steps as step
+  where step.result_id = any (array(select result_id from waiting))
+    and step.open
+  except
+  select * from open_steps
+),
 locked as (
+  select result_id
+  from locked_waits
+  union all
   select run.result_id
   from byrote_dead as run
   where run.result_id = any (%(ids)s::uuid[])
@@ -61,7 +80,7 @@ made_ready as (
       rank = run.rank + byrote_micros((select now from clock)) - byrote_micros(run.run_after),
       run_after = (select now from clock),
       moves = run.moves + 1
-  where run.result_id = any (array(select result_id from waiting))
+  where run.result_id = any (array(select result_id from waiting except select result_id from locked_waits))
   returning run.result_id, run.attempts, run.moves, run.queue_name
 ),
 closed_steps as (

@@ -1,5 +1,6 @@
 -- Store the progress of attempts. Only the holder of a lease that has not expired, by the database's clock, may write.
--- Returns the runs it was stored for. The lease's row is locked for key share, and skipped if it is locked: see step.sql.
+-- Returns the runs it was stored for. The lease's row is locked for key share; a run is skipped if that or its earlier
+-- report is locked: see step.sql.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -16,6 +17,17 @@ held as materialized (
   where run.status || '' = 'RUNNING'
     and run.leased_until > (select now from clock)
   for key share of run skip locked
+),
+reported as materialized (
+  select earlier.result_id
+  from held
+  join byrote_progress as earlier on earlier.result_id = any (array[held.result_id])
+),
+free as materialized (
+  select earlier.result_id
+  from reported
+  join byrote_progress as earlier on earlier.result_id = any (array[reported.result_id])
+  for no key update of earlier skip locked
 )
 insert into byrote_progress as known (
   result_id, at, began_at, began_percent, percent, done, total, attempt, message, data_json
@@ -25,6 +37,7 @@ select
   held.attempts, sent.message, sent.data
 from sent
 join held on held.result_id = sent.id
+where sent.id not in (select result_id from reported except select result_id from free)
 on conflict (result_id) do update
 set at = excluded.at,
     began_at = case

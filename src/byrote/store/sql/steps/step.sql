@@ -6,8 +6,9 @@
 -- A step whose function raised (kind `raised`) is written for replays of this attempt; a later write replaces it.
 -- Sending it twice changes nothing: the first write stays, and is the answer.
 -- The lease's row is locked for key share: that keeps a sweep and a claim away until this has committed, but neither
--- waits for nor delays our own renewals. A row that another transaction has locked is skipped, so a step missing from the
--- answer has lost its lease or is locked: held_leases.sql distinguishes them. `status || ''`: see finish.sql.
+-- waits for nor delays our own renewals. A run is skipped if another transaction has locked its row, the row of a step that
+-- is written again, or the signal that a wait would take. So a step missing from the answer has lost its lease or is
+-- locked: held_leases.sql distinguishes them. `status || ''`: see finish.sql.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -26,38 +27,73 @@ held as materialized (
     and run.leased_until > (select now from clock)
   for key share of run skip locked
 ),
-requested as materialized (
-  select sent.*, held.attempts, known.open, known.wake_at, known.result_json, known.sequence is not null as known
+reached as materialized (
+  select
+    sent.*, held.attempts, recorded.sequence is not null as recorded,
+    coalesce(recorded.kind <> 'raised', false) as known,
+    case when recorded.kind <> 'raised' then recorded.open end as open,
+    case when recorded.kind <> 'raised' then recorded.wake_at end as wake_at,
+    case when recorded.kind <> 'raised' then recorded.result_json end as result_json
   from sent
   join held on held.result_id = sent.id
-  left join byrote_steps as known
-    on known.result_id = sent.id and known.sequence = sent.sequence and known.kind <> 'raised'
+  left join byrote_steps as recorded on recorded.result_id = sent.id and recorded.sequence = sent.sequence
+),
+free_steps as materialized (
+  select step.result_id, step.sequence
+  from reached
+  join byrote_steps as step on step.result_id = any (array[reached.id]) and step.sequence = reached.sequence
+  where reached.recorded
+  for no key update of step skip locked
 ),
 listening as materialized (
   select id, sequence, name, row_number() over (partition by id, name order by sequence) as place
-  from requested
+  from reached
   where kind = 'event'
     and coalesce(open, true)
 ),
+found as materialized (
+  select listening.id, listening.sequence, oldest.signal_id
+  from listening
+  cross join lateral (
+    select waiting.signal_id
+    from byrote_signals as waiting
+    where waiting.result_id = listening.id
+      and waiting.name = listening.name
+      and waiting.taken_by is null
+    order by waiting.seq
+    offset listening.place - 1
+    limit 1
+  ) as oldest
+),
+free_signals as materialized (
+  select signal.result_id, signal.signal_id, found.sequence
+  from found
+  join byrote_signals as signal on signal.result_id = any (array[found.id]) and signal.signal_id = found.signal_id
+  for no key update of signal skip locked
+),
+locked as materialized (
+  select id, sequence from reached where recorded
+  except
+  select result_id, sequence from free_steps
+  union all
+  (
+    select id, sequence from found
+    except
+    select result_id, sequence from free_signals
+  )
+),
+requested as materialized (
+  select *
+  from reached
+  where id not in (select id from locked)
+),
 received as (
   update byrote_signals as signal
-  set taken_by = found.sequence
-  from (
-    select listening.id, listening.sequence, oldest.signal_id
-    from listening
-    cross join lateral (
-      select waiting.signal_id
-      from byrote_signals as waiting
-      where waiting.result_id = listening.id
-        and waiting.name = listening.name
-        and waiting.taken_by is null
-      order by waiting.seq
-      offset listening.place - 1
-      limit 1
-    ) as oldest
-  ) as found
-  where signal.result_id = found.id
-    and signal.signal_id = found.signal_id
+  set taken_by = free_signals.sequence
+  from free_signals
+  join requested on requested.id = free_signals.result_id and requested.sequence = free_signals.sequence
+  where signal.result_id = free_signals.result_id
+    and signal.signal_id = free_signals.signal_id
   returning signal.result_id, signal.taken_by as sequence, signal.payload_json, signal.payload_hash
 ),
 written as (
