@@ -63,10 +63,10 @@ class Pump:
         """Runs sent a second; None for as many as are worked off."""
         self.done = 0
         self.claims: list[float] = []
-        self._door = DatabaseAddress(url, name="bench pressure")
+        self._address = DatabaseAddress(url, name="bench pressure")
         self._sent = 0
         self._stopped = threading.Event()
-        with self._door.open("bench") as db:
+        with self._address.open("bench") as db:
             db.execute(
                 "insert into byrote_queues (queue_name, archive_after) values ('default', '5s')"
             )
@@ -79,7 +79,7 @@ class Pump:
 
     def _produce(self) -> None:
         began = monotonic()
-        with self._door.open("produce") as db:
+        with self._address.open("produce") as db:
             while not self._stopped.is_set():
                 ahead = self.pace is not None and self._sent > self.pace * (monotonic() - began)
                 if ahead or self._sent - self.done > BACKLOG:
@@ -91,7 +91,7 @@ class Pump:
 
     def _consume(self) -> None:
         mark = Watermark()
-        with self._door.open("consume", *PLAN_GUARDS) as db:
+        with self._address.open("consume", *PLAN_GUARDS) as db:
             while not self._stopped.is_set():
                 began = monotonic()
                 floors = mark.floors(began)
@@ -113,7 +113,7 @@ class Pump:
 
     def _archive(self) -> None:
         cursor = START
-        with self._door.open("archive", "synchronous_commit=off", *PLAN_GUARDS) as db:
+        with self._address.open("archive", "synchronous_commit=off", *PLAN_GUARDS) as db:
 
             def archive(after: str, limit: int) -> Archived:
                 [step] = fetch(db, queries.archive(after=after, limit=limit))

@@ -28,7 +28,7 @@ class _NoTray:
 
 if "capture" in os.environ.get("BENCH_WITHOUT", ""):
     engine.Tray = _NoTray  # type: ignore[misc, assignment]
-    engine.open_tray = lambda _tray: None  # type: ignore[assignment]
+    engine.open_scope = lambda _scope: None  # type: ignore[assignment]
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
 
 if "measuring" in os.environ.get("BENCH_WITHOUT", ""):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from byrote import App
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.embedded.control import destroy
 from byrote.embedded.errors import NoServer, ServerInUse
 from byrote.embedded.server import open_server
@@ -110,7 +110,7 @@ def database_url(server_url: str, worker_id: str) -> Iterator[str]:
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute(f"create database {name}")  # type: ignore[call-overload]
     url = psycopg.conninfo.make_conninfo(server_url, dbname=name)
-    migrate(DatabaseAddress(url), chance=chance)
+    migrate(DatabaseAddress(url), jitter=jitter)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(settable())
     yield url
@@ -130,14 +130,14 @@ def url(database_url: str) -> str:
 
 
 @pytest.fixture
-def door(url: str) -> DatabaseAddress:
+def address(url: str) -> DatabaseAddress:
     return DatabaseAddress(url)
 
 
 @pytest.fixture
-def db(door: DatabaseAddress) -> Iterator[psycopg.Connection[Any]]:
+def db(address: DatabaseAddress) -> Iterator[psycopg.Connection[Any]]:
     """A connection of the test's own, in autocommit."""
-    with door.open("test") as connection:
+    with address.open("test") as connection:
         yield connection
 
 
@@ -148,8 +148,8 @@ def clock(db: psycopg.Connection[Any]) -> FakeClock:
 
 
 @pytest.fixture
-def store(door: DatabaseAddress) -> Iterator[Store]:
-    store = Store(door, chance=chance)
+def store(address: DatabaseAddress) -> Iterator[Store]:
+    store = Store(address, jitter=jitter)
     yield store
     store.close()
 

@@ -223,7 +223,7 @@ async function finish(lease, mine, end) {
     if (!(error instanceof Refused) || ![413, 422].includes(error.status)) throw error;
     return report({ error: { kind: "bad_result", type: "ResultRefused", message: error.message, fatal: true } });
   });
-  for (const { run, heard } of answer.accepted) console.log(`${run} ${heard}`);
+  for (const { run, accepted_as: how } of answer.accepted) console.log(`${run} ${how}`);
   for (const run of answer.lost) console.log(`${run} lost`);
 }
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from byrote.core.errors import (
         ByroteError as ByroteError,
         Fatal as Fatal,
-        LeaseGone as LeaseGone,
+        LeaseLost as LeaseLost,
         NonDeterminism as NonDeterminism,
         ResultTimeout as ResultTimeout,
         RetryLater as RetryLater,
@@ -41,7 +41,7 @@ else:
             "byrote.assembly.handles": "RunHandle TaskHandle",
             "byrote.core.command": "Command Container Limits",
             "byrote.core.errors": (
-                "ByroteError Fatal LeaseGone NonDeterminism "
+                "ByroteError Fatal LeaseLost NonDeterminism "
                 "ResultTimeout RetryLater RunFailed Snooze WaitTimeout"
             ),
             "byrote.core.policy": "Retry",

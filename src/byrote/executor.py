@@ -40,7 +40,7 @@ from byrote.executors.runtime.job import (
     SnoozedResult,
 )
 from byrote.executors.runtime.loading import introduction, load_app
-from byrote.executors.runtime.output import AttemptScope, open_tray
+from byrote.executors.runtime.output import AttemptScope, open_scope
 from byrote.executors.runtime.provenance.git import GitCheckout
 from byrote.executors.runtime.seeding import install
 from byrote.executors.runtime.steps.branches import count_branches
@@ -101,14 +101,14 @@ def _arguments() -> argparse.Namespace:
 
 def _document(wanted: argparse.Namespace) -> _Document:
     if wanted.payload_json is not None:
-        said = os.environ
+        environ = os.environ
         context = _Context(
-            run=said.get("BYROTE_RUN_ID", ""),
-            attempt=int(said.get("BYROTE_ATTEMPT", "1")),
-            queue=said.get("BYROTE_QUEUE", "default"),
-            traceparent=said.get("TRACEPARENT"),
-            as_of_us=int(said.get("BYROTE_AS_OF_US", "0")),
-            labels={SEED_LABEL: seed} if (seed := said.get("BYROTE_SEED_RUN")) else {},
+            run=environ.get("BYROTE_RUN_ID", ""),
+            attempt=int(environ.get("BYROTE_ATTEMPT", "1")),
+            queue=environ.get("BYROTE_QUEUE", "default"),
+            traceparent=environ.get("TRACEPARENT"),
+            as_of_us=int(environ.get("BYROTE_AS_OF_US", "0")),
+            labels={SEED_LABEL: seed} if (seed := environ.get("BYROTE_SEED_RUN")) else {},
         )
         return _Document(msgspec.Raw(wanted.payload_json.encode()), context)
     if wanted.payload_file is not None:
@@ -144,17 +144,17 @@ def _job(document: _Document) -> Job:
 def execute(app: Any, job: Job) -> Result:
     """Run one attempt."""
     install(task.key for task in app.registry if not task.deterministic)
-    open_tray(AttemptScope(job))
+    open_scope(AttemptScope(job))
     wanted = f"{job.task}@{job.version}"
     if any(task.is_async for task in app.registry if task.key == wanted):
         return asyncio.run(_attempt(app, job))
-    return call.call_sync(app.registry, job, open_desk())
+    return call.call_sync(app.registry, job, open_ask_client())
 
 
 async def _attempt(app: Any, job: Job) -> Result:
     count_branches(asyncio.get_running_loop(), current_step)
     try:
-        return await call.call_async(app.registry, job, open_desk())
+        return await call.call_async(app.registry, job, open_ask_client())
     except asyncio.CancelledError as error:
         # This process cancels no task: it cancelled itself, which is a failure like any other.
         return call.raised(job.slot, error)
@@ -176,8 +176,8 @@ def envelope_of(result: Result) -> bytes:
             # An envelope cannot express a disruption: a command's attempt is charged.
             answer = {"ok": False, "error": _error_of(fault)}
         case ReleasedResult():
-            told = {"type": "LeaseGone", "message": "The worker does not answer any more."}
-            answer = {"ok": False, "error": told}
+            error = {"type": "LeaseLost", "message": "The worker does not answer any more."}
+            answer = {"ok": False, "error": error}
         case _:
             raise ValueError(f"An attempt by itself does not end like this: {result!r}")
     return msgspec.json.encode(answer)
@@ -213,7 +213,7 @@ def _write(fd: int, answer: bytes) -> None:
     os._exit(0)
 
 
-def open_desk() -> AskClient | None:
+def open_ask_client() -> AskClient | None:
     """The client for asks, if the worker offers a socket; its own thread receives the answers.
 
     Called on the loop of an async task, the client refuses calls that would block that loop.
@@ -237,25 +237,27 @@ def open_desk() -> AskClient | None:
 
     try:
         asyncio.get_running_loop()
-        desk = AskClient(send, once, replay)
+        ask_client = AskClient(send, once, replay)
     except RuntimeError:
-        desk = asyncio.run(make())
-    threading.Thread(target=_hear, args=(link, desk), name="byrote-answers", daemon=True).start()
-    return desk
+        ask_client = asyncio.run(make())
+    threading.Thread(
+        target=_hear, args=(link, ask_client), name="byrote-answers", daemon=True
+    ).start()
+    return ask_client
 
 
-def _hear(link: socket.socket, desk: AskClient) -> None:
+def _hear(link: socket.socket, ask_client: AskClient) -> None:
     frames: Frames[object] = Frames()
     try:
         while piece := link.recv(PIECE):
             for message in frames.feed(piece):
                 match message:
                     case ["answer", _slot, int(number), bool(ok), payload]:
-                        desk.answer(number, ok, payload)
+                        ask_client.answer(number, ok, payload)
     except OSError:
         pass
     # No more answers will arrive: open asks are answered as for a lost lease.
-    desk.close()
+    ask_client.close()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from byrote.assembly.settings import Settings
 from byrote.assembly.worker import build_worker
 from tests.tasks import api
 
-KEPT = ("settings", "door", "store", "astore")
+KEPT = ("settings", "address", "store", "astore")
 
 
 @pytest.fixture

@@ -71,9 +71,9 @@ def test_arguments_that_do_not_fit_are_refused_at_the_door(tasks: App, db: Db) -
 
 
 def test_an_enqueue_joins_the_transaction_of_the_callers_connection(
-    tasks: App, db: Db, door: DatabaseAddress
+    tasks: App, db: Db, address: DatabaseAddress
 ) -> None:
-    with door.open("caller") as caller:
+    with address.open("caller") as caller:
         with caller.transaction() as doomed:
             api.add.using(connection=caller).enqueue(1)
             tasks.enqueue_many([api.add.spec(n) for n in range(3)], connection=caller)

@@ -129,11 +129,11 @@ def test_async_callers_have_the_same(tasks: App, drain: Drain, run_async: Any) -
 
 @pytest.mark.parametrize("verb", ["cancel", "retry"])
 def test_a_verb_for_a_locked_run_raises_and_can_be_repeated(
-    tasks: App, door: DatabaseAddress, verb: str
+    tasks: App, address: DatabaseAddress, verb: str
 ) -> None:
     handle = api.add.using(run_after="1h").enqueue(1)
     act = getattr(handle, verb)
-    with locked(door, "byrote_task_runs", "result_id", handle.id):
+    with locked(address, "byrote_task_runs", "result_id", handle.id):
         with pytest.raises(RowLocked, match=handle.id):
             act()
         assert handle.refresh().status is Status.WAITING

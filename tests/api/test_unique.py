@@ -114,9 +114,9 @@ def test_async_producers_get_the_same(tasks: App, run_async: Callable[..., objec
 
 
 def test_a_key_is_part_of_the_callers_transaction(
-    tasks: App, db: Db, door: DatabaseAddress
+    tasks: App, db: Db, address: DatabaseAddress
 ) -> None:
-    with door.open("caller") as caller:
+    with address.open("caller") as caller:
         with caller.transaction() as doomed:
             here = report.using(connection=caller)
             first = here.enqueue("11")

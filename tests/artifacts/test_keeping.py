@@ -44,9 +44,9 @@ class FakeDesk:
         return self.ask(slot, verb, payload)
 
 
-def context(desk: FakeDesk | None) -> Context:
+def context(ask_client: FakeDesk | None) -> Context:
     job = Job(3, "run", "t", 1, "", 2, None, "default", None, None, 0.0, b"\0" * 32, 0)
-    return Context.of(job, desk)  # type: ignore[arg-type]
+    return Context.of(job, ask_client)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", [0, 1, INLINE_MAX, INLINE_MAX + 1])
@@ -54,9 +54,9 @@ def context(desk: FakeDesk | None) -> Context:
 def test_a_mebibyte_is_the_border_between_the_places(tmp_path: Path, size: int, form: str) -> None:
     data = b"x" * size
     (tmp_path / "file").write_bytes(data)
-    desk = FakeDesk(tmp_path / "kept")
-    stored = context(desk).artifact("a", data if form == "bytes" else tmp_path / "file")
-    [row] = desk.rows
+    ask_client = FakeDesk(tmp_path / "kept")
+    stored = context(ask_client).artifact("a", data if form == "bytes" else tmp_path / "file")
+    [row] = ask_client.rows
 
     assert stored.read() == data
     assert row["hash"] == hashlib.sha256(data).digest()
@@ -68,10 +68,10 @@ def test_a_mebibyte_is_the_border_between_the_places(tmp_path: Path, size: int, 
 
 @pytest.mark.parametrize("data", ["text", 5, None, Path("/nonexistent"), Path("/tmp")])  # noqa: S108
 def test_what_is_neither_bytes_nor_a_file_is_refused(tmp_path: Path, data: Any) -> None:
-    desk = FakeDesk(tmp_path)
+    ask_client = FakeDesk(tmp_path)
     with pytest.raises(ArtifactRefused, match=r"not|no file"):
-        context(desk).artifact("a", data)
-    assert desk.rows == []
+        context(ask_client).artifact("a", data)
+    assert ask_client.rows == []
 
 
 @pytest.mark.parametrize("media", ["", "text", "text/", "TEXT/plain", "a/b\nc", 5])
@@ -81,11 +81,11 @@ def test_what_is_no_media_type_is_refused(tmp_path: Path, media: Any) -> None:
 
 
 def test_a_content_that_was_swept_before_its_row_came_is_stored_again(tmp_path: Path) -> None:
-    desk = FakeDesk(tmp_path, sweeps=1)
+    ask_client = FakeDesk(tmp_path, sweeps=1)
     data = b"x" * (INLINE_MAX + 1)
-    stored = context(desk).artifact("a", data)
+    stored = context(ask_client).artifact("a", data)
 
-    assert len(desk.rows) == 2
+    assert len(ask_client.rows) == 2
     assert stored.read() == data
     again = asyncio.run(context(FakeDesk(tmp_path, sweeps=1)).aartifact("a", data))
     assert again.read() == data

@@ -12,7 +12,7 @@ import pytest
 
 from byrote.artifacts.content_store import SHARDS, ContentStore, pieces, place_for
 from byrote.assembly.clock import monotonic
-from byrote.assembly.identity import chance, new_token
+from byrote.assembly.identity import jitter, new_token
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.maintenance import MaintenanceStore
@@ -28,9 +28,9 @@ from tests.worker.harness import StartWorker
 
 
 @pytest.fixture
-def link(door: DatabaseAddress, clock: FakeClock) -> Iterator[WorkerConnection]:
+def link(address: DatabaseAddress, clock: FakeClock) -> Iterator[WorkerConnection]:
     """A worker's connection that lives by the test's clock."""
-    link = WorkerConnection(door, "test", chance=chance, stopped=threading.Event().wait)
+    link = WorkerConnection(address, "test", jitter=jitter, stopped=threading.Event().wait)
     clock.on(link.connection)
     yield link
     link.drop()
@@ -113,13 +113,13 @@ def test_a_walk_goes_on_where_it_stopped(db: Db, clock: FakeClock, link: WorkerC
 
 
 def test_a_blob_that_is_referred_to_again_this_instant_is_not_pruned(
-    db: Db, door: DatabaseAddress, clock: FakeClock, link: WorkerConnection
+    db: Db, address: DatabaseAddress, clock: FakeClock, link: WorkerConnection
 ) -> None:
     dead_run_with(db, "a")
     db.execute("delete from byrote_artifacts")
     clock.advance(hours=2)
     held = lease(db)
-    with door.open("other") as other, ThreadPoolExecutor(1) as pool:
+    with address.open("other") as other, ThreadPoolExecutor(1) as pool:
         clock.on(other)
         with other.transaction():
             keep(other, held)
@@ -140,8 +140,8 @@ def test_a_worker_does_it_by_itself(db: Db, start_worker: StartWorker) -> None:
 
 
 def tidier(link: WorkerConnection, where: Path) -> ArtifactCleaner:
-    means = WorkerContext("w", monotonic, chance, new_token, lambda _events: None)
-    return ArtifactCleaner(ArtifactRows(link), means, str(where))
+    context = WorkerContext("w", monotonic, jitter, new_token, lambda _events: None)
+    return ArtifactCleaner(ArtifactRows(link), context, str(where))
 
 
 def old_file(place: ContentStore, data: bytes) -> tuple[str, Path]:
@@ -158,8 +158,8 @@ def test_a_worker_sweeps_files_nothing_refers_to(
     place = place_for(str(tmp_path), home)
     digest, wanted = old_file(place, b"wanted")
     _, unwanted = old_file(place, b"unwanted")
-    strangers = place_for(str(tmp_path), new_token())
-    _, strange = old_file(strangers, b"strange")
+    unknown_tasks = place_for(str(tmp_path), new_token())
+    _, strange = old_file(unknown_tasks, b"strange")
     at = bytes.fromhex(digest)
     keep(db, lease(db), "a", b"wanted", digest=at, place=place.url, sent=None)
     sweeping = tidier(link, tmp_path)

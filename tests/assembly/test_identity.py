@@ -4,7 +4,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 from byrote.assembly.clock import now
-from byrote.assembly.identity import chance, new_id, new_ids, new_token, worker_id
+from byrote.assembly.identity import jitter, new_id, new_ids, new_token, worker_id
 from byrote.core.spec import check_name
 
 
@@ -54,7 +54,7 @@ def test_every_start_of_a_worker_has_a_name_of_its_own() -> None:
 
 
 def test_chance_lies_between_nothing_and_one() -> None:
-    drawn = [chance() for _ in range(1_000)]
+    drawn = [jitter() for _ in range(1_000)]
 
     assert all(0.0 <= value < 1.0 for value in drawn)
     assert len(set(drawn)) > 990

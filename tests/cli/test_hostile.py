@@ -36,8 +36,8 @@ DOC = {
 
 
 @pytest.fixture
-def served(door: DatabaseAddress, store: Store) -> Iterator[Served]:
-    with serving(door, store) as running:
+def served(address: DatabaseAddress, store: Store) -> Iterator[Served]:
+    with serving(address, store) as running:
         yield running
 
 

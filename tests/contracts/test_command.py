@@ -290,9 +290,9 @@ def test_a_nest_that_goes_down_is_replaced_and_disturbs_nobody(
     run = bench.lease("x")
     bench.executor.submit([run])
     until((tmp_path / "on").exists)
-    nest = bench.executor._nest._process  # type: ignore[attr-defined]
-    os.kill(nest.pid, signal.SIGKILL)
-    nest.wait()
+    launcher = bench.executor._launcher._process  # type: ignore[attr-defined]
+    os.kill(launcher.pid, signal.SIGKILL)
+    launcher.wait()
     (tmp_path / "go").touch()
 
     assert isinstance(bench.outcome(run), Succeeded)
@@ -321,9 +321,9 @@ def test_a_warden_whose_nest_has_gone_still_takes_its_command_along(
     )
     bench = start(x=shell(script))
     assert isinstance(bench.run("x"), Succeeded)
-    nest = bench.executor._nest._process  # type: ignore[attr-defined]
-    os.kill(nest.pid, signal.SIGKILL)
-    nest.wait()
+    launcher = bench.executor._launcher._process  # type: ignore[attr-defined]
+    os.kill(launcher.pid, signal.SIGKILL)
+    launcher.wait()
     (tmp_path / "go").touch()
 
     assert isinstance(bench.run("x"), Crashed)

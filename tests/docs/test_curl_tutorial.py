@@ -30,7 +30,11 @@ def test_two_terminals_and_curl_show_the_whole_life_of_a_task(url: str, tmp_path
 
     assert done.returncode == 0, done.stderr
     assert "problem" not in done.stdout
-    for told in ('"heard":"retried"', '"heard":"succeeded"', '"result":{"said": "Hello Ada"}'):
+    for told in (
+        '"accepted_as":"retried"',
+        '"accepted_as":"succeeded"',
+        '"result":{"said": "Hello Ada"}',
+    ):
         assert told in done.stdout
     keyed = [line for line in done.stdout.splitlines() if line.startswith('{"id"')]
     assert any(keyed.count(line) == 2 for line in keyed)

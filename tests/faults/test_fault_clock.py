@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.core.state import Status
 from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
@@ -27,11 +27,11 @@ as $$ select clock_timestamp() + (select by from clock_step) $$;
 @pytest.fixture
 def stepping(server_url: str) -> Iterator[DatabaseAddress]:
     """A database whose clock can be set for every session at once."""
-    with own_database(server_url) as door:
-        migrate(door, chance=chance)
-        with door.open("test") as db:
+    with own_database(server_url) as address:
+        migrate(address, jitter=jitter)
+        with address.open("test") as db:
             db.execute(MOVABLE)
-        yield door
+        yield address
 
 
 def set_back(db: Database) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from byrote import App
 from byrote.assembly.handles import RunHandle
-from byrote.assembly.identity import chance, new_id
+from byrote.assembly.identity import jitter, new_id
 from byrote.assembly.reenqueue import enqueue_again
 from byrote.core.ports.replies import LOCKED
 from byrote.core.ports.store import PartContext
@@ -27,7 +27,7 @@ from byrote.store.query import Query
 from byrote.store.runners.resend import Resent
 from byrote.store.runners.sync import Store, fetch
 from byrote.store.worker import PostgresStore
-from tests.contracts.store.desk import judged, returned
+from tests.contracts.store.parts import judged, returned
 from tests.faults.proxy import Moment, Proxy, proxied
 from tests.support import (
     Db,
@@ -60,7 +60,7 @@ def app(
 ) -> Iterator[App]:
     monkeypatch.setenv("BYROTE_POOLED", str(request.param).lower())
     app = App(proxy.url)
-    assert app.store.door.pooled is request.param
+    assert app.store.address.pooled is request.param
     yield app
     app.close()
 
@@ -112,7 +112,7 @@ def test_a_request_that_arrives_after_its_run_has_ended_changes_nothing(
 
 def test_an_enqueue_is_not_sent_again_when_its_run_has_ended_meanwhile(db: Db, url: str) -> None:
     """Between the question and the second copy, the first one was accepted, failed and moved."""
-    store = Store(DatabaseAddress(url, pooled=True), chance=chance)
+    store = Store(DatabaseAddress(url, pooled=True), jitter=jitter)
     run_id = new_id()
     query = queries.enqueue_one(run_id, describe("t", 1, [], {}, delivery=Delivery()))
     again = Resent(query)
@@ -143,7 +143,7 @@ def land_and_fail(db: Db, query: Query[Any]) -> None:
 
 def test_a_finish_behind_a_pooler_is_not_lost_to_its_own_first_copy(db: Db, proxy: Proxy) -> None:
     """That session cannot be ended: while it writes, the run is locked; then it has settled it."""
-    line = PartContext("finish", threading.Event().wait, lambda *_: None, chance)
+    line = PartContext("finish", threading.Event().wait, lambda *_: None, jitter)
     verdicts = PostgresStore(DatabaseAddress(proxy.url, pooled=True)).verdicts(line)
     enqueue(db)
     [lease] = claim(db)

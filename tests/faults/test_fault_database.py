@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.core.state import Status
 from byrote.embedded import control
 from byrote.embedded.server import Server, open_server
@@ -46,7 +46,7 @@ class OwnServer:
         self.home.chmod(0o755)
         self._uses: list[Server] = []
         self._open()
-        migrate(DatabaseAddress(self.url), chance=chance)
+        migrate(DatabaseAddress(self.url), jitter=jitter)
 
     def _open(self) -> None:
         server = open_server(self.home, environ=os.environ)

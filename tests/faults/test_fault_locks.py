@@ -24,8 +24,8 @@ from tests.worker.harness import (
 
 
 @contextmanager
-def locked(door: DatabaseAddress, run_id: str) -> Iterator[None]:
-    with door.open("somebody") as other, other.transaction():
+def locked(address: DatabaseAddress, run_id: str) -> Iterator[None]:
+    with address.open("somebody") as other, other.transaction():
         other.execute("select 1 from byrote_task_runs where result_id = %s for update", (run_id,))
         yield
 
@@ -35,7 +35,7 @@ def gate_of(marks: Marks, name: str = "gate") -> Path:
 
 
 def test_a_locked_row_costs_its_worker_nothing_else(
-    db: Database, door: DatabaseAddress, start_worker: StartWorker, marks: Marks
+    db: Database, address: DatabaseAddress, start_worker: StartWorker, marks: Marks
 ) -> None:
     """Leases are renewed and ends are written, for longer than a lease lasts."""
     start_worker(lease="1s")
@@ -43,7 +43,7 @@ def test_a_locked_row_costs_its_worker_nothing_else(
     stuck, *healthy = send(db, *[spec("a_hold", marks.path, str(gate)) for _ in range(4)])
     late = send_one(db, spec("a_hold", marks.path, str(late_gate)))
     marks.await_words(5)
-    with locked(door, stuck):
+    with locked(address, stuck):
         renewed = """select 1 from byrote_event_log where result_id = %s and kind = 'Renewed'
                      and at > (select max(leased_until) from byrote_task_runs where result_id = %s)
                      + interval '1 second'"""
@@ -62,13 +62,13 @@ def test_a_locked_row_costs_its_worker_nothing_else(
 
 
 def test_the_end_of_a_locked_run_is_written_as_soon_as_it_is_free(
-    db: Database, door: DatabaseAddress, start_worker: StartWorker, marks: Marks
+    db: Database, address: DatabaseAddress, start_worker: StartWorker, marks: Marks
 ) -> None:
     worker = start_worker(lease="30s")
     gate = gate_of(marks)
     stuck = send_one(db, spec("a_hold", marks.path, str(gate)))
     marks.await_words(1)
-    with locked(door, stuck):
+    with locked(address, stuck):
         gate.touch()
         for _ in range(3):
             await_end(db, send_one(db, spec("echo")), within=10)
@@ -79,11 +79,11 @@ def test_the_end_of_a_locked_run_is_written_as_soon_as_it_is_free(
 
 
 def test_the_lease_of_an_attempt_that_has_ended_is_renewed_until_its_end_is_written(
-    db: Database, door: DatabaseAddress, start_worker: StartWorker
+    db: Database, address: DatabaseAddress, start_worker: StartWorker
 ) -> None:
     """The finish waits for something else than the run's row, for longer than a lease lasts."""
     worker = start_worker(lease="2s")
-    with door.open("somebody") as other, other.transaction():
+    with address.open("somebody") as other, other.transaction():
         other.execute("lock table byrote_provenance in exclusive mode")
         run_id = send_one(db, spec("echo", 1))
         renewed = """select 1 from byrote_event_log where result_id = %s and kind = 'Renewed'
@@ -98,14 +98,14 @@ def test_the_lease_of_an_attempt_that_has_ended_is_renewed_until_its_end_is_writ
 
 @pytest.mark.parametrize("drain", [False, True])
 def test_no_stop_or_drain_waits_for_a_locked_run_whose_lease_is_over(
-    db: Database, door: DatabaseAddress, start_worker: StartWorker, marks: Marks, *, drain: bool
+    db: Database, address: DatabaseAddress, start_worker: StartWorker, marks: Marks, *, drain: bool
 ) -> None:
     """By then its end would not be accepted, however long the grace is."""
     gate = gate_of(marks)
     stuck = send_one(db, spec("a_hold", marks.path, str(gate)))
     worker = start_worker(lease="2s", grace="60s", drain=drain, ready=not drain)
     marks.await_words(1)
-    with locked(door, stuck):
+    with locked(address, stuck):
         gate.touch()
         if not drain:
             assert worker.stop(within=30) == 0
@@ -117,13 +117,13 @@ def test_no_stop_or_drain_waits_for_a_locked_run_whose_lease_is_over(
 
 
 def test_a_worker_stops_although_a_run_of_its_is_locked(
-    db: Database, door: DatabaseAddress, start_worker: StartWorker, marks: Marks
+    db: Database, address: DatabaseAddress, start_worker: StartWorker, marks: Marks
 ) -> None:
     worker = start_worker(lease="30s", grace="1s")
     gate = gate_of(marks)
     stuck = send_one(db, spec("a_hold", marks.path, str(gate)))
     marks.await_words(1)
-    with locked(door, stuck):
+    with locked(address, stuck):
         gate.touch()
         assert worker.stop(within=10) == 0
 
@@ -131,13 +131,13 @@ def test_a_worker_stops_although_a_run_of_its_is_locked(
 
 
 def test_a_step_of_a_locked_run_waits_alone(
-    db: Database, door: DatabaseAddress, start_worker: StartWorker, marks: Marks
+    db: Database, address: DatabaseAddress, start_worker: StartWorker, marks: Marks
 ) -> None:
     start_worker("tests.tasks.steps:app", lease="30s")
     gate = str(gate_of(marks))
     stuck = send_one(db, spec("behind_gate", marks.path, gate))
     marks.await_words(1)
-    with locked(door, stuck):
+    with locked(address, stuck):
         Path(gate).touch()
         until(lambda: "asking" in marks.words)
         [other] = await_end(db, send_one(db, spec("behind_gate", marks.path, gate)), within=10)

@@ -55,7 +55,7 @@ def test_a_worker_without_rights_ends_and_says_which(db: Database, role: str, pr
     assert proxy.accepted <= 4
 
 
-def test_a_role_that_may_not_even_read_the_schema_is_told_so(
+def test_a_role_that_may_not_even_read_the_schema_is_reported_so(
     db: Database, role: str, url: str
 ) -> None:
     db.execute(f"revoke all on byrote_schema from {role}")

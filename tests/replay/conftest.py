@@ -62,7 +62,7 @@ def changed(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[App]:
 
 
 def _on(app: App, url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[App]:
-    for cached in ("settings", "door", "store"):
+    for cached in ("settings", "address", "store"):
         app.__dict__.pop(cached, None)
     monkeypatch.setattr(app, "url", url)
     yield app

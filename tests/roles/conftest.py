@@ -15,7 +15,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from byrote.assembly.identity import chance, new_token
+from byrote.assembly.identity import jitter, new_token
 from byrote.embedded.control import destroy
 from byrote.embedded.server import open_server
 from byrote.store.connect import DatabaseAddress
@@ -63,18 +63,18 @@ def roles_server(request: pytest.FixtureRequest, server_url: str) -> Iterator[st
 def installed(roles_server: str) -> Iterator[str]:
     """The owner's URL of a migrated database to which roles.sql was applied."""
     with (
-        own_database(roles_server) as door,
+        own_database(roles_server) as address,
         psycopg.connect(roles_server, autocommit=True) as admin,
     ):
-        migrate(door, chance=chance)
+        migrate(address, jitter=jitter)
         admin.execute(LOCK)
-        with door.open("test") as owner:
+        with address.open("test") as owner:
             roles = byrote("roles", "--sql").out.encode()
             owner.execute(roles)
             owner.execute(EARLIER)
             owner.execute(roles)
         admin.execute("select pg_advisory_unlock_all()")
-        yield door.conninfo("owner")
+        yield address.conninfo("owner")
 
 
 @pytest.fixture(scope="module")

@@ -30,11 +30,11 @@ def test_a_login_is_shown_what_it_can_do(logins: Logins, role: str) -> None:
     found = rights_of(logins(role))
 
     assert found["state"] == "ok"
-    assert CAN[role] in found["said"]
+    assert CAN[role] in found["message"]
 
 
 def test_the_owner_of_the_tables_can_do_everything(installed: str) -> None:
-    assert "cannot" not in rights_of(installed)["said"]
+    assert "cannot" not in rights_of(installed)["message"]
 
 
 def test_roles_that_are_older_than_the_tables_are_found(logins: Logins, owner: Db) -> None:
@@ -43,7 +43,7 @@ def test_roles_that_are_older_than_the_tables_are_found(logins: Logins, owner: D
     owner.execute("grant select on byrote_retention to byrote_worker")
 
     assert found["state"] == "fail"
-    assert "byrote_worker: permission denied for table byrote_retention" in found["said"]
+    assert "byrote_worker: permission denied for table byrote_retention" in found["message"]
     assert "run `byrote roles --sql` again" in found["advice"]
 
 

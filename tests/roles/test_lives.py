@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from byrote import App, Context
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.sdk import Client, Handlers, Worker
 from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.sync import Store
@@ -149,7 +149,7 @@ def test_a_worker_hears_of_new_runs_and_keeps_house(logins: Logins, worker: Proc
     done(url, "prune")
 
     assert checks["listen"]["state"] == "ok"
-    assert checks["workers"]["said"].startswith("1 alive")
+    assert checks["workers"]["message"].startswith("1 alive")
 
 
 def test_a_service_serves_clients_and_workers_with_its_role(
@@ -163,7 +163,7 @@ def test_a_service_serves_clients_and_workers_with_its_role(
         ctx.artifact("note.txt", b"small", "text/plain")
         return ctx.step("one", lambda: payload + 1)
 
-    store = Store(DatabaseAddress(installed), chance=chance)
+    store = Store(DatabaseAddress(installed), jitter=jitter)
     with closing(store), serving(DatabaseAddress(logins("service")), store) as served:
         _, token = make_token(store)
         worker = Worker(handlers, served.url, token, executor="inline", log_level="error")
@@ -250,8 +250,8 @@ def test_an_enqueuer_is_told_what_it_needs_for_tasks_with_a_memo(logins: Logins)
 
     assert "permission denied" in said
     assert "`byrote doctor`, with the same URL, shows which role this login needs" in said
-    assert "can enqueue;" in rights["said"]
-    assert "enqueue tasks with a memo (needs byrote_worker)" in rights["said"]
+    assert "can enqueue;" in rights["message"]
+    assert "enqueue tasks with a memo (needs byrote_worker)" in rights["message"]
 
 
 FORGED = (

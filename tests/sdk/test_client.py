@@ -267,9 +267,9 @@ def test_what_is_no_address_is_refused(kind: Any, url: str) -> None:
         kind(url, "byr_x")
 
 
-def test_batches_name_the_runs_that_are_locked(client: Any, door: DatabaseAddress) -> None:
+def test_batches_name_the_runs_that_are_locked(client: Any, address: DatabaseAddress) -> None:
     stuck, other = [run.id for run in client.enqueue_many([new_run("t", n) for n in range(2)])]
-    with locked(door, "byrote_task_runs", "result_id", stuck):
+    with locked(address, "byrote_task_runs", "result_id", stuck):
         done = client.cancel_many([stuck, other])
     again = client.cancel_many([stuck, other])
 
@@ -277,10 +277,12 @@ def test_batches_name_the_runs_that_are_locked(client: Any, door: DatabaseAddres
     assert ([moved.id for moved in again], again.locked) == ([stuck], [])
 
 
-def test_dead_letters_that_are_locked_are_named(client: Any, db: Db, door: DatabaseAddress) -> None:
+def test_dead_letters_that_are_locked_are_named(
+    client: Any, db: Db, address: DatabaseAddress
+) -> None:
     stuck, other = [run.id for run in client.enqueue_many([new_run("t", n) for n in range(2)])]
     finish(db, [verdict(lease, "F") for lease in claim(db, 2)])
-    with locked(door, "byrote_dead", "result_id", stuck):
+    with locked(address, "byrote_dead", "result_id", stuck):
         done = client.delete([stuck, other])
 
     assert (done, done.locked) == ([other], [stuck])

@@ -10,8 +10,8 @@ from tests.service.harness import Served, serving
 
 
 @pytest.fixture
-def served(door: DatabaseAddress, store: Store) -> Iterator[Served]:
-    with serving(door, store) as running:
+def served(address: DatabaseAddress, store: Store) -> Iterator[Served]:
+    with serving(address, store) as running:
         yield running
 
 

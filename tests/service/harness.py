@@ -67,14 +67,14 @@ class Served:
 
 @contextlib.contextmanager
 def serving(
-    door: DatabaseAddress,
+    address: DatabaseAddress,
     store: Store,
     options: ServiceOptions | None = None,
     *,
     listen: ServeOptions | None = None,
 ) -> Iterator[Served]:
     """A service on a port of its own, on a thread."""
-    service = build_service(door, options or ServiceOptions())
+    service = build_service(address, options or ServiceOptions())
     listen = listen or ServeOptions(port=0, grace_s=5)
     server = build_server(build_app(service, version="0"), listen, service.stop)
     started = threading.Event()

@@ -8,7 +8,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from byrote.assembly.identity import chance, new_id
+from byrote.assembly.identity import jitter, new_id
 from byrote.core.ports.script import run_script
 from byrote.core.spec import Delivery, describe
 from byrote.store import queries
@@ -36,7 +36,7 @@ def connect(url: str, db: Db) -> Iterator[Connect]:
         create = sql.SQL("create role {} login in role {}")
         db.execute(create.format(sql.Identifier(user), sql.Identifier(f"byrote_{role}")))
         users.append(user)
-        store = Store(DatabaseAddress(make_conninfo(url, user=user)), chance=chance)
+        store = Store(DatabaseAddress(make_conninfo(url, user=user)), jitter=jitter)
         stores.append(store)
         return store
 
@@ -144,7 +144,7 @@ def test_a_service_runs_with_its_own_role_and_cannot_touch_the_audit(
     connect: Connect, store: Store, db: Db
 ) -> None:
     own = connect("service")
-    with serving(own.door, store) as served, served.client() as client:
+    with serving(own.address, store) as served, served.client() as client:
         run = enqueue_one(client, retry={"attempts": 2})
         finish_one(client, claim_one(client), error={"type": "Oops", "fatal": True})
         client.post("/v1/dead/requeue", json={"runs": [run]}).raise_for_status()

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.embedded import control
 from byrote.service.options import ServiceOptions
 from byrote.store.connect import DatabaseAddress
@@ -265,7 +265,7 @@ def test_a_verb_whose_answer_is_lost_is_done_once_and_reported_as_done(
 def test_while_the_database_is_away_503_is_answered_and_then_all_is_well() -> None:
     server = OwnServer()
     try:
-        store = Store(DatabaseAddress(server.url), chance=chance)
+        store = Store(DatabaseAddress(server.url), jitter=jitter)
         options = ServiceOptions(patience_s=0.3)
         with (
             serving(DatabaseAddress(server.url), store, options) as served,
@@ -284,7 +284,7 @@ def test_while_the_database_is_away_503_is_answered_and_then_all_is_well() -> No
             # What hears and polls has come back, too.
             with ThreadPoolExecutor(1) as pool:
                 wait = pool.submit(claim_one, client, wait_s=20)
-                until(lambda: served.service.bell.waiting == 1)
+                until(lambda: served.service.claim_waiters.waiting == 1)
                 assert enqueue_one(client) == wait.result(20)["run"]
         store.close()
     finally:

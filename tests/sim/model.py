@@ -175,7 +175,7 @@ class Model:
             changes["finished_at"] = self.now
         if letter == "F":
             changes["home"] = "dead"
-        data = {"delay_us": delay_us, "said": said, "status": status, "wait": reason}
+        data = {"delay_us": delay_us, "reported": said, "status": status, "wait": reason}
         told = {"worker": row.leased_by, "attempt": attempt}
         told["data"] = None if letter in "SL" else data
         if letter == "S":

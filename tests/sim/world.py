@@ -390,7 +390,7 @@ def _written(model: Model, run_id: str, attempt: int) -> set[str]:
         event.kind
         for event in told
         if event.attempt == attempt
-        and (event.kind in {"Succeeded", "Released"} or "said" in (event.data or {}))
+        and (event.kind in {"Succeeded", "Released"} or "reported" in (event.data or {}))
     }
 
 

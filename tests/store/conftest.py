@@ -7,7 +7,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from byrote.assembly.identity import chance, new_token
+from byrote.assembly.identity import jitter, new_token
 from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
 from tests.support import Db
@@ -26,13 +26,13 @@ def own_database(server_url: str) -> Iterator[DatabaseAddress]:
 @pytest.fixture
 def bare(server_url: str) -> Iterator[DatabaseAddress]:
     """A database of the test's own without our schema."""
-    with own_database(server_url) as door:
-        yield door
+    with own_database(server_url) as address:
+        yield address
 
 
 @pytest.fixture
 def own(bare: DatabaseAddress) -> Iterator[Db]:
     """A migrated database of the test's own, for tests that change more than rows."""
-    migrate(bare, chance=chance)
+    migrate(bare, jitter=jitter)
     with bare.open("test") as connection:
         yield connection

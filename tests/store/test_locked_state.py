@@ -279,11 +279,11 @@ def test_every_table_with_rows_of_runs_is_locked_below(db: Db) -> None:
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_locked_row_of_a_run_holds_up_no_other_run(
-    db: Db, door: DatabaseAddress, clock: FakeClock, *, case: Case, table: str
+    db: Db, address: DatabaseAddress, clock: FakeClock, *, case: Case, table: str
 ) -> None:
     leases = case.place(db, clock, begun(db))
     stuck, free = leases
-    with locked(door, table, "result_id", stuck.id):
+    with locked(address, table, "result_id", stuck.id):
         done = case.act(db, leases)
 
     assert free.id in done
@@ -292,12 +292,12 @@ def test_a_locked_row_of_a_run_holds_up_no_other_run(
         assert stuck.id in case.act(db, [stuck])
     if DELETED & case.touched == DELETED:
         assert absent(db, leases, *DELETED) == {stuck.id, free.id}
-    assert verify(door).findings == []
+    assert verify(address).findings == []
 
 
 @pytest.mark.parametrize("table", sorted(STATE))
 def test_a_shadow_run_with_a_locked_row_is_pruned_later_than_the_others(
-    db: Db, door: DatabaseAddress, clock: FakeClock, table: str
+    db: Db, address: DatabaseAddress, clock: FakeClock, table: str
 ) -> None:
     originals = [lease.id for lease in ended(db, clock, begun(db))]
     cast(db, *originals)
@@ -309,20 +309,20 @@ def test_a_shadow_run_with_a_locked_row_is_pruned_later_than_the_others(
         progress(db, [lease])
     clock.advance(days=2)
     stuck, free = leases
-    with locked(door, table, "result_id", stuck.id):
+    with locked(address, table, "result_id", stuck.id):
         assert prune(db, leases) == {free.id}
 
     assert prune(db, leases) == {stuck.id, free.id}
 
 
 def test_a_locked_content_is_pruned_later_than_the_others(
-    db: Db, door: DatabaseAddress, clock: FakeClock
+    db: Db, address: DatabaseAddress, clock: FakeClock
 ) -> None:
     leases = deleted(db, clock, begun(db))
     prune_artifacts(db, leases)
     [[stuck]] = db.execute("select hash::text from byrote_artifact_blobs limit 1")
     sweep_blobs = partial(fetch, db, queries.prune_blobs(after=""))
-    with locked(door, "byrote_artifact_blobs", "hash", stuck):
+    with locked(address, "byrote_artifact_blobs", "hash", stuck):
         assert [walked.removed for walked in sweep_blobs()] == [1]
 
     assert [walked.removed for walked in sweep_blobs()] == [1]

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from psycopg import sql
 
-from byrote.assembly.identity import chance, new_id
+from byrote.assembly.identity import jitter, new_id
 from byrote.core.errors import RowLocked
 from byrote.core.json.codec import pack
 from byrote.core.ports.store import PartContext
@@ -31,11 +31,11 @@ LOCKED_FOR = "idle_in_transaction_session_timeout=20s"
 
 
 @contextmanager
-def locked(door: DatabaseAddress, table: str, column: str, value: str) -> Iterator[None]:
+def locked(address: DatabaseAddress, table: str, column: str, value: str) -> Iterator[None]:
     """Lock one row as somebody's select_for_update() does."""
     names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
     text = sql.SQL("select 1 from {table} where {column}::text = %s for update").format(**names)
-    with door.open("somebody", LOCKED_FOR) as other, other.transaction():
+    with address.open("somebody", LOCKED_FOR) as other, other.transaction():
         assert other.execute(text, (value,)).fetchone() is not None
         yield
 
@@ -48,19 +48,19 @@ def db(db: Db) -> Db:
 
 
 @pytest.fixture
-def duties(door: DatabaseAddress) -> Iterator[MaintenanceStore]:
-    line = PartContext("duties", lambda _s: False, lambda *_: None, chance)
-    made = PostgresStore(door).duties(line)
+def duties(address: DatabaseAddress) -> Iterator[MaintenanceStore]:
+    line = PartContext("duties", lambda _s: False, lambda *_: None, jitter)
+    made = PostgresStore(address).duties(line)
     yield made
     made.close()
 
 
 def test_a_locked_run_is_archived_later_than_the_others(
-    db: Db, door: DatabaseAddress, duties: MaintenanceStore
+    db: Db, address: DatabaseAddress, duties: MaintenanceStore
 ) -> None:
     stuck, *others = finished(db, 4)
     db.execute("update byrote_task_runs set finished_at = finished_at - interval '2 hours'")
-    with locked(door, "byrote_task_runs", "result_id", stuck):
+    with locked(address, "byrote_task_runs", "result_id", stuck):
         assert duties.archive(after=START, limit=10).archived == len(others)
         assert duties.archive(after=START, limit=10).archived == 0
     assert count(db, "byrote_task_runs") == 1
@@ -83,12 +83,12 @@ def test_both_ways_to_archive_do_the_same(db: Db) -> None:
     assert count(db, "byrote_archive") == 6
 
 
-def test_what_is_locked_is_pruned_later_than_the_rest(db: Db, door: DatabaseAddress) -> None:
+def test_what_is_locked_is_pruned_later_than_the_rest(db: Db, address: DatabaseAddress) -> None:
     stuck, _ = finished(db, 2, "F")
     register(db, "silent", "default")
     db.execute("update byrote_dead set finished_at = finished_at - interval '1 year'")
     db.execute("update byrote_workers set seen_at = seen_at - interval '1 day'")
-    with locked(door, "byrote_dead", "result_id", stuck):
+    with locked(address, "byrote_dead", "result_id", stuck):
         fetch(db, queries.prune())
 
     assert [row[0] for row in db.execute("select result_id::text from byrote_dead")] == [stuck]
@@ -96,14 +96,14 @@ def test_what_is_locked_is_pruned_later_than_the_rest(db: Db, door: DatabaseAddr
 
 
 def test_a_locked_schedule_holds_up_no_other(
-    db: Db, door: DatabaseAddress, clock: FakeClock
+    db: Db, address: DatabaseAddress, clock: FakeClock
 ) -> None:
     clock.advance(seconds=(NOON - clock.now).total_seconds())
     keep(db, made("stuck"))
     keep(db, made("free"))
     clock.advance(minutes=1)
     due = list(map(turn_of, fetch(db, queries.schedules(due=True))))
-    with locked(door, "byrote_periodic_tasks", "name", "stuck"):
+    with locked(address, "byrote_periodic_tasks", "name", "stuck"):
         ticked = fetch(db, queries.tick(due))
     assert [tick.name for tick in ticked] == ["free"]
 
@@ -116,10 +116,10 @@ def heartbeat() -> Query[str]:
 
 
 def test_a_worker_whose_row_is_locked_goes_on_and_is_still_on_the_list(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     register(db, "w", "default")
-    with locked(door, "byrote_workers", "worker_id", "w"):
+    with locked(address, "byrote_workers", "worker_id", "w"):
         assert fetch(db, heartbeat()) == ["w"]
         assert fetch(db, queries.idle(worker="w", idle=True)) == []
         assert fetch(db, queries.deregister(worker="w")) == []
@@ -129,8 +129,8 @@ def test_a_worker_whose_row_is_locked_goes_on_and_is_still_on_the_list(
     assert [row.idle for row in fetch(db, queries.workers())] == [True]
 
 
-def test_a_locked_duty_is_not_waited_for(db: Db, door: DatabaseAddress) -> None:
-    with locked(door, "byrote_duties", "duty", "archive"):
+def test_a_locked_duty_is_not_waited_for(db: Db, address: DatabaseAddress) -> None:
+    with locked(address, "byrote_duties", "duty", "archive"):
         every = {"archive": timedelta(0), "sweep": timedelta(0)}
         assert [duty.name for duty in fetch(db, queries.duties(worker="w", every=every))] == [
             "sweep"
@@ -139,12 +139,12 @@ def test_a_locked_duty_is_not_waited_for(db: Db, door: DatabaseAddress) -> None:
 
 
 def test_a_duty_that_meets_a_lock_gives_up_for_now(
-    door: DatabaseAddress, db: Db, duties: MaintenanceStore
+    address: DatabaseAddress, db: Db, duties: MaintenanceStore
 ) -> None:
     """It is due again in a moment; promoting and sweeping must not wait behind it."""
     [run_id] = enqueue(db)
     signal = queries.signal(run_id, new_id(), "paid", pack(None))
-    with locked(door, "byrote_task_runs", "result_id", run_id), pytest.raises(RowLocked):
+    with locked(address, "byrote_task_runs", "result_id", run_id), pytest.raises(RowLocked):
         duties._link.run(signal)
 
 

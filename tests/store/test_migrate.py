@@ -10,7 +10,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import byrote.store
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.core.errors import DatabaseUnreachable, SchemaMismatch
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
@@ -26,12 +26,12 @@ NAMES = [migration.name for migration in migrations()]
 
 
 def migrate_in_a_process(url: str, answers: "multiprocessing.Queue[list[str]]") -> None:
-    answers.put([migration.name for migration in migrate(DatabaseAddress(url), chance=chance)])
+    answers.put([migration.name for migration in migrate(DatabaseAddress(url), jitter=jitter)])
 
 
 def test_the_first_run_applies_everything_and_the_second_nothing(bare: DatabaseAddress) -> None:
-    assert [migration.name for migration in migrate(bare, chance=chance)] == NAMES
-    assert list(migrate(bare, chance=chance)) == []
+    assert [migration.name for migration in migrate(bare, jitter=jitter)] == NAMES
+    assert list(migrate(bare, jitter=jitter)) == []
     with bare.open("test") as db:
         check(db)
         [run_id] = enqueue(db)
@@ -46,7 +46,7 @@ def test_a_database_that_cannot_hold_all_text_is_refused(server_url: str, encodi
         admin.execute(f"create database {name} {how}")  # type: ignore[call-overload]
         try:
             with pytest.raises(SchemaMismatch, match=f"encoding {encoding}; Byrote needs UTF8"):
-                migrate(DatabaseAddress(make_conninfo(server_url, dbname=name)), chance=chance)
+                migrate(DatabaseAddress(make_conninfo(server_url, dbname=name)), jitter=jitter)
         finally:
             admin.execute(f"drop database {name}")  # type: ignore[call-overload]
 
@@ -80,7 +80,7 @@ def test_a_database_ahead_of_us_is_refused(own: Db, bare: DatabaseAddress) -> No
     with pytest.raises(SchemaMismatch, match="Upgrade Byrote"):
         check(own)
     with pytest.raises(SchemaMismatch, match="9999"):
-        migrate(bare, chance=chance)
+        migrate(bare, jitter=jitter)
 
 
 def test_a_schema_built_from_other_files_is_refused(own: Db, bare: DatabaseAddress) -> None:
@@ -90,7 +90,7 @@ def test_a_schema_built_from_other_files_is_refused(own: Db, bare: DatabaseAddre
     with pytest.raises(SchemaMismatch, match=expected):
         check(own)
     with pytest.raises(SchemaMismatch, match=expected):
-        migrate(bare, chance=chance)
+        migrate(bare, jitter=jitter)
 
 
 @pytest.mark.parametrize("applied", [1, 12, 21])
@@ -109,7 +109,7 @@ def test_a_database_of_a_development_version_is_refused_and_left_as_it_is(
         with pytest.raises(SchemaMismatch, match=expected):
             check(db)
         with pytest.raises(SchemaMismatch, match=expected):
-            migrate(bare, chance=chance)
+            migrate(bare, jitter=jitter)
 
         assert db.execute("select count(*) from byrote_schema").fetchone() == (applied,)
         assert db.execute("select to_regclass('byrote_task_runs')").fetchone() == (None,)
@@ -119,12 +119,12 @@ def test_a_migration_that_fails_leaves_nothing_behind(bare: DatabaseAddress) -> 
     with bare.open("test") as db:
         db.execute("create view byrote_runs as select 1 as mine")
         with pytest.raises(psycopg.errors.DuplicateTable):
-            migrate(bare, chance=chance)
+            migrate(bare, jitter=jitter)
         text = "select to_regclass('byrote_task_runs'), to_regclass('byrote_schema')"
         assert db.execute(text).fetchall() == [(None, None)]
         db.execute("drop view byrote_runs")
 
-    assert len(migrate(bare, chance=chance)) == len(NAMES)
+    assert len(migrate(bare, jitter=jitter)) == len(NAMES)
 
 
 def test_a_migration_behind_a_lock_gives_up_quickly_and_tries_again(bare: DatabaseAddress) -> None:
@@ -133,7 +133,7 @@ def test_a_migration_behind_a_lock_gives_up_quickly_and_tries_again(bare: Databa
     with bare.open("holder") as holder, ThreadPoolExecutor(1) as pool:
         with holder.transaction():
             holder.execute("select pg_advisory_xact_lock(hashtext('byrote.migrate'))")
-            done = pool.submit(migrate, bare, chance=chance, tell=said.append)
+            done = pool.submit(migrate, bare, jitter=jitter, tell=said.append)
             until(lambda: said)
             assert "55P03" in said[0]
             assert not done.done()
@@ -145,14 +145,14 @@ def test_a_migrated_database_can_be_migrated_under_load(own: Db, bare: DatabaseA
         enqueue(busy)
         claim(busy)
 
-        assert list(migrate(bare, chance=chance)) == []
+        assert list(migrate(bare, jitter=jitter)) == []
 
 
 def test_a_schema_lives_where_the_search_path_points(bare: DatabaseAddress) -> None:
     with bare.open("test") as db:
         db.execute("create schema tenant")
     there = DatabaseAddress(f"{bare.conninfo('test')} options='-c search_path=tenant'")
-    migrate(there, chance=chance)
+    migrate(there, jitter=jitter)
     with there.open("test") as db:
         enqueue(db)
         [[schema]] = db.execute(
@@ -164,7 +164,7 @@ def test_a_schema_lives_where_the_search_path_points(bare: DatabaseAddress) -> N
 
 def test_a_server_that_is_not_there_is_named() -> None:
     with pytest.raises(DatabaseUnreachable, match=r"127\.0\.0\.1:1/none"):
-        migrate(DatabaseAddress("postgresql://127.0.0.1:1/none"), chance=chance)
+        migrate(DatabaseAddress("postgresql://127.0.0.1:1/none"), jitter=jitter)
 
 
 @pytest.mark.parametrize("name", STATEMENTS)

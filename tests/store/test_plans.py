@@ -15,7 +15,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from byrote.assembly.identity import chance, new_id, new_token
+from byrote.assembly.identity import jitter, new_id, new_token
 from byrote.core.spec import Delivery, describe
 from byrote.store import queries
 from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
@@ -99,9 +99,9 @@ def gate() -> Gate:
 def build(server_url: str, name: str, size: int) -> None:
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-    door = DatabaseAddress(make_conninfo(server_url, dbname=name))
-    migrate(door, chance=chance)
-    with door.open("filler", "maintenance_work_mem=256MB") as db:
+    address = DatabaseAddress(make_conninfo(server_url, dbname=name))
+    migrate(address, jitter=jitter)
+    with address.open("filler", "maintenance_work_mem=256MB") as db:
         fill(db, size)
 
 
@@ -158,8 +158,8 @@ class Explained:
         return {n["Node Type"] for n in self.nodes if n.get("Relation Name") in relations}
 
 
-def worker_connection(door: DatabaseAddress) -> Db:
-    return door.open("worker", *PLAN_GUARDS)
+def worker_connection(address: DatabaseAddress) -> Db:
+    return address.open("worker", *PLAN_GUARDS)
 
 
 def claim_query(limit: int, queues: list[str]) -> Query[Any]:
@@ -169,9 +169,9 @@ def claim_query(limit: int, queues: list[str]) -> Query[Any]:
     )
 
 
-def explain(door: DatabaseAddress, query: Query[Any], *, analyzed: bool = False) -> Explained:
+def explain(address: DatabaseAddress, query: Query[Any], *, analyzed: bool = False) -> Explained:
     """Execute and take back; with the statistics of an empty table, or with fresh ones."""
-    with worker_connection(door) as db, db.transaction() as trial:
+    with worker_connection(address) as db, db.transaction() as trial:
         clock = FakeClock(db)
         clock.advance(seconds=200)
         if analyzed:
@@ -213,8 +213,8 @@ def test_a_promotion_touches_pages_in_proportion_to_its_batch(
     assert few.touched < 2 * small.touched + 50
 
 
-def explain_finish(door: DatabaseAddress, count: int, *, analyzed: bool) -> Explained:
-    with worker_connection(door) as db, db.transaction() as trial:
+def explain_finish(address: DatabaseAddress, count: int, *, analyzed: bool) -> Explained:
+    with worker_connection(address) as db, db.transaction() as trial:
         FakeClock(db)
         leases = claim(db, count, queues=["q1"])
         assert len(leases) == count
@@ -237,8 +237,8 @@ def test_a_finish_touches_pages_in_proportion_to_its_batch(
     assert few.touched < 2 * small.touched + 50
 
 
-def explain_steps(door: DatabaseAddress, count: int, *, analyzed: bool) -> Explained:
-    with worker_connection(door) as db, db.transaction() as trial:
+def explain_steps(address: DatabaseAddress, count: int, *, analyzed: bool) -> Explained:
+    with worker_connection(address) as db, db.transaction() as trial:
         FakeClock(db)
         leases = claim(db, count, queues=["q1"])
         if analyzed:
@@ -266,9 +266,9 @@ def test_a_finish_does_not_walk_what_others_have_running(
     crowds: dict[str, DatabaseAddress],
 ) -> None:
     """Thousands of leases elsewhere cost this worker's finish nothing."""
-    door = crowds["big"]
-    alone = explain_finish(door, 10, analyzed=False)
-    with worker_connection(door) as db, db.transaction() as trial:
+    address = crowds["big"]
+    alone = explain_finish(address, 10, analyzed=False)
+    with worker_connection(address) as db, db.transaction() as trial:
         FakeClock(db)
         claim(db, 5_000, worker="others", queues=["q2"])
         leases = claim(db, 10, queues=["q1"])

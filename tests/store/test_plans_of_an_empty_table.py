@@ -41,9 +41,9 @@ STATEMENTS: dict[str, Query[Any]] = {
 
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_what_is_planned_for_an_empty_table_finds_runs_by_their_ids(
-    db: Db, door: DatabaseAddress, name: str
+    db: Db, address: DatabaseAddress, name: str
 ) -> None:
-    with door.open("worker", *PLAN_GUARDS) as worker:
+    with address.open("worker", *PLAN_GUARDS) as worker:
         assert db.execute("select 1 from byrote_task_runs limit 1").fetchone() is None
         nodes = Explained(worker, STATEMENTS[name]).nodes
     looks = [node for node in nodes if node.get("Relation Name") == "byrote_task_runs"]

@@ -45,13 +45,13 @@ def renew(scene: Scene, *runs: Leased) -> HeldLeases:
     """One round of renewals; what is held after it."""
     held = HeldLeases()
     held.add(runs)
-    means = WorkerContext("w", lambda: NOW, lambda: 0.0, lambda: "token", lambda _events: None)
+    context = WorkerContext("w", lambda: NOW, lambda: 0.0, lambda: "token", lambda _events: None)
     keeper = LeaseKeeper(
         scene,  # type: ignore[arg-type]
         scene,  # type: ignore[arg-type]
         held=held,
         lease_for=timedelta(seconds=LEASE_S),
-        means=means,
+        context=context,
         description=dict,
         load=dict,
     )

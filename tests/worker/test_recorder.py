@@ -25,8 +25,8 @@ class LockedAtFirst:
         held, ticks = HeldLeases(), count()
         held.add([first, later])
         self.later = later
-        means = WorkerContext("w", lambda: float(next(ticks)), float, str, lambda _events: None)
-        self.recorder = Recorder(self, held, means)
+        context = WorkerContext("w", lambda: float(next(ticks)), float, str, lambda _events: None)
+        self.recorder = Recorder(self, held, context)
         self.backlogs: list[int] = []
 
     def report(self, run: Leased) -> None:

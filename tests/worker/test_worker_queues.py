@@ -12,7 +12,7 @@ from tests.worker.harness import Database, StartWorker, await_end, send
 
 
 @pytest.mark.parametrize("executor", ["hand", "inline", "command"])
-def test_a_worker_that_is_not_told_serves_the_queues_its_app_names(
+def test_a_worker_that_is_not_reported_serves_the_queues_its_app_names(
     db: Database, start_worker: StartWorker, executor: str
 ) -> None:
     mail, default = queued.send.spec("hi"), queued.count.spec("hi")
@@ -26,7 +26,9 @@ def test_a_worker_that_is_not_told_serves_the_queues_its_app_names(
     assert [run.status for run in ended] == [Status.SUCCESSFUL] * 3
 
 
-def test_a_worker_that_is_told_serves_only_those(db: Database, start_worker: StartWorker) -> None:
+def test_a_worker_that_is_reported_serves_only_those(
+    db: Database, start_worker: StartWorker
+) -> None:
     elsewhere, here = send(db, queued.send.spec("hi"), queued.count.spec("hi"))
     start_worker("tests.tasks.queued:app", queues="default", drain=True).wait(30)
 

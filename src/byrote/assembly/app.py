@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Unpack, overload
 import psycopg
 
 from byrote.assembly.handles import RunHandle, TaskHandle, TaskMaker, note_withheld, withheld_runs
-from byrote.assembly.identity import chance, new_id, new_ids
+from byrote.assembly.identity import jitter, new_id, new_ids
 from byrote.assembly.memo import Memos
 from byrote.assembly.settings import Settings, resolve
 from byrote.core.command import Command, Container, Limits, Payload, command_of
@@ -352,7 +352,7 @@ class App(WithoutReports):
         return resolve({"database_url": self.url}).settings
 
     @cached_property
-    def door(self) -> DatabaseAddress:
+    def address(self) -> DatabaseAddress:
         """The database's address; starts the embedded server if no database is set."""
         url = self.settings.database_url or self._embedded()
         return DatabaseAddress(url, pooled=self.settings.pooled)
@@ -361,22 +361,22 @@ class App(WithoutReports):
         server = open_server(environ=os.environ)
         atexit.register(server.close)
         url = own_url(server.url, Path.cwd(), os.environ)
-        migrate(DatabaseAddress(url), chance=chance)
+        migrate(DatabaseAddress(url), jitter=jitter)
         return url
 
     @cached_property
     def store(self) -> Store:
         """The store that executes this app's queries."""
-        return Store(self.door, chance=chance)
+        return Store(self.address, jitter=jitter)
 
     @cached_property
     def astore(self) -> AsyncStore:
         """The store that executes this app's queries on the running event loop."""
-        return AsyncStore(self.door, chance=chance)
+        return AsyncStore(self.address, jitter=jitter)
 
     def migrate(self) -> None:
         """Bring the database's schema up to date."""
-        migrate(self.door, chance=chance)
+        migrate(self.address, jitter=jitter)
 
     def close(self) -> None:
         """Close idle connections."""

@@ -10,7 +10,7 @@ from base64 import urlsafe_b64encode
 
 from byrote.core.text.ids import dashed, uuid7
 
-chance = random.SystemRandom().random
+jitter = random.SystemRandom().random
 
 _lock = threading.Lock()
 _last = 0

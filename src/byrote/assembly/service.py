@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 
 from byrote.assembly.artifacts import default_place
 from byrote.assembly.clock import monotonic
-from byrote.assembly.identity import chance, new_ids, new_token, worker_id
+from byrote.assembly.identity import jitter, new_ids, new_token, worker_id
 from byrote.assembly.settings import Settings, resolve
 from byrote.core.errors import BadOption, DatabaseUnreachable
 from byrote.core.ports.executor import Emit
@@ -25,26 +25,26 @@ from byrote.service.service import Service
 from byrote.store.connect import DatabaseAddress
 from byrote.store.worker import PostgresStore
 from byrote.worker.asks.artifacts import ArtifactCleaner
-from byrote.worker.context import WorkerContext as WorkerMeans
+from byrote.worker.context import WorkerContext
 from byrote.worker.notices import Notices
 from byrote.worker.upkeep.maintenance import Maintenance
 
 
 def build_service(
-    door: DatabaseAddress, options: ServiceOptions, *, emit: Emit = lambda _events: None
+    address: DatabaseAddress, options: ServiceOptions, *, emit: Emit = lambda _events: None
 ) -> Service:
     """Return a service on this database; it is not started."""
     name = f"service-{worker_id()}"[:200]
-    means = ServiceContext(
+    context = ServiceContext(
         name=name,
         clock=monotonic,
-        chance=chance,
+        jitter=jitter,
         token=new_token,
         ids=new_ids,
         describe=partial(_describe, name),
     )
-    beside = partial(_housekeeping, door, name, emit, options.artifacts)
-    return Service(door, options, means, beside=beside)
+    beside = partial(_housekeeping, address, name, emit, options.artifacts)
+    return Service(address, options, context, beside=beside)
 
 
 def service_app(settings: Settings | None = None) -> Starlette:
@@ -52,13 +52,13 @@ def service_app(settings: Settings | None = None) -> Starlette:
     settings = resolve().settings if settings is None else settings
     if settings.database_url is None:
         raise BadOption("No database is set; set BYROTE_DATABASE_URL.")
-    door = DatabaseAddress(settings.database_url, name="byrote service", pooled=settings.pooled)
+    address = DatabaseAddress(settings.database_url, name="byrote service", pooled=settings.pooled)
     options = ServiceOptions(
         payload_max=settings.payload_max,
         artifacts=settings.artifacts or default_place(os.environ),
         artifact_max=settings.artifact_max,
     )
-    return build_app(build_service(door, options), version=version("byrote"))
+    return build_app(build_service(address, options), version=version("byrote"))
 
 
 def _describe(name: str, queues: Sequence[str], tasks: Sequence[str]) -> Mapping[str, object]:
@@ -77,15 +77,15 @@ def _describe(name: str, queues: Sequence[str], tasks: Sequence[str]) -> Mapping
 
 @contextlib.contextmanager
 def _housekeeping(
-    door: DatabaseAddress, name: str, emit: Emit, artifacts: str | None
+    address: DatabaseAddress, name: str, emit: Emit, artifacts: str | None
 ) -> Iterator[None]:
     """Promote, sweep, archive and prune in the service: its workers have no database access."""
     stopped = threading.Event()
-    lines = PostgresStore(door, listen=False)
-    means = WorkerMeans(name, monotonic, chance, new_token, emit)
+    lines = PostgresStore(address, listen=False)
+    context = WorkerContext(name, monotonic, jitter, new_token, emit)
     notice = Notices(name, emit)
-    duties = lines.duties(PartContext("duties", stopped.wait, notice, chance))
-    sweeper = Maintenance(duties, means, idle=lambda: True)
+    duties = lines.duties(PartContext("duties", stopped.wait, notice, jitter))
+    sweeper = Maintenance(duties, context, idle=lambda: True)
     stops = [sweeper.stop]
 
     def sweep() -> None:
@@ -96,8 +96,8 @@ def _housekeeping(
 
     threads = [threading.Thread(target=sweep, name="byrote-duties", daemon=True)]
     if artifacts is not None:
-        shelf = lines.shelf(PartContext("tidy", stopped.wait, notice, chance))
-        tidier = ArtifactCleaner(shelf, means, artifacts)
+        artifact_rows = lines.artifact_rows(PartContext("tidy", stopped.wait, notice, jitter))
+        tidier = ArtifactCleaner(artifact_rows, context, artifacts)
         stops.append(tidier.stop)
         threads.append(threading.Thread(target=tidier.run, name="byrote-tidier", daemon=True))
     for thread in threads:

@@ -11,7 +11,7 @@ import msgspec
 from byrote.assembly.artifacts import default_place
 from byrote.assembly.clock import monotonic
 from byrote.assembly.executors import build_executor, hands_of, worker_options
-from byrote.assembly.identity import chance, new_token, worker_id
+from byrote.assembly.identity import jitter, new_token, worker_id
 from byrote.assembly.settings import Settings
 from byrote.core.errors import BadOption
 from byrote.core.ports.executor import Asks, Emit
@@ -53,29 +53,29 @@ def build_worker(
         found = settings.database_url or built.app().url or (fallback and fallback())
         if not found:
             raise BadOption("No database is set; give --url or set BYROTE_DATABASE_URL.")
-        door = DatabaseAddress(found, name=f"byrote {name}", pooled=settings.pooled)
+        address = DatabaseAddress(found, name=f"byrote {name}", pooled=settings.pooled)
         durable = settings.claims == "durable"
         return PostgresStore(
-            door,
+            address,
             listen=settings.listen,
             durable_claims=durable,
             keep_events=settings.keep_events,
         )
 
-    means = WorkerContext(name, monotonic, chance, new_token, emit)
+    context = WorkerContext(name, monotonic, jitter, new_token, emit)
     answers = artifact_answers(where, settings.artifact_max)
     pool = built.pool
     return Worker(
         store,
         built.executor,
         options,
-        means,
+        context,
         asks=asks,
         answers=answers,
-        settled=None if pool is None else pool.settled,
+        on_finished=None if pool is None else pool.report_finished,
         schedules=lambda: built.app().schedules,
         queues=lambda: built.app().queues,
-        strangers=None
+        unknown_tasks=None
         if pool is None or recognise is None
-        else DiscoveryHooks(lambda line: store().strangers(line), recognise, pool.learn),
+        else DiscoveryHooks(lambda line: store().unknown_tasks(line), recognise, pool.learn),
     )

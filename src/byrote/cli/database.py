@@ -10,7 +10,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from byrote.assembly.app import App
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.assembly.settings import merge, resolve
 from byrote.core.errors import BadOption, UnknownRun
 from byrote.core.text.ids import dashed
@@ -34,7 +34,7 @@ def open_url(url: str | None, *, ready: bool = True) -> Iterator[str]:
     with open_server(environ=os.environ) as server:
         found = own_url(server.url, Path.cwd(), os.environ)
         if ready:
-            migrate.migrate(DatabaseAddress(found), chance=chance)
+            migrate.migrate(DatabaseAddress(found), jitter=jitter)
         yield found
 
 
@@ -56,7 +56,7 @@ def open_store(url: str | None) -> Iterator[Store]:
     with (
         open_url(url) as found,
         contextlib.closing(
-            ReadingStore(DatabaseAddress(found, pooled=pooled), chance=chance)
+            ReadingStore(DatabaseAddress(found, pooled=pooled), jitter=jitter)
         ) as store,
     ):
         check(store)
@@ -69,7 +69,7 @@ def check(store: Store) -> None:
         with store.borrow() as connection:
             migrate.check(connection)
     except psycopg.OperationalError as error:
-        raise unreachable(store.door, error) from error
+        raise unreachable(store.address, error) from error
 
 
 def whole_id(store: Store, begun: str) -> str:

@@ -288,7 +288,7 @@ class WithheldInReplay(ByroteError):
     code = "withheld_in_replay"
 
 
-class LeaseGone(ByroteError):
+class LeaseLost(ByroteError):
     """The attempt lost its lease: its step was not stored, and its outcome will be rejected."""
 
     code = "lease_gone"

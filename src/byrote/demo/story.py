@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from byrote.assembly.app import App
-from byrote.assembly.identity import chance, new_id, new_token
+from byrote.assembly.identity import jitter, new_id, new_token
 from byrote.core.errors import ResultTimeout, RunFailed
 from byrote.core.run import Run
 from byrote.core.spec import Spec
@@ -89,7 +89,7 @@ class Play:
 
     def perform(self, *, began: float, watch: WatchRuns, tell: Print) -> Story:
         """Send everything, look on until it has ended, replay one run and verify another."""
-        migrate(DatabaseAddress(self._url), chance=chance)
+        migrate(DatabaseAddress(self._url), jitter=jitter)
         tell("Starting a worker with two hands.")
         with contextlib.closing(self._app), self._worker() as crew:
             self._send(1, tell)

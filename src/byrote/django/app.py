@@ -80,10 +80,10 @@ def _is_ours(alias: str) -> bool:
     return isinstance(compat.task_backends[alias], Backend)
 
 
-def imports(backend: Backend, stranger: UnknownTaskRef) -> bool:
+def imports(backend: Backend, unknown: UnknownTaskRef) -> bool:
     """Whether a task belongs to this backend and can be imported here."""
-    path = backend.path_of(stranger.task)
-    if path is None or stranger.version != VERSION:
+    path = backend.path_of(unknown.task)
+    if path is None or unknown.version != VERSION:
         return False
     try:
         definition_at(path)

@@ -32,7 +32,7 @@ def ensure_cluster(runner: Runner, *, durable: bool, lock_fd: int) -> None:
     home.data_new.mkdir(mode=0o700)
     if runner.account:
         os.chown(home.data_new, runner.account.uid, runner.account.gid)
-    runner.run("initdb", [*_INITDB, str(home.data_new)], said="", lock_fd=lock_fd)
+    runner.run("initdb", [*_INITDB, str(home.data_new)], stdin="", lock_fd=lock_fd)
     run_single(runner, home.data_new, f"CREATE DATABASE {DATABASE};", lock_fd=lock_fd)
     if durable:
         os.sync()  # One for all files is much faster than initdb's one for each.
@@ -43,7 +43,7 @@ def ensure_cluster(runner: Runner, *, durable: bool, lock_fd: int) -> None:
 def run_single(runner: Runner, data: os.PathLike[str], statement: str, *, lock_fd: int) -> None:
     """Run one statement on a stopped cluster, or raise StartFailed."""
     args = ["--single", "-D", os.fspath(data), "-c", "exit_on_error=on", "postgres"]
-    runner.run("postgres", args, said=f"{statement}\n", lock_fd=lock_fd)
+    runner.run("postgres", args, stdin=f"{statement}\n", lock_fd=lock_fd)
 
 
 def _check_version(runner: Runner) -> None:

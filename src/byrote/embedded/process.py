@@ -50,7 +50,7 @@ class Runner:
             except OSError as error:
                 raise HomeUnusable(self.home.path, f"cannot run {program}: {error}") from error
 
-    def run(self, program: str, args: Sequence[str], *, said: str, lock_fd: int) -> None:
+    def run(self, program: str, args: Sequence[str], *, stdin: str, lock_fd: int) -> None:
         """Run a program to its end, or raise StartFailed with its output.
 
         It inherits the start lock: should we be killed, the next starter waits for it to end
@@ -60,7 +60,7 @@ class Runner:
         child = self.spawn(program, args, stdin=subprocess.PIPE, pass_fds=(lock_fd,))
         with child:
             try:
-                child.communicate(said.encode())
+                child.communicate(stdin.encode())
             except BaseException:
                 child.kill()
                 raise

@@ -2,7 +2,7 @@
 """Length-prefixed MessagePack over a socket: messages between the supervisor and its hands.
 
 To a hand: `["work", [job, …]]`, `["cancel", [slot, …]]`, `["stop"]`,
-`["answer", slot, number, ok, payload]`, `["settled", [[run, verdict], …]]`.
+`["answer", slot, number, ok, payload]`, `["finished", [[run, verdict], …]]`.
 From a hand: `["ready", {…}]`, `["refused", reason]`, `["done", [result, …]]`,
 `["ask", [slot, number, verb, payload]]`.
 `hands/messages.py` and `shared/messages.py` have their types. A job and a result are flat arrays,

@@ -96,25 +96,27 @@ class Inline:
     async def _live(self, started: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
-        self._desk = None if self._once is None else AskClient(self._ask, self._once, self.replay)
+        self._ask_client = (
+            None if self._once is None else AskClient(self._ask, self._once, self.replay)
+        )
         self._engine = Engine(
             self._registry,
             self._board,
             self._done,
             concurrency=self._limits[TaskKind.ASYNC],
             threads=self._limits[TaskKind.SYNC],
-            desk=self._desk,
+            ask_client=self._ask_client,
         )
         started.set()
         await self._stopped.wait()
         self._engine.close()
 
     def _ask(self, slot: int, number: int, verb: str, payload: Mapping[str, Any]) -> None:
-        desk = self._desk
-        assert desk is not None  # noqa: S101 -- it is the desk that asks.
+        ask_client = self._ask_client
+        assert ask_client is not None  # noqa: S101 -- only an ask client sends asks.
 
         def answer(ok: bool, payload: Any) -> None:
-            desk.answer(number, ok, payload)
+            ask_client.answer(number, ok, payload)
 
         pass_on(self._asks, self._jobs.get(slot), (verb, payload), answer)
 

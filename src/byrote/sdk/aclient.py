@@ -55,9 +55,9 @@ class AsyncClient:
         timeout: float = 10.0,
         verify: Any = True,
     ) -> None:
-        self._door = ServiceAddress.find(url, token)
-        self._terms = self._door.terms(timeout)
-        self._http = httpx2.AsyncClient(**self._door.options(verify))
+        self._address = ServiceAddress.find(url, token)
+        self._terms = self._address.terms(timeout)
+        self._http = httpx2.AsyncClient(**self._address.options(verify))
 
     enqueue = AsyncMethod(producer.enqueue)
     enqueue_many = AsyncMethod(producer.enqueue_many)
@@ -94,7 +94,7 @@ class AsyncClient:
             await asyncio.sleep(todo.seconds)
             return None
         try:
-            request = self._door.request(self._http, todo)
+            request = self._address.request(self._http, todo)
             if todo.call.sink is not None:
                 return await self._pour(request, todo.call.sink)
             return answer_of(await self._http.send(request))

@@ -33,9 +33,11 @@ def service_answers(size_max: int) -> Mapping[str, AskHandler]:
     """The verbs of artifacts for the tasks of a worker that has a service."""
     known: dict[str, int] = {}
 
-    def terms(shelf: ArtifactPort, _run: Leased, _asked: Mapping[str, Any]) -> dict[str, Any]:
+    def terms(
+        artifact_rows: ArtifactPort, _run: Leased, _asked: Mapping[str, Any]
+    ) -> dict[str, Any]:
         if not known:
-            asked: _Limited = shelf  # type: ignore[assignment]  # The shelf of a service has one.
+            asked: _Limited = artifact_rows  # type: ignore[assignment]  # The rows of a service have one.
             known["max"] = min(size_max, asked.limit())
         return {"max": known["max"], "place": "", "spool": _spool().name}
 

@@ -45,7 +45,7 @@ class CancellationListener:
         on_cancel: Callable[[], None],
     ) -> None:
         self._line = PartContext(
-            "cancel", self._stopped, lambda _what, _error: None, line.chance, _always
+            "cancel", self._stopped, lambda _what, _error: None, line.jitter, _always
         )
         self._outer = line.stopped
         self._wire = wire

@@ -53,9 +53,9 @@ class Client:
         timeout: float = 10.0,
         verify: Any = True,
     ) -> None:
-        self._door = ServiceAddress.find(url, token)
-        self._terms = self._door.terms(timeout)
-        self._http = httpx2.Client(**self._door.options(verify))
+        self._address = ServiceAddress.find(url, token)
+        self._terms = self._address.terms(timeout)
+        self._http = httpx2.Client(**self._address.options(verify))
 
     enqueue = SyncMethod(producer.enqueue)
     enqueue_many = SyncMethod(producer.enqueue_many)
@@ -92,7 +92,7 @@ class Client:
             time.sleep(todo.seconds)
             return None
         try:
-            request = self._door.request(self._http, todo)
+            request = self._address.request(self._http, todo)
             if todo.call.sink is not None:
                 return self._pour(request, todo.call.sink)
             return answer_of(self._http.send(request))

@@ -58,8 +58,8 @@ class RequestInterrupted(Exception):
 class ServiceConnection:
     """One part's connection to the service."""
 
-    def __init__(self, door: ServiceAddress, line: PartContext, verify: Any) -> None:
-        self._door = door
+    def __init__(self, address: ServiceAddress, line: PartContext, verify: Any) -> None:
+        self._address = address
         self._line = line
         self._verify = verify
         self._http: httpx2.Client | None = None
@@ -78,57 +78,59 @@ class ServiceConnection:
     def ask[T](self, call: ServiceCall[T]) -> T:
         """Ask; Interrupted when the request may have arrived and the answer was lost."""
         while True:
-            heard = self._send(call)
-            if isinstance(heard, ServiceResponse) and heard.status < 300:
+            response = self._send(call)
+            if isinstance(response, ServiceResponse) and response.status < 300:
                 self._well(call.method)
-                return call.read(heard.body)
+                return call.read(response.body)
             # By method: a service whose database is read-only answers which runs a claim leased.
             tries = self._tries[call.method] = self._tries.get(call.method, 0) + 1
-            self._complain(heard, tries)
-            if isinstance(heard, LostResponse) and heard.sent:
+            self._complain(response, tries)
+            if isinstance(response, LostResponse) and response.sent:
                 raise RequestInterrupted
-            if isinstance(heard, ServiceResponse) and heard.status >= 500:
+            if isinstance(response, ServiceResponse) and response.status >= 500:
                 # It, or something before it, broke under the request.
                 raise RequestInterrupted
 
     def once[T](self, call: ServiceCall[T]) -> T:
         """Ask a single time, and raise what is in the way."""
-        heard = self._send(call)
-        if isinstance(heard, LostResponse):
+        response = self._send(call)
+        if isinstance(response, LostResponse):
             raise ServiceUnreachable(
-                f"The service at {self._door.place} did not answer: {heard.why}"
+                f"The service at {self._address.place} did not answer: {response.why}"
             )
-        if heard.status >= 300:
-            raise error_of(heard.status, heard.body)
-        return call.read(heard.body)
+        if response.status >= 300:
+            raise error_of(response.status, response.body)
+        return call.read(response.body)
 
     def _send(self, call: ServiceCall[Any]) -> ServiceResponse | LostResponse:
         if self._http is None:
-            self._http = httpx2.Client(**self._door.options(self._verify))
-        request = self._door.request(self._http, SendRequest(call, PLAIN, ANSWER_S + call.wait_s))
+            self._http = httpx2.Client(**self._address.options(self._verify))
+        request = self._address.request(
+            self._http, SendRequest(call, PLAIN, ANSWER_S + call.wait_s)
+        )
         try:
             return answer_of(self._http.send(request))
         except httpx2.TransportError as error:
             return lost_of(error)
 
-    def _complain(self, heard: ServiceResponse | LostResponse, tries: int) -> None:
+    def _complain(self, response: ServiceResponse | LostResponse, tries: int) -> None:
         """Report the error and wait a while; raises when waiting will not help."""
-        if isinstance(heard, LostResponse):
-            why = heard.why
+        if isinstance(response, LostResponse):
+            why = response.why
         else:
-            refused = error_of(heard.status, heard.body)
+            refused = error_of(response.status, response.body)
             denied = refused.code in DENIED and not self._line.impatient()
             if refused.code not in PASSING and not denied:
                 kind = ValueRefused if refused.code in OF_VALUES else StoreRefused
-                raise kind(f"The service refused: {_said(refused)}") from refused
+                raise kind(f"The service refused: {_refusal(refused)}") from refused
             why = str(refused)
         self._troubled = True
         self._line.notice(self._line.purpose, why)
-        if self._line.stopped(pause_before(tries, heard, self._line.chance)):
+        if self._line.stopped(pause_before(tries, response, self._line.jitter)):
             raise self._unreachable(why)
 
     def _unreachable(self, why: str) -> ServiceUnreachable:
-        return ServiceUnreachable(f"The service at {self._door.place} did not answer: {why}")
+        return ServiceUnreachable(f"The service at {self._address.place} did not answer: {why}")
 
     def _well(self, method: str) -> None:
         if not self._troubled:
@@ -145,7 +147,7 @@ class ServiceConnection:
         self._http = None
 
 
-def _said(refused: Refused) -> str:
+def _refusal(refused: Refused) -> str:
     where = "; ".join(f"{error.path}: {error.message}" for error in refused.errors[:3])
     return f"{refused} {where}".strip()[:300]
 
@@ -153,8 +155,8 @@ def _said(refused: Refused) -> str:
 class ServiceStore:
     """A worker's store behind a service."""
 
-    def __init__(self, door: ServiceAddress, *, verify: Any = True) -> None:
-        self._door = door
+    def __init__(self, address: ServiceAddress, *, verify: Any = True) -> None:
+        self._address = address
         self._verify = verify
 
     def check(self) -> None:
@@ -178,14 +180,14 @@ class ServiceStore:
         on_return: Callable[[], None],  # noqa: ARG002 -- the service does not notify of it.
     ) -> "HttpLeases":
         """A claimer's line, and beside it one that waits for cancellations."""
-        ears = CancellationListener(line, self._wire, on_cancel)
-        return HttpLeases(self._wire(line), ears)
+        cancellations = CancellationListener(line, self._wire, on_cancel)
+        return HttpLeases(self._wire(line), cancellations)
 
     def verdicts(self, line: PartContext) -> "HttpFinish":
         """A recorder's line."""
         return HttpFinish(self._wire(line))
 
-    def roll(self, line: PartContext) -> "HttpRegistry":
+    def registry(self, line: PartContext) -> "HttpRegistry":
         """A keeper's line."""
         return HttpRegistry(self._wire(line))
 
@@ -193,7 +195,7 @@ class ServiceStore:
         """A scribe's line."""
         return HttpSteps(self._wire(line))
 
-    def shelf(self, line: PartContext) -> "HttpArtifacts":
+    def artifact_rows(self, line: PartContext) -> "HttpArtifacts":
         """A line for artifacts."""
         return HttpArtifacts(self._wire(line))
 
@@ -202,7 +204,7 @@ class ServiceStore:
         return None
 
     def _wire(self, line: PartContext) -> ServiceConnection:
-        return ServiceConnection(self._door, line, self._verify)
+        return ServiceConnection(self._address, line, self._verify)
 
 
 class _OnWire:
@@ -230,20 +232,20 @@ class HttpLeases(_OnWire):
 
     listening = True
 
-    def __init__(self, wire: ServiceConnection, ears: CancellationListener) -> None:
+    def __init__(self, wire: ServiceConnection, cancellations: CancellationListener) -> None:
         super().__init__(wire)
         self._patience_s = 0.0
         self._doubts: list[tuple[float, ClaimRequest]] = []
-        self._ears = ears
+        self._cancellations = cancellations
 
     def close(self) -> None:
         """Close the connection; the next verb opens another."""
-        self._ears.close()
+        self._cancellations.close()
         super().close()
 
     def claim(self, wanted: ClaimRequest) -> list[Leased] | None:
         """Lease what is wanted; None when the answer was lost and nothing had come of it."""
-        self._ears.open(wanted.worker)
+        self._cancellations.open(wanted.worker)
         # A lease counts from before the claim was sent: a long wait would use it up.
         patience = min(self._patience_s, wanted.lease_for.total_seconds() * WAIT_SHARE)
         self._patience_s = 0.0

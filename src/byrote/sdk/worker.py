@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 
 from byrote.assembly.clock import monotonic, now
 from byrote.assembly.executors import build_executor, hands_of, log_form, worker_options
-from byrote.assembly.identity import chance, new_token, worker_id
+from byrote.assembly.identity import jitter, new_token, worker_id
 from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
 from byrote.core.duration import DurationLike
@@ -74,12 +74,12 @@ class Worker:
             sys.stderr, form=log_form(self.settings), level=self.settings.log_level, now=now
         )
         self._hooks = tuple(hooks)
-        door = ServiceAddress.find(url, token)
+        address = ServiceAddress.find(url, token)
         app = path_of(handlers) if self.settings.executor != "inline" else handlers
         self._supervisor = _supervisor(
             app,
             self.settings,
-            lambda: ServiceStore(door, verify=verify),
+            lambda: ServiceStore(address, verify=verify),
             emit=self._emit,
             drain=drain,
         )
@@ -120,16 +120,16 @@ def _supervisor(
         app, settings, name, emit=emit, hands=hands, asks=asks, buffer_s=BUFFER_S
     )
     options = worker_options(settings, name, hands=hands, drain=drain)
-    means = WorkerContext(name, monotonic, chance, new_token, emit)
+    context = WorkerContext(name, monotonic, jitter, new_token, emit)
     answers = service_answers(settings.artifact_max)
     return Supervisor(
         store,
         built.executor,
         options,
-        means,
+        context,
         asks=asks,
         answers=answers,
-        settled=None if built.pool is None else built.pool.settled,
+        on_finished=None if built.pool is None else built.pool.report_finished,
     )
 
 

@@ -68,7 +68,7 @@ def build_app(service: Service, *, version: str) -> Starlette:
         status = "stopping" if service.stopping else "ok"
         return Response(msgspec.json.encode({"status": status}), media_type=JSON)
 
-    means = service.means
+    context = service.context
     app = Starlette(
         routes=[
             *[Route(_slashed(p), _ByMethod(e), methods=list(e)) for p, e in paths.items()],
@@ -76,10 +76,10 @@ def build_app(service: Service, *, version: str) -> Starlette:
             Route("/livez", livez),
         ],
         middleware=[
-            Middleware(Gate, lambda: means.ids(1)[0], means.clock),
+            Middleware(Gate, lambda: context.ids(1)[0], context.clock),
             Middleware(GZipMiddleware, minimum_size=GZIP_FROM, compresslevel=4),
         ],
-        exception_handlers={HTTPException: _told},
+        exception_handlers={HTTPException: _problem},
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
@@ -102,7 +102,7 @@ def _slashed(path: str) -> str:
     return path.replace("{name}", "{name:path}").replace("{worker}", "{worker:path}")
 
 
-async def _told(request: Request, error: Exception) -> Response:
+async def _problem(request: Request, error: Exception) -> Response:
     allow = (getattr(error, "headers", None) or {}).get("Allow")
     if allow:
         request.scope["byrote.allow"] = allow

@@ -34,17 +34,17 @@ NOTE_EVERY = 5
 class Chores:
     """Does the service's duties on the loop, a statement at a time."""
 
-    def __init__(self, store: AsyncStore, keyring: Keyring, means: ServiceContext) -> None:
+    def __init__(self, store: AsyncStore, keyring: Keyring, context: ServiceContext) -> None:
         self._store = store
         self._keyring = keyring
-        self._means = means
+        self._context = context
         self._recount_due = False
 
     async def run(self) -> None:
         """Do what is due, for as long as the process lives."""
         ticks = 0
         while True:
-            await asyncio.sleep(TICK_S * (0.75 + 0.5 * self._means.chance()))
+            await asyncio.sleep(TICK_S * (0.75 + 0.5 * self._context.jitter()))
             ticks += 1
             # Whatever fails is due again in a moment; nothing here may end the service.
             with contextlib.suppress(ByroteError, psycopg.Error, Interrupted):
@@ -53,7 +53,7 @@ class Chores:
                 await self.note_used()
 
     async def _do(self) -> None:
-        for duty in await self._store.all(queries.duties(worker=self._means.name, every=EVERY)):
+        for duty in await self._store.all(queries.duties(worker=self._context.name, every=EVERY)):
             match duty.name:
                 case "stats":
                     await self._count(duty.cursor)
@@ -77,8 +77,8 @@ class Chores:
 
     async def _to_the_end(self, cursor: Cursor) -> Cursor | None:
         """Count on; returns the end of the log, None if it is far or another service counts."""
-        deadline = self._means.clock() + BUSY_S
-        while self._means.clock() < deadline:
+        deadline = self._context.clock() + BUSY_S
+        while self._context.clock() < deadline:
             [(events, moved)] = await self._store.ask(queries.count_stats(cursor, limit=COUNT_MAX))
             if events < COUNT_MAX:
                 return cursor if events == 0 else moved

@@ -70,7 +70,7 @@ class ServiceContext(NamedTuple):
     name: str
     """Unique for every process; begins with `service-`."""
     clock: Clock
-    chance: Callable[[], float]
+    jitter: Callable[[], float]
     token: Callable[[], str]
     ids: Callable[[int], Sequence[str]]
     describe: Callable[[Sequence[str], Sequence[str]], Mapping[str, object]]

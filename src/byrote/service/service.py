@@ -20,7 +20,7 @@ from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
 from byrote.store.locks import Detour
 from byrote.store.runners.aio import AsyncStore
 
-DESK_GUARDS = ("enable_seqscan=off", "jit=off")
+READ_GUARDS = ("enable_seqscan=off", "jit=off")
 """Queries that count up to a limit must use an index, whatever the planner's statistics are."""
 
 LOCK_MS = 1_000
@@ -37,44 +37,44 @@ class Service:
 
     def __init__(
         self,
-        door: DatabaseAddress,
+        address: DatabaseAddress,
         options: ServiceOptions,
-        means: ServiceContext,
+        context: ServiceContext,
         *,
         beside: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> None:
         self._beside = beside
         self.options = options
-        self.means = means
+        self.context = context
         patience = options.patience_s
         self.work = AsyncStore(
-            door,
+            address,
             *PLAN_GUARDS,
             # Requests that wait for a locked row must not use up the connections of all others.
             f"lock_timeout={LOCK_MS}",
-            chance=means.chance,
+            jitter=context.jitter,
             size=options.connections,
             patience_s=patience,
         )
         """For what must be quick: enqueueing and leases, with guarded plans."""
-        self.desk = AsyncStore(
-            door,
-            *DESK_GUARDS,
+        self.reads = AsyncStore(
+            address,
+            *READ_GUARDS,
             f"statement_timeout={int(options.request_s * 500)}",
-            chance=means.chance,
+            jitter=context.jitter,
             size=max(options.connections // 2, 2),
             patience_s=patience,
         )
         """For looking on, which may take its time, but not for ever."""
         self.detour = Detour()
         """Leads finishes and renewals around rows that are locked."""
-        self.keyring = Keyring(self.work, means.clock, rate=options.rate, token_s=options.token_s)
+        self.keyring = Keyring(self.work, context.clock, rate=options.rate, token_s=options.token_s)
         self.calling = CancellationWaiters()
-        self.bell = ClaimWaiters(
-            self.work, means, poll_s=options.poll.total_seconds(), on_cancel=self.calling.call
+        self.claim_waiters = ClaimWaiters(
+            self.work, context, poll_s=options.poll.total_seconds(), on_cancel=self.calling.call
         )
-        self.watch = RunWaiters(self.desk, means.clock)
-        self.chores = Chores(self.desk, self.keyring, means)
+        self.watch = RunWaiters(self.reads, context.clock)
+        self.chores = Chores(self.reads, self.keyring, context)
         self.requests = Slots(options.at_once, "Too many requests are under way here")
         self.probes = Slots(PROBES_MAX, "Too many ask after this service")
         self.waits = Slots(options.waiting, "Too many requests wait here")
@@ -83,7 +83,7 @@ class Service:
             options.uploads, "Too many files are on their way here", retry_after_s=2
         )
         self.offload = Offload()
-        self.readiness = Readiness(self.work, means.clock, options.ready_s)
+        self.readiness = Readiness(self.work, context.clock, options.ready_s)
         self.provenances: set[int] = set()
         """Numbers of environments that are known to exist; as few as `byrote_provenance` has."""
         self.home: str | None = None
@@ -105,10 +105,15 @@ class Service:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Do what a service does beside answering, until left."""
-        parts = [self.bell.poll, self.bell.keep_announced, self.watch.run, self.chores.run]
+        parts = [
+            self.claim_waiters.poll,
+            self.claim_waiters.keep_announced,
+            self.watch.run,
+            self.chores.run,
+        ]
         parts.append(self.keyring.run)
-        if not self.work.door.pooled:
-            parts.append(self.bell.listen)
+        if not self.work.address.pooled:
+            parts.append(self.claim_waiters.listen)
         tasks = [asyncio.create_task(_for_ever(part)) for part in parts]
         try:
             with self._beside():
@@ -119,15 +124,15 @@ class Service:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.chores.note_used()
-            await self.bell.leave()
+            await self.claim_waiters.leave()
             self.offload.close()
             await self.work.close()
-            await self.desk.close()
+            await self.reads.close()
 
     def stop(self) -> None:
         """End the requests that wait; their responses are still sent."""
         self.stopping = True
-        self.bell.close()
+        self.claim_waiters.close()
         self.calling.close()
         self.watch.close()
 

@@ -65,8 +65,8 @@ async def aenqueue_all(
     instead: dict[str, str] = {}
     async with connection.transaction():
         for statement in statements:
-            settled = await arun_script(until_accepted(statement), partial(afetch, connection))
-            instead |= settled.instead
+            enqueued = await arun_script(until_accepted(statement), partial(afetch, connection))
+            instead |= enqueued.instead
     return instead
 
 

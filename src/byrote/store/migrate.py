@@ -124,16 +124,16 @@ def check(connection: psycopg.Connection[Any]) -> None:
 
 
 def migrate(
-    door: DatabaseAddress,
+    address: DatabaseAddress,
     *,
-    chance: Callable[[], float],
+    jitter: Callable[[], float],
     tell: Callable[[str], None] = lambda _line: None,
 ) -> Sequence[Migration]:
     """Bring the schema up to date. Returns the migrations that were applied, often none."""
     tries = 1
     while True:
         try:
-            with door.open(
+            with address.open(
                 "migrate", "lock_timeout=2s", "client_min_messages=warning"
             ) as connection:
                 return _apply(connection)
@@ -143,10 +143,10 @@ def migrate(
                 raise
             if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
                 raise DatabaseUnreachable(
-                    f"{door.place} did not answer: {' '.join(str(error).split())}"
+                    f"{address.place} did not answer: {' '.join(str(error).split())}"
                 ) from error
             tell(f"busy, trying again ({error.sqlstate}): {' '.join(str(error).split())[:120]}")
-            time.sleep(pause_before(tries, chance))
+            time.sleep(pause_before(tries, jitter))
 
 
 def apply(connection: psycopg.Connection[Any], step: Migration) -> bool:

@@ -94,7 +94,7 @@ BACKOFF_FIRST = 0.05
 BACKOFF_MAX = 3.0
 
 
-def pause_before(attempt: int, chance: Callable[[], float]) -> float:
+def pause_before(attempt: int, jitter: Callable[[], float]) -> float:
     """Seconds to wait before try number `attempt` (2, 3, …), with full jitter."""
     ceiling: float = min(BACKOFF_FIRST * 2 ** min(attempt - 2, 20), BACKOFF_MAX)
-    return ceiling * chance()
+    return ceiling * jitter()

@@ -81,7 +81,7 @@ class _Notes:
 
 
 def verify(
-    door: DatabaseAddress,
+    address: DatabaseAddress,
     *,
     tell: OnProgress = lambda _done, _whole: None,
     kept: Head | None = None,
@@ -90,7 +90,7 @@ def verify(
 
     `kept` is a head of the chain from an earlier verification, which must still be in it.
     """
-    with door.open("verify", "jit=off") as connection, connection.transaction():
+    with address.open("verify", "jit=off") as connection, connection.transaction():
         connection.execute("set transaction isolation level repeatable read, read only")
         return verify_on(connection, tell=tell, kept=kept)
 

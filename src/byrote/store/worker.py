@@ -41,15 +41,15 @@ class PostgresStore:
 
     def __init__(
         self,
-        door: DatabaseAddress,
+        address: DatabaseAddress,
         *,
         listen: bool = True,
         durable_claims: bool = True,
         keep_events: timedelta = timedelta(days=30),
     ) -> None:
-        self._address = door
+        self._address = address
         self._keep_events = keep_events
-        self._listen = listen and not door.pooled
+        self._listen = listen and not address.pooled
         self._claims = () if durable_claims else ("synchronous_commit=off",)
         self._watch = threading.Event()
         """Set when a client has begun to watch a run of this worker."""
@@ -78,7 +78,7 @@ class PostgresStore:
         """Return the store of the recorder."""
         return FinishStore(self._link(part))
 
-    def roll(self, part: PartContext) -> "RegistryStore":
+    def registry(self, part: PartContext) -> "RegistryStore":
         """Return the store of the lease keeper."""
         return RegistryStore(self._link(part))
 
@@ -86,7 +86,7 @@ class PostgresStore:
         """Return the store of the ledger server."""
         return StepStore(self._link(part))
 
-    def shelf(self, part: PartContext) -> "ArtifactRows":
+    def artifact_rows(self, part: PartContext) -> "ArtifactRows":
         """Return the store of artifacts."""
         return ArtifactRows(self._link(part))
 
@@ -98,7 +98,7 @@ class PostgresStore:
         link = self._link(part, "synchronous_commit=off", "lock_timeout=1s", insists=False)
         return MaintenanceStore(link, self._watch, keep_events=self._keep_events)
 
-    def strangers(self, part: PartContext) -> "DiscoveryStore":
+    def unknown_tasks(self, part: PartContext) -> "DiscoveryStore":
         """Return the store of discovery."""
         return DiscoveryStore(self._link(part))
 
@@ -108,7 +108,7 @@ class PostgresStore:
             part.purpose,
             *PLAN_GUARDS,
             *settings,
-            chance=part.chance,
+            jitter=part.jitter,
             stopped=part.stopped,
             notice=part.notice,
             impatient=part.impatient,
@@ -206,7 +206,7 @@ class LeaseStore(OnConnection):
 class DiscoveryStore(OnConnection):
     """Reads the front of the queues."""
 
-    def strangers(self, *, queues: Sequence[str], tasks: Sequence[str]) -> list[UnknownTaskRef]:
+    def unknown_tasks(self, *, queues: Sequence[str], tasks: Sequence[str]) -> list[UnknownTaskRef]:
         """Return tasks at the front of the queues that are not among these."""
         return self._link.run(queries.unknown_tasks(queues=queues, tasks=tasks))
 
@@ -224,9 +224,9 @@ class FinishStore(OnConnection):
         """Return the accepted ids and their verdicts, or LOCKED; a missing run lost its lease."""
         self._number_environments(judged)
         plain, detailed = _apart(judged)
-        return self._settle(plain, _succeed) | self._settle(detailed, _finish)
+        return self._finish_all(plain, _succeed) | self._finish_all(detailed, _finish)
 
-    def _settle(
+    def _finish_all(
         self,
         judged: Sequence[Judged],
         statement: Callable[[Sequence[Judged]], Query[tuple[str, str]]],
@@ -239,16 +239,16 @@ class FinishStore(OnConnection):
                 accepted |= run_script(self._detour.around(entries, statement), self._link.ask)
             except Interrupted:
                 # Only attempts that were not settled are sent again.
-                accepted |= self._settled(left)
+                accepted |= self._finished_already(left)
                 sent_before = True
             else:
                 break
             left = [entry for entry in judged if entry[0].id not in accepted]
         if not (sent_before or self._unsure):
             return accepted
-        return accepted | self._settled_before(judged, accepted, sent_before=sent_before)
+        return accepted | self._finished_by_lost_copy(judged, accepted, sent_before=sent_before)
 
-    def _settled_before(
+    def _finished_by_lost_copy(
         self, judged: Sequence[Judged], accepted: Mapping[str, str], *, sent_before: bool
     ) -> dict[str, str]:
         """The runs that a copy settled whose answer was lost, and that a later one did not find."""
@@ -259,9 +259,9 @@ class FinishStore(OnConnection):
         ]
         self._unsure -= ids
         self._unsure |= {run_id for run_id in unsure if accepted.get(run_id) == LOCKED}
-        return self._settled(missing) if missing else {}
+        return self._finished_already(missing) if missing else {}
 
-    def _settled(self, judged: Sequence[Judged]) -> dict[str, str]:
+    def _finished_already(self, judged: Sequence[Judged]) -> dict[str, str]:
         found = dict(self._link.certain(queries.finished_leases([run for run, _, _ in judged])))
         return {
             run.id: found[run.id] or LETTERS[type(verdict)]

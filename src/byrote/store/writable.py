@@ -12,8 +12,8 @@ from byrote.store.retries import READ_ONLY
 from byrote.store.runners.sync import fetch
 
 
-def check_writable(connection: psycopg.Connection[Any], door: DatabaseAddress) -> None:
+def check_writable(connection: psycopg.Connection[Any], address: DatabaseAddress) -> None:
     """Raise StoreRefused if the server is a standby or its transactions are read-only."""
     [takes_writes] = fetch(connection, writable())
     if not takes_writes:
-        raise StoreRefused(f"PostgreSQL at {door.place} is read-only. {READ_ONLY}")
+        raise StoreRefused(f"PostgreSQL at {address.place} is read-only. {READ_ONLY}")

@@ -212,7 +212,7 @@ class AcceptedAttempt(Reply, frozen=True, kw_only=True):
     """An attempt whose verdict was stored; `already` if an earlier copy of the request did it."""
 
     run: str
-    heard: AcceptedAs
+    accepted_as: AcceptedAs
 
 
 class FinishReply(Reply, frozen=True, kw_only=True):

@@ -12,6 +12,6 @@ class WorkerContext(NamedTuple):
 
     worker: str
     clock: Clock
-    chance: Callable[[], float]
+    jitter: Callable[[], float]
     token: Callable[[], str]
     emit: Emit

@@ -38,21 +38,21 @@ class LeaseKeeper:
 
     def __init__(
         self,
-        roll: RegistryPort,
+        registry: RegistryPort,
         executor: Executor,
         *,
         held: HeldLeases,
         lease_for: timedelta,
-        means: WorkerContext,
+        context: WorkerContext,
         description: Callable[[], Mapping[str, Any]],
         load: Callable[[], dict[str, Any]],
     ) -> None:
-        self._roll = roll
+        self._registry = registry
         self._executor = executor
         self._held = held
         self._lease_for = lease_for
         self._lease_s = lease_for.total_seconds()
-        self._means = means
+        self._context = context
         self._description = description
         self._load = load
         self._wake = threading.Event()
@@ -64,13 +64,13 @@ class LeaseKeeper:
     def register(self) -> None:
         """Announce the worker; before anything is claimed."""
         description = self._description()
-        self._roll.register(description)
+        self._registry.register(description)
         self._announced = _served(description)
-        self._heartbeat_at = self._means.clock() + HEARTBEAT_S
+        self._heartbeat_at = self._context.clock() + HEARTBEAT_S
 
     def leave(self) -> None:
         """Take the worker off the list."""
-        self._roll.deregister(self._means.worker)
+        self._registry.deregister(self._context.worker)
 
     def look(self) -> None:
         """One of the runs was cancelled: renew all of them now, to learn which."""
@@ -89,14 +89,14 @@ class LeaseKeeper:
             self._wake.wait(tick)
             self._wake.clear()
             self._renew()
-            if self._means.clock() >= self._heartbeat_at:
+            if self._context.clock() >= self._heartbeat_at:
                 self._beat()
         self.leave()
 
     def _renew(self) -> None:
         everything, self._look_at_all = self._look_at_all, False
         horizon = self._lease_s * DEADLINE_MARGIN
-        now = self._means.clock()
+        now = self._context.clock()
         due = self._held.ageing(
             now + (horizon + 1.0 if everything else horizon * 2 / 3), unwritten=now + horizon / 2
         )
@@ -104,8 +104,8 @@ class LeaseKeeper:
             self._renew_some(due[start : start + BATCH_MAX])
 
     def _renew_some(self, due: Sequence[Leased]) -> None:
-        before = self._means.clock()
-        answer = self._roll.renew(due, lease_for=self._lease_for)
+        before = self._context.clock()
+        answer = self._registry.renew(due, lease_for=self._lease_for)
         for run in due:
             if answer.get(run.id, LOCKED) != LOCKED:
                 run.deadline = before + self._lease_s * DEADLINE_MARGIN
@@ -122,21 +122,21 @@ class LeaseKeeper:
             return run.id not in answer
         # The end of a locked run is not accepted once the database's lease is over.
         margin = self._lease_s * (1 - DEADLINE_MARGIN)
-        return answer.get(run.id) == LOCKED and self._means.clock() > run.deadline + margin
+        return answer.get(run.id) == LOCKED and self._context.clock() > run.deadline + margin
 
     def _lose(self, lost: Sequence[Leased]) -> None:
         self._held.drop(lost)
         self._executor.forget(lost)
-        self._means.emit(
+        self._context.emit(
             [
-                events.LeaseLost(run.id, run.task, run.queue, run.attempt, self._means.worker)
+                events.LeaseLost(run.id, run.task, run.queue, run.attempt, self._context.worker)
                 for run in lost
             ]
         )
 
     def _beat(self) -> None:
-        self._heartbeat_at = self._means.clock() + HEARTBEAT_S
-        known = self._roll.heartbeat(self._means.worker, self._load())
+        self._heartbeat_at = self._context.clock() + HEARTBEAT_S
+        known = self._registry.heartbeat(self._context.worker, self._load())
         if not known or _served(self._description()) != self._announced:
             # It serves more by now, or was forgotten while it was cut off.
             self.register()

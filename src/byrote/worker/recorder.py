@@ -42,10 +42,10 @@ COMES_BACK = frozenset({RetryIn, SnoozeFor, Release, GiveBackCrashed})
 class Recorder:
     """The worker's writing hand; `report` may be called from any thread."""
 
-    def __init__(self, verdicts: FinishPort, held: HeldLeases, means: WorkerContext) -> None:
+    def __init__(self, verdicts: FinishPort, held: HeldLeases, context: WorkerContext) -> None:
         self._verdicts = verdicts
         self._held = held
-        self._means = means
+        self._context = context
         self._ended: deque[tuple[Leased, Outcome]] = deque()
         self._aside: list[tuple[Leased, Outcome]] = []
         self._again_at = 0.0
@@ -54,7 +54,7 @@ class Recorder:
         self.finished = 0
         self.released = 0
         self.on_report: Callable[[], None] = lambda: None
-        self.on_settled: Callable[[Sequence[tuple[Leased, str | None]]], None] | None = None
+        self.on_finished: Callable[[Sequence[tuple[Leased, str | None]]], None] | None = None
         """Takes attempts whose verdicts were written, and as what; None for lost leases."""
 
     @property
@@ -79,7 +79,7 @@ class Recorder:
             self._news.clear()
             while self._ended:
                 self._write(self._batch())
-            if self._aside and self._means.clock() >= self._again_at:
+            if self._aside and self._context.clock() >= self._again_at:
                 self._write_aside()
             if self._closing and not (self._ended or self._aside):
                 return
@@ -88,10 +88,10 @@ class Recorder:
         aside, self._aside = self._aside, []
         if self._closing:
             # Not to be waited for: by now it would not be accepted any more.
-            now, worker = self._means.clock(), self._means.worker
+            now, worker = self._context.clock(), self._context.worker
             late = [run for run, _ in aside if run.deadline < now and run in self._held]
             self._held.drop(late)
-            self._means.emit(
+            self._context.emit(
                 [events.LeaseLost(run.id, run.task, run.queue, run.attempt, worker) for run in late]
             )
         for start in range(0, len(aside), BATCH_MAX):
@@ -131,9 +131,9 @@ class Recorder:
             return
         if LOCKED in accepted.values():
             judged = self._set_aside(judged, accepted)
-        if self.on_settled is not None:
+        if self.on_finished is not None:
             # Before they are dropped: a worker that holds nothing more lets its hands go.
-            self.on_settled([(run, accepted.get(run.id)) for run, _, _ in judged])
+            self.on_finished([(run, accepted.get(run.id)) for run, _, _ in judged])
         self._held.drop([run for run, _, _ in judged])
         self._tell(judged, accepted)
         if not self._held:
@@ -144,7 +144,7 @@ class Recorder:
         locked = [accepted.get(run.id) == LOCKED for run, _, _ in judged]
         pairs = list(zip(judged, locked, strict=True))
         self._aside += [(run, outcome) for (run, outcome, _), later in pairs if later]
-        self._again_at = self._means.clock() + ASIDE_S
+        self._again_at = self._context.clock() + ASIDE_S
         return [entry for entry, later in pairs if not later]
 
     def _write_apart(self, ended: Sequence[tuple[Leased, Outcome]], error: StoreRefused) -> None:
@@ -158,38 +158,40 @@ class Recorder:
             # Dropped, it would be executed again when its lease has run out, and refused again.
             fault = Fault(
                 "bad_result", "byrote.ValueRefused", str(error),
-                attempt=run.attempt, worker=self._means.worker,
+                attempt=run.attempt, worker=self._context.worker,
             )  # fmt: skip
             self._write([(run, Failed(fault, final=True, output=outcome.output))])
             return
         self._held.drop([run])
         what = f"finish of {run.id}"
-        self._means.emit([events.Troubled(self._means.worker, what, str(error), run.id)])
+        self._context.emit([events.Troubled(self._context.worker, what, str(error), run.id)])
 
     def _tell(self, judged: Sequence[Judged], accepted: Mapping[str, str]) -> None:
-        now, worker = self._means.clock(), self._means.worker
+        now, worker = self._context.clock(), self._context.worker
         self.finished += sum(run.id in accepted for run, _, _ in judged)
-        self._means.emit([told(entry, accepted.get(entry[0].id), worker, now) for entry in judged])
+        self._context.emit(
+            [event_of(entry, accepted.get(entry[0].id), worker, now) for entry in judged]
+        )
         back = [(run.id, kind) for run, _, v in judged if (kind := type(v)) in COMES_BACK]
         self.released += sum(kind is Release for _, kind in back)
         if any(run_id in accepted for run_id, _ in back):
             self.on_report()
 
 
-def told(  # noqa: PLR0911 -- one fact per verdict.
-    judged: Judged, heard: str | None, worker: str, now: float
+def event_of(  # noqa: PLR0911 -- one fact per verdict.
+    judged: Judged, accepted_as: str | None, worker: str, now: float
 ) -> events.Event:
     """The fact that a verdict became when it was written."""
     run, outcome, verdict = judged
-    if heard == "S":
+    if accepted_as == "S":
         took_s = int((now - run.claimed_at) * 1e6) / 1e6
         return events.Succeeded(run.id, run.task, run.queue, run.attempt, worker, took_s)
     who = (run.id, run.task, run.queue, run.attempt, worker)
-    if heard is None:
+    if accepted_as is None:
         return events.LeaseLost(*who)
-    if heard == "C":
+    if accepted_as == "C":
         return events.Cancelled(*who)
-    if heard == "F":
+    if accepted_as == "F":
         return events.Failed(*who, error=_error_of(outcome))
     match verdict:
         case RetryIn(delay=delay):

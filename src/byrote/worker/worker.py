@@ -62,17 +62,17 @@ class Worker:
         store: Callable[[], WorkerStore],
         executor: Executor,
         options: WorkerOptions,
-        means: WorkerContext,
+        context: WorkerContext,
         *,
         asks: Asks | None = None,
         answers: Mapping[str, AskHandler] | None = None,
-        settled: Callable[[Sequence[tuple[Leased, str | None]]], None] | None = None,
-        strangers: DiscoveryHooks | None = None,
+        on_finished: Callable[[Sequence[tuple[Leased, str | None]]], None] | None = None,
+        unknown_tasks: DiscoveryHooks | None = None,
         schedules: Callable[[], Sequence[Schedule]] = tuple,
         queues: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        self._settled = settled
-        self._strangers = strangers
+        self._on_finished = on_finished
+        self._unknown_tasks = unknown_tasks
         self._schedules = schedules
         self._queues = queues
         self._finder: Discovery | None = None
@@ -84,14 +84,14 @@ class Worker:
         self._asks: Asks = SimpleQueue() if asks is None else asks
         self._executor = executor
         self._options = options
-        self._means = means
+        self._context = context
         self._beginning = threading.Lock()
         self._begun = False
         """Whether the worker was announced and its parts were started."""
         self._given_up = threading.Event()
         self._wanted = threading.Event()
         self._hurried = threading.Event()
-        self._notice = Notices(options.worker, means.emit)
+        self._notice = Notices(options.worker, context.emit)
         self._reason = ""
         self._failure: BaseException | None = None
         self._held = HeldLeases()
@@ -166,19 +166,19 @@ class Worker:
         others: Asks = SimpleQueue()
         ledgers = self._with_end("scribe", self._store.ledgers(self._line("steps")))
         self._start("scribe", LedgerServer(ledgers, self._asks, others).run)
-        shelf = self._with_end("clerk", self._store.shelf(self._line("ask")))
-        self._start("clerk", AskServer(shelf, others, self._answers).run)
+        artifact_rows = self._with_end("clerk", self._store.artifact_rows(self._line("ask")))
+        self._start("clerk", AskServer(artifact_rows, others, self._answers).run)
         if self._options.artifacts is not None:
-            shelf = self._with_end("tidier", self._store.shelf(self._line("tidy")))
-            self._tidier = ArtifactCleaner(shelf, self._means, self._options.artifacts)
+            artifact_rows = self._with_end("tidier", self._store.artifact_rows(self._line("tidy")))
+            self._tidier = ArtifactCleaner(artifact_rows, self._context, self._options.artifacts)
             self._start("tidier", self._tidier.run)
 
     def _find(self, claimer: Claimer) -> Discovery | None:
         """Look for tasks to serve; who goes on looking, beside the claimer."""
-        if self._strangers is None:
+        if self._unknown_tasks is None:
             return None
-        line = self._strangers.open(self._line("find"))
-        finder = Discovery(line, self._executor, claimer, self._strangers)
+        line = self._unknown_tasks.open(self._line("find"))
+        finder = Discovery(line, self._executor, claimer, self._unknown_tasks)
         finder.look()
         if self._options.drain:
             # The claimer looks itself before it calls the queues dry, on its own thread.
@@ -193,16 +193,16 @@ class Worker:
             self._parts.recorder.report(ended)
 
     def _build(self) -> _Parts:
-        options, means, held = self._options, self._means, self._held
+        options, context, held = self._options, self._context, self._held
         verdicts = self._with_end("recorder", self._store.verdicts(self._line("finish")))
-        recorder = Recorder(verdicts, held, means)
-        recorder.on_settled = self._settled
+        recorder = Recorder(verdicts, held, context)
+        recorder.on_finished = self._on_finished
         keeper = LeaseKeeper(
-            self._with_end("keeper", self._store.roll(self._line("renew"))),
+            self._with_end("keeper", self._store.registry(self._line("renew"))),
             self._executor,
             held=held,
             lease_for=options.lease_for,
-            means=means,
+            context=context,
             description=self._describe,
             load=self._load,
         )
@@ -222,7 +222,7 @@ class Worker:
             recorder=recorder,
             held=held,
             options=wanted,
-            means=means,
+            context=context,
             watermark=watermark,
         )
         return _Parts(recorder, claimer, keeper, self._sweeper(claimer))
@@ -232,13 +232,13 @@ class Worker:
         if duties is None:
             return None
         duties = self._with_end("sweeper", duties)
-        watch = OutputWatcher(duties, self._executor, self._held, clock=self._means.clock)
+        watch = OutputWatcher(duties, self._executor, self._held, clock=self._context.clock)
         every = EVERY if self._options.housekeeping else LEAST
         if self._options.chain_events:
             every = {**every, **CHAINED}
         return Maintenance(
             duties,
-            self._means,
+            self._context,
             idle=lambda: claimer.idle,
             watch=watch,
             every=every,
@@ -249,7 +249,7 @@ class Worker:
         # Claims and duties are given up at the first word of stopping; verdicts and leases not.
         needed = purpose in {"finish", "renew", "steps", "ask"}
         stopped = self._given_up_within if needed else self._wanted.wait
-        return PartContext(purpose, stopped, self._notice, self._means.chance, self._is_impatient)
+        return PartContext(purpose, stopped, self._notice, self._context.jitter, self._is_impatient)
 
     def _given_up_within(self, seconds: float) -> bool:
         # Before the worker has begun it holds nothing that would have to be written.
@@ -287,7 +287,7 @@ class Worker:
 
     def _tell_start(self) -> None:
         options = self._options
-        self._means.emit(
+        self._context.emit(
             [
                 events.WorkerStarted(
                     options.worker, ",".join(options.queues), options.hands, options.concurrency
@@ -337,7 +337,7 @@ class Worker:
             return
         recorder, claimer, keeper, sweeper = self._parts
         grace = self._options.grace.total_seconds()
-        last = self._means.clock() + max(grace, 0.5)
+        last = self._context.clock() + max(grace, 0.5)
         deadline = last - min(LAST_WORDS_S, grace / 4)
         self._emit_stopping()
         self._join("starter", deadline)
@@ -363,14 +363,14 @@ class Worker:
         # Threads that still wait for the store stop now; leases expire by themselves.
         self._given_up.set()
         for name in self._threads:
-            self._join(name, self._means.clock() + 0.2)
-        self._means.emit(
+            self._join(name, self._context.clock() + 0.2)
+        self._context.emit(
             [events.WorkerStopped(self._options.worker, recorder.finished, recorder.released)]
         )
 
     def _leave_early(self) -> None:
         """Close what a start that was not finished has opened, unless it is stuck in there."""
-        self._join("starter", self._means.clock() + LAST_WORDS_S)
+        self._join("starter", self._context.clock() + LAST_WORDS_S)
         starter = self._threads.get("starter")
         if starter is not None and not starter.is_alive():
             for close in self._ends.values():
@@ -378,17 +378,17 @@ class Worker:
 
     def _emit_stopping(self) -> None:
         reason = self._reason or "failed to start"
-        self._means.emit([events.WorkerStopping(self._options.worker, reason)])
+        self._context.emit([events.WorkerStopping(self._options.worker, reason)])
 
     def _drain(self, deadline: float) -> None:
         """Wait for what is under way, as long as the grace lasts and no second stop arrives."""
         if self._failure is not None and not isinstance(self._failure, Unreachable):
             return
-        while self._held and self._means.clock() < deadline:
+        while self._held and self._context.clock() < deadline:
             if self._hurried.wait(0.02):
                 return
 
     def _join(self, name: str, deadline: float) -> None:
         thread = self._threads.get(name)
         if thread is not None:
-            thread.join(max(deadline - self._means.clock(), 0.0))
+            thread.join(max(deadline - self._context.clock(), 0.0))

@@ -64,7 +64,7 @@ def test_no_scratch_database_is_left(told: dict[str, Any], server_url: str) -> N
     assert [name for name in found if not alive(int(name.split("_")[2]))] == []
 
 
-def test_a_user_who_may_not_create_databases_is_told_so(server_url: str) -> None:
+def test_a_user_who_may_not_create_databases_is_reported_so(server_url: str) -> None:
     role = f"poor_{os.getpid()}"
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute(f"create role {role} login")  # type: ignore[call-overload]

@@ -63,7 +63,7 @@ def test_a_database_that_is_down_fails_the_check(url: str) -> None:
     [check] = [check for check in said.object["checks"] if check["name"] == "database"]
 
     assert (said.code, check["state"]) == (3, "fail")
-    assert "127.0.0.1:1/nothing" in check["said"]
+    assert "127.0.0.1:1/nothing" in check["message"]
 
 
 def test_a_missing_schema_fails_the_check_and_names_the_command(bare_url: str) -> None:
@@ -110,7 +110,7 @@ def test_schedules_that_are_overdue_or_broken_are_warnings(url: str, db: Databas
     broken = schedules_of(url)
 
     assert (late["state"], broken["state"]) == ("warn", "warn")
-    assert "overdue: hourly" in late["said"]
+    assert "overdue: hourly" in late["message"]
     assert "byrote schedules show hourly" in broken["advice"]
 
 
@@ -119,7 +119,7 @@ def test_a_variable_that_nothing_reads_is_a_failed_check(url: str) -> None:
     found = {check["name"]: check for check in said.object["checks"]}
     variables = found["variables"]
 
-    assert (variables["state"], variables["said"]) == ("fail", "unknown: BYROTE_CONCURENCY")
+    assert (variables["state"], variables["message"]) == ("fail", "unknown: BYROTE_CONCURENCY")
     assert "Do you mean BYROTE_CONCURRENCY?" in variables["advice"]
     assert (said.code, found["database"]["state"]) == (3, "ok")
     assert states(byrote("doctor", "--json", url=url))["variables"] == "ok"

@@ -41,7 +41,7 @@ def test_a_database_without_our_schema_is_no_sound_one(bare_url: str) -> None:
     told = byrote("verify", "--json", url=bare_url)
 
     assert told.code == 3
-    assert "byrote migrate" in told.object["findings"][0]["said"]
+    assert "byrote migrate" in told.object["findings"][0]["message"]
 
 
 def dump(url: str, path: Path, *words: str) -> Path:

@@ -7,7 +7,7 @@ from datetime import datetime
 import psycopg
 import pytest
 
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.store import migrate, queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.sync import fetch
@@ -20,8 +20,8 @@ from tests.support import Db, count
 @pytest.fixture
 def old(bare_url: str) -> Iterator[Db]:
     """Two runs that ended well and one that is dead, all of one day."""
-    door = DatabaseAddress(bare_url)
-    migrate.migrate(door, chance=chance)
+    address = DatabaseAddress(bare_url)
+    migrate.migrate(address, jitter=jitter)
     with psycopg.connect(bare_url, autocommit=True) as db:
         clock = FakeClock(db, now=LATER)
         fetch(db, queries.partition(days=2))

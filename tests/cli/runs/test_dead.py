@@ -12,7 +12,7 @@ from tests.support import claim, enqueue, finish, verdict
 Database = psycopg.Connection[Any]
 
 
-def bury(db: Database, queue: str = "default") -> str:
+def resolve_crash(db: Database, queue: str = "default") -> str:
     enqueue(db, queue=queue)
     [run] = claim(db, queues=[queue])
     finish(db, [verdict(run, "F")])
@@ -20,7 +20,7 @@ def bury(db: Database, queue: str = "default") -> str:
 
 
 def test_dead_letters_are_listed_and_shown(url: str, db: Database) -> None:
-    first, second = bury(db), bury(db, "mail")
+    first, second = resolve_crash(db), resolve_crash(db, "mail")
     listed = byrote("dead", "--json", url=url).objects
 
     assert [row["id"] for row in listed] == [second, first]
@@ -31,7 +31,7 @@ def test_dead_letters_are_listed_and_shown(url: str, db: Database) -> None:
 
 
 def test_a_requeued_letter_is_ready_and_a_deleted_one_gone(url: str, db: Database) -> None:
-    back, gone = bury(db), bury(db)
+    back, gone = resolve_crash(db), resolve_crash(db)
 
     assert byrote("dead", "requeue", back, url=url).code == 0
     assert byrote("dead", "delete", gone, "--json", url=url).object["done"] is True
@@ -48,10 +48,10 @@ def test_what_is_not_dead_is_not_found(url: str, db: Database) -> None:
 
 @pytest.mark.parametrize("verb", ["requeue", "delete"])
 def test_a_locked_letter_is_reported_and_holds_up_no_other(
-    url: str, db: Database, door: DatabaseAddress, verb: str
+    url: str, db: Database, address: DatabaseAddress, verb: str
 ) -> None:
-    stuck, free = bury(db), bury(db)
-    with locked(door, "byrote_dead", "result_id", stuck):
+    stuck, free = resolve_crash(db), resolve_crash(db)
+    with locked(address, "byrote_dead", "result_id", stuck):
         said = byrote("dead", verb, stuck, free, url=url)
         told = byrote("dead", verb, stuck, "--json", url=url)
 

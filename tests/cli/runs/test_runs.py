@@ -174,11 +174,11 @@ def test_of_several_runs_those_that_can_be_retried_are(url: str, db: Database) -
 
 @pytest.mark.parametrize("verb", ["cancel", "retry"])
 def test_locked_runs_are_reported_and_hold_up_no_other(
-    url: str, db: Database, door: DatabaseAddress, verb: str
+    url: str, db: Database, address: DatabaseAddress, verb: str
 ) -> None:
     stuck, other, free = enqueue(db, 3, run_after="1h")
-    one = locked(door, "byrote_task_runs", "result_id", stuck)
-    two = locked(door, "byrote_task_runs", "result_id", other)
+    one = locked(address, "byrote_task_runs", "result_id", stuck)
+    two = locked(address, "byrote_task_runs", "result_id", other)
     with one, two:
         said = byrote("runs", verb, stuck, other, free, url=url)
         told = byrote("runs", verb, stuck, free, "--json", url=url)

@@ -9,7 +9,7 @@ from byrote.sdk.store import ServiceStore
 from byrote.sdk.transport.address import ServiceAddress
 from byrote.store.connect import DatabaseAddress
 from byrote.store.worker import PostgresStore
-from tests.contracts.store.desk import Db, Desk
+from tests.contracts.store.parts import Db, Parts
 from tests.faults.proxy import HttpProxy, Proxy
 from tests.sdk import harness
 from tests.sdk.harness import ServiceProcess, new_service_token
@@ -18,16 +18,16 @@ module_service = harness.module_service
 
 
 @pytest.fixture(params=["postgres", "http"])
-def desk(
+def parts(
     request: pytest.FixtureRequest, url: str, db: Db, module_service: ServiceProcess
-) -> Iterator[Desk]:
+) -> Iterator[Parts]:
     """Each store in turn, behind a proxy that can break its exchanges."""
     if request.param == "http":
         proxy: Proxy = HttpProxy(module_service.port)
-        door = ServiceAddress(proxy.url, new_service_token(db, "work"))
-        made = Desk(ServiceStore(door), "http", proxy)
+        address = ServiceAddress(proxy.url, new_service_token(db, "work"))
+        made = Parts(ServiceStore(address), "http", proxy)
     else:
         proxy = Proxy(url)
-        made = Desk(PostgresStore(DatabaseAddress(proxy.url)), "postgres", proxy)
+        made = Parts(PostgresStore(DatabaseAddress(proxy.url)), "postgres", proxy)
     yield made
     made.close()

@@ -13,48 +13,48 @@ from byrote.core.spec import Delivery, describe
 from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.runners.sync import fetch
-from tests.contracts.store.desk import Db, Desk, returned
+from tests.contracts.store.parts import Db, Parts, returned
 from tests.support import enqueue, history, run_of
 
 
-def test_it_can_be_worked_with(desk: Desk) -> None:
-    desk.store.check()
+def test_it_can_be_worked_with(parts: Parts) -> None:
+    parts.store.check()
 
 
-def test_a_claim_gives_no_more_than_was_asked_for(desk: Desk, db: Db) -> None:
+def test_a_claim_gives_no_more_than_was_asked_for(parts: Parts, db: Db) -> None:
     enqueue(db, 5)
-    first, second = desk.claim(3), desk.claim(3)
+    first, second = parts.claim(3), parts.claim(3)
 
-    assert (len(first), len(second), len(desk.claim(3))) == (3, 2, 0)
+    assert (len(first), len(second), len(parts.claim(3))) == (3, 2, 0)
     assert len({lease.id for lease in first + second}) == 5
 
 
-def test_a_claim_gives_only_the_queues_and_tasks_that_were_asked_for(desk: Desk, db: Db) -> None:
+def test_a_claim_gives_only_the_queues_and_tasks_that_were_asked_for(parts: Parts, db: Db) -> None:
     [wanted] = enqueue(db, queue="a")
     [elsewhere] = enqueue(db, queue="b")
     [unknown] = enqueue(db, task="u", queue="a")
     [newer] = enqueue(db, version=2, queue="a")
 
-    assert [lease.id for lease in desk.claim(9, queues=["a"])] == [wanted]
+    assert [lease.id for lease in parts.claim(9, queues=["a"])] == [wanted]
     for left in (elsewhere, unknown, newer):
         assert run_of(db, left).status is Status.READY
 
 
-def test_a_claim_gives_each_queue_its_quota(desk: Desk, db: Db) -> None:
+def test_a_claim_gives_each_queue_its_quota(parts: Parts, db: Db) -> None:
     enqueue(db, 5, queue="a")
     enqueue(db, 5, queue="b")
-    found = desk.claim(2, queues=["a", "b"])
+    found = parts.claim(2, queues=["a", "b"])
 
     assert sorted(lease.queue for lease in found) == ["a", "a", "b", "b"]
 
 
-def test_what_is_urgent_comes_first(desk: Desk, db: Db) -> None:
+def test_what_is_urgent_comes_first(parts: Parts, db: Db) -> None:
     [low], [high] = enqueue(db, priority=-1), enqueue(db, priority=1)
 
-    assert [lease.id for lease in desk.claim(2)] == [high, low]
+    assert [lease.id for lease in parts.claim(2)] == [high, low]
 
 
-def test_a_lease_brings_everything_an_attempt_needs(desk: Desk, db: Db) -> None:
+def test_a_lease_brings_everything_an_attempt_needs(parts: Parts, db: Db) -> None:
     how = Delivery(
         timeout=timedelta(seconds=2),
         retry=Retry(attempts=3, delay_first=timedelta(seconds=7)),
@@ -63,7 +63,7 @@ def test_a_lease_brings_everything_an_attempt_needs(desk: Desk, db: Db) -> None:
     )
     spec = describe("t", 1, [1.0, -0.0, 2**70, "ä"], {"k": None}, delivery=how)
     fetch(db, queries.enqueue([(new_id(), spec)]))
-    [lease] = desk.claim()
+    [lease] = parts.claim()
 
     assert (lease.task, lease.version, lease.spec_json) == ("t", 1, spec.text)
     assert (lease.spec_hash, lease.attempt, lease.charged, lease.losses) == (spec.digest, 1, 0, 0)
@@ -75,54 +75,54 @@ def test_a_lease_brings_everything_an_attempt_needs(desk: Desk, db: Db) -> None:
     assert lease.as_of_us > 1_500_000_000_000_000
 
 
-def test_a_run_without_options_has_none(desk: Desk, db: Db) -> None:
+def test_a_run_without_options_has_none(parts: Parts, db: Db) -> None:
     enqueue(db)
-    [lease] = desk.claim()
+    [lease] = parts.claim()
 
     assert (lease.timeout_ms, lease.retry_json, lease.labels_json) == (None, None, None)
 
 
-def test_nothing_is_claimed_from_a_paused_queue(desk: Desk, db: Db) -> None:
+def test_nothing_is_claimed_from_a_paused_queue(parts: Parts, db: Db) -> None:
     enqueue(db)
     fetch(db, queries.pause("default"))
 
-    assert desk.claim() == []
+    assert parts.claim() == []
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_claim_whose_answer_is_lost_leases_once(desk: Desk, db: Db, moment: str) -> None:
-    desk.claim()
+def test_a_claim_whose_answer_is_lost_leases_once(parts: Parts, db: Db, moment: str) -> None:
+    parts.claim()
     [run_id] = enqueue(db)
-    fault = desk.break_next("claim", moment)
-    [lease] = desk.claim()
+    fault = parts.break_next("claim", moment)
+    [lease] = parts.claim()
 
     assert fault.happened.is_set()
     assert (lease.id, lease.attempt) == (run_id, 1)
-    assert desk.finish(lease, returned(1)) == "S"
+    assert parts.finish(lease, returned(1)) == "S"
     assert history(db, run_id) == ["Enqueued", "Claimed", "Succeeded"]
 
 
-def test_a_rest_ends_when_somebody_makes_room(desk: Desk) -> None:
-    desk.claim()
+def test_a_rest_ends_when_somebody_makes_room(parts: Parts) -> None:
+    parts.claim()
     wake = os.eventfd(0)
     os.eventfd_write(wake, 1)
     began = monotonic()
-    desk.leases.rest(wake, 30, for_room=True)
+    parts.leases.rest(wake, 30, for_room=True)
     os.close(wake)
 
     assert monotonic() - began < 20
 
 
-def test_something_due_is_unfinished(desk: Desk, db: Db) -> None:
+def test_something_due_is_unfinished(parts: Parts, db: Db) -> None:
     def unfinished() -> bool:
-        return desk.leases.unfinished(queues=["default"], tasks=["t@1"]).due
+        return parts.leases.unfinished(queues=["default"], tasks=["t@1"]).due
 
     assert not unfinished()
     enqueue(db)
     assert unfinished()
-    [lease] = desk.claim()
+    [lease] = parts.claim()
     enqueue(db, task="stranger")
-    left = desk.leases.unfinished(queues=["default"], tasks=["t@1"])
+    left = parts.leases.unfinished(queues=["default"], tasks=["t@1"])
     assert (left.due, left.elsewhere, left.unknown) == (False, 1, 1)
-    desk.finish(lease, returned(None))
+    parts.finish(lease, returned(None))
     assert not unfinished()

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from byrote.core.progress import report_of
 from byrote.core.run import Leased
-from tests.contracts.store.desk import LEASE, Db, Desk, returned
+from tests.contracts.store.parts import LEASE, Db, Parts, returned
 from tests.support import (
     UNCOMMITTED,
     commits_held,
@@ -32,9 +32,9 @@ from tests.support import (
 RUNS = "byrote_task_runs"
 
 
-def claim(desk: Desk, db: Db, lease: Leased) -> None:
+def claim(parts: Parts, db: Db, lease: Leased) -> None:
     del lease
-    found = desk.claim(2)
+    found = parts.claim(2)
 
     assert len(found) == 2
     assert {(run.id, run.attempt) for run in found} == claimed(db, found)
@@ -48,36 +48,36 @@ def claimed(db: Db, found: list[Leased]) -> set[tuple[str, int]]:
     return set(db.execute(text, (tokens,)))
 
 
-def finish(desk: Desk, db: Db, lease: Leased) -> None:
-    assert desk.finish(lease, returned(1)) == "S"
+def finish(parts: Parts, db: Db, lease: Leased) -> None:
+    assert parts.finish(lease, returned(1)) == "S"
     assert run_of(db, lease.id).result == 1
     assert history(db, lease.id) == ["Enqueued", "Claimed", "Succeeded"]
 
 
-def renew(desk: Desk, db: Db, lease: Leased) -> None:
+def renew(parts: Parts, db: Db, lease: Leased) -> None:
     before = row_of(db, lease.id)["leased_until"]
 
-    assert desk.roll.renew([lease], lease_for=2 * LEASE) == {lease.id: False}
+    assert parts.registry.renew([lease], lease_for=2 * LEASE) == {lease.id: False}
     assert row_of(db, lease.id)["leased_until"] > before
 
 
-def note(desk: Desk, db: Db, lease: Leased) -> None:
+def note(parts: Parts, db: Db, lease: Leased) -> None:
     packed = returned("done")
     step = {"id": lease.id, "token": lease.token, "sequence": 0, "kind": "step", "name": "a"}
-    noted = desk.ledgers.note([step | {"result": packed.text, "hash": packed.digest}])
+    noted = parts.ledgers.note([step | {"result": packed.text, "hash": packed.digest}])
 
     assert [row.id for row in noted] == [lease.id]
     assert count(db, "byrote_steps") == 1
 
 
-def progress(desk: Desk, db: Db, lease: Leased) -> None:
+def progress(parts: Parts, db: Db, lease: Leased) -> None:
     report = {**structs.asdict(report_of(50)), "id": lease.id, "token": lease.token}
 
-    assert desk.ledgers.progress([report]) == [lease.id]
+    assert parts.ledgers.progress([report]) == [lease.id]
     assert count(db, "byrote_progress") == 1
 
 
-VERBS: dict[str, tuple[Callable[[Desk, Db, Leased], None], str]] = {
+VERBS: dict[str, tuple[Callable[[Parts, Db, Leased], None], str]] = {
     "claim": (claim, RUNS),
     "finish": (finish, RUNS),
     "renew": (renew, RUNS),
@@ -87,47 +87,47 @@ VERBS: dict[str, tuple[Callable[[Desk, Db, Leased], None], str]] = {
 
 
 @pytest.fixture
-def lease(desk: Desk, db: Db) -> Leased:
+def lease(parts: Parts, db: Db) -> Leased:
     """One run that is leased, of three."""
     enqueue(db, 3)
-    [lease] = desk.claim()
+    [lease] = parts.claim()
     return lease
 
 
 @pytest.mark.parametrize("act", UNCOMMITTED, ids=UNCOMMITTED.__getitem__)
 @pytest.mark.parametrize("verb", VERBS)
 def test_what_is_reported_has_been_committed(
-    desk: Desk, db: Db, lease: Leased, *, verb: str, act: str
+    parts: Parts, db: Db, lease: Leased, *, verb: str, act: str
 ) -> None:
     check, table = VERBS[verb]
     with failing_once(db, act, table=table):
-        check(desk, db, lease)
+        check(parts, db, lease)
 
 
 @pytest.mark.parametrize("moment", ["torn", "during"])
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_connection_that_breaks_before_the_end_of_the_answer_changes_nothing(
-    desk: Desk, db: Db, lease: Leased, *, verb: str, moment: Any
+    parts: Parts, db: Db, lease: Leased, *, verb: str, moment: Any
 ) -> None:
-    fault = desk.break_next(verb, moment)
-    VERBS[verb][0](desk, db, lease)
+    fault = parts.break_next(verb, moment)
+    VERBS[verb][0](parts, db, lease)
 
     assert fault.happened.is_set()
 
 
 def test_a_claim_that_is_still_being_written_leaves_no_run_without_a_holder(
-    desk: Desk, db: Db
+    parts: Parts, db: Db
 ) -> None:
     """The connection breaks while the server is at it. Long before the lease is over, the worker
     has them, or they were given back and it claims them again."""
     enqueue(db, 3)
-    desk.claim()
+    parts.claim()
     with ThreadPoolExecutor(1) as pool, commits_held(db) as let_go:
         known = sessions(db)
-        fault = desk.break_next("claim", "during")
-        asked = pool.submit(desk.claim, 2)
+        fault = parts.break_next("claim", "during")
+        asked = pool.submit(parts.claim, 2)
         until(fault.happened.is_set)
-        if desk.kind == "postgres":
+        if parts.kind == "postgres":
             # The second copy has ended the first and is at its own commit, or found nothing.
             until(lambda: asked.done() or waiting_commits(db) - known)
         let_go()
@@ -135,7 +135,7 @@ def test_a_claim_that_is_still_being_written_leaves_no_run_without_a_holder(
 
     def all_held() -> bool:
         if len(found) < 2:
-            found.extend(desk.claim(2 - len(found)))
+            found.extend(parts.claim(2 - len(found)))
         return len(found) == 2
 
     until(all_held, LEASE.total_seconds() / 2)

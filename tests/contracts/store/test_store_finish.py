@@ -27,7 +27,7 @@ from byrote.core.run import Leased
 from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.runners.sync import fetch
-from tests.contracts.store.desk import NO, Db, Desk, expire, judged, returned
+from tests.contracts.store.parts import NO, Db, Parts, expire, judged, returned
 from tests.support import (
     commits_held,
     count,
@@ -52,31 +52,31 @@ ENDS: dict[str, tuple[Callable[[], Outcome], Status, int, int]] = {
 
 
 @pytest.mark.parametrize("letter", ENDS)
-def test_every_way_to_end_leads_where_it_should(desk: Desk, db: Db, letter: str) -> None:
+def test_every_way_to_end_leads_where_it_should(parts: Parts, db: Db, letter: str) -> None:
     outcome, status, charged, losses = ENDS[letter]
     [run_id] = enqueue(db, retry=Retry(attempts=2))
-    [lease] = desk.claim()
+    [lease] = parts.claim()
 
-    assert desk.finish(lease, outcome()) == letter
+    assert parts.finish(lease, outcome()) == letter
     run = run_of(db, run_id)
     assert (run.status, run.attempts, run.charged, run.losses) == (status, 1, charged, losses)
 
 
-def test_a_result_is_kept_to_the_letter(desk: Desk, db: Db) -> None:
+def test_a_result_is_kept_to_the_letter(parts: Parts, db: Db) -> None:
     [run_id] = enqueue(db)
-    [lease] = desk.claim()
+    [lease] = parts.claim()
     value = {"b": [1.0, -0.0, 2**70], "a": "\x00ä", "n": None}
-    desk.finish(lease, returned(value))
+    parts.finish(lease, returned(value))
     run = run_of(db, run_id)
 
     assert (run.result_json, run.result_hash) == (pack(value).text, pack(value).digest.hex())
 
 
-def test_an_error_is_kept_with_its_attempt_and_worker(desk: Desk, db: Db) -> None:
+def test_an_error_is_kept_with_its_attempt_and_worker(parts: Parts, db: Db) -> None:
     [run_id] = enqueue(db)
-    [lease] = desk.claim()
+    [lease] = parts.claim()
     fault = Fault("raised", "shop.Broke", "nope", "Traceback …", attempt=1, worker="w", exit_code=3)
-    desk.finish(lease, Failed(fault))
+    parts.finish(lease, Failed(fault))
     [kept] = run_of(db, run_id).faults
 
     assert (kept["type"], kept["traceback"], kept["exit_code"]) == ("shop.Broke", "Traceback …", 3)
@@ -84,13 +84,13 @@ def test_an_error_is_kept_with_its_attempt_and_worker(desk: Desk, db: Db) -> Non
     assert kept["message"] == "nope"
 
 
-def test_what_was_printed_used_and_executed_is_kept(desk: Desk, db: Db) -> None:
+def test_what_was_printed_used_and_executed_is_kept(parts: Parts, db: Db) -> None:
     [run_id] = enqueue(db)
-    [lease] = desk.claim()
+    [lease] = parts.claim()
     lease.provenance = provenance_of({"python": {"version": "3"}})
     packed = pack(1)
     output, usage = Output(stdout="hello"), {"wall_us": 5}
-    desk.finish(lease, Succeeded(packed.text, packed.digest.hex(), output, usage))
+    parts.finish(lease, Succeeded(packed.text, packed.digest.hex(), output, usage))
     run = run_of(db, run_id)
 
     assert [printed.stdout for printed in fetch(db, queries.outputs(run_id))] == ["hello"]
@@ -99,70 +99,70 @@ def test_what_was_printed_used_and_executed_is_kept(desk: Desk, db: Db) -> None:
     assert count(db, "byrote_provenance") == 1
 
 
-def test_a_batch_settles_each_on_its_own(desk: Desk, db: Db) -> None:
+def test_a_batch_settles_each_on_its_own(parts: Parts, db: Db) -> None:
     enqueue(db, 3)
-    one, two, three = desk.claim(3)
+    one, two, three = parts.claim(3)
     expire(db, two.id)
     batch = [judged(one, returned(1)), judged(two, returned(2)), judged(three, Failed(NO))]
 
-    assert desk.verdicts.finish(batch) == {one.id: "S", three.id: "F"}
+    assert parts.verdicts.finish(batch) == {one.id: "S", three.id: "F"}
 
 
-def test_a_worker_that_lost_its_lease_is_not_heard(desk: Desk, db: Db) -> None:
+def test_a_worker_that_lost_its_lease_is_not_heard(parts: Parts, db: Db) -> None:
     [run_id] = enqueue(db)
-    [late] = desk.claim()
+    [late] = parts.claim()
     expire(db, run_id)
-    [current] = desk.claim()
+    [current] = parts.claim()
 
-    assert desk.finish(late, returned("late")) is None
-    assert desk.finish(late, Failed(NO)) is None
+    assert parts.finish(late, returned("late")) is None
+    assert parts.finish(late, Failed(NO)) is None
     assert run_of(db, run_id).status is Status.RUNNING
-    assert desk.finish(current, returned("right")) == "S"
+    assert parts.finish(current, returned("right")) == "S"
     assert run_of(db, run_id).result == "right"
 
 
-def test_a_run_somebody_wants_cancelled_does_not_come_back(desk: Desk, db: Db) -> None:
+def test_a_run_somebody_wants_cancelled_does_not_come_back(parts: Parts, db: Db) -> None:
     [run_id] = enqueue(db)
-    [lease] = desk.claim()
+    [lease] = parts.claim()
     fetch(db, queries.cancel([run_id]))
 
-    assert desk.finish(lease, Released()) == "C"
+    assert parts.finish(lease, Released()) == "C"
     assert run_of(db, run_id).status is Status.CANCELLED
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_finish_whose_answer_is_lost_settles_once(desk: Desk, db: Db, moment: str) -> None:
+def test_a_finish_whose_answer_is_lost_settles_once(parts: Parts, db: Db, moment: str) -> None:
     warm, run_id = enqueue(db, 2)
-    first, second = desk.claim(2)
-    desk.finish(first, returned(0))
-    fault = desk.break_next("finish", moment)
+    first, second = parts.claim(2)
+    parts.finish(first, returned(0))
+    fault = parts.break_next("finish", moment)
 
     assert (first.id, second.id) == (warm, run_id)
-    assert desk.finish(second, returned(1)) == "S"
+    assert parts.finish(second, returned(1)) == "S"
     assert fault.happened.is_set()
     assert history(db, run_id) == ["Enqueued", "Claimed", "Succeeded"]
-    assert {what for what, _ in desk.heard} == {"finish"}
-    assert desk.heard[-1] == ("finish", None)
+    assert {what for what, _ in parts.heard} == {"finish"}
+    assert parts.heard[-1] == ("finish", None)
 
 
-def finish_until_free(desk: Desk, lease: Leased) -> str | None:
+def finish_until_free(parts: Parts, lease: Leased) -> str | None:
     """As what a success is heard, asked again while the row is locked, as a recorder does."""
-    while (heard := desk.finish(lease, returned(1))) == LOCKED:
+    while (heard := parts.finish(lease, returned(1))) == LOCKED:
         pass
     return heard
 
 
-def test_a_finish_that_is_still_being_written_settles_once(desk: Desk, db: Db) -> None:
+def test_a_finish_that_is_still_being_written_settles_once(parts: Parts, db: Db) -> None:
     """The connection breaks while the server is at it: the worker is not told of a lost lease."""
     enqueue(db, 2)
-    first, second = desk.claim(2)
-    desk.finish(first, returned(0))
+    first, second = parts.claim(2)
+    parts.finish(first, returned(0))
     with ThreadPoolExecutor(1) as pool, commits_held(db) as let_go:
         known = sessions(db)
-        fault = desk.break_next("finish", "during")
-        told = pool.submit(finish_until_free, desk, second)
+        fault = parts.break_next("finish", "during")
+        told = pool.submit(finish_until_free, parts, second)
         until(fault.happened.is_set)
-        if desk.kind == "postgres":
+        if parts.kind == "postgres":
             # The second copy waits for the first, or has ended it and is at its own commit.
             until(lambda: waits_for_a_copy(db) or waiting_commits(db) - known)
         let_go()
@@ -171,10 +171,10 @@ def test_a_finish_that_is_still_being_written_settles_once(desk: Desk, db: Db) -
     assert history(db, second.id) == ["Enqueued", "Claimed", "Succeeded"]
 
 
-def test_what_will_never_be_taken_is_refused(desk: Desk, db: Db) -> None:
+def test_what_will_never_be_taken_is_refused(parts: Parts, db: Db) -> None:
     enqueue(db)
-    [lease] = desk.claim()
+    [lease] = parts.claim()
     lease.token = "no token"  # noqa: S105 -- that is the point.
 
     with pytest.raises(StoreRefused):
-        desk.finish(lease, returned(1))
+        parts.finish(lease, returned(1))

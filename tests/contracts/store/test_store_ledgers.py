@@ -11,7 +11,7 @@ from byrote.core.json.codec import pack
 from byrote.core.run import Leased
 from byrote.store import queries
 from byrote.store.runners.sync import fetch
-from tests.contracts.store.desk import Db, Desk, expire
+from tests.contracts.store.parts import Db, Parts, expire
 from tests.support import count, enqueue
 
 
@@ -23,17 +23,17 @@ def step(lease: Leased, sequence: int, value: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_a_step_is_written_once_and_read_by_the_next_attempt(desk: Desk, db: Db) -> None:
+def test_a_step_is_written_once_and_read_by_the_next_attempt(parts: Parts, db: Db) -> None:
     [run_id] = enqueue(db)
-    [lease] = desk.claim()
-    notes = desk.ledgers.note([step(lease, 1, {"a": 1.0}), step(lease, 2, None)])
+    [lease] = parts.claim()
+    notes = parts.ledgers.note([step(lease, 1, {"a": 1.0}), step(lease, 2, None)])
     assert [(note.sequence, note.open, note.result_json) for note in notes] == [
         (1, False, '{"a":1.0}'),
         (2, False, "null"),
     ]
     expire(db, run_id)
-    [again] = desk.claim()
-    lines = desk.ledgers.load([again])
+    [again] = parts.claim()
+    lines = parts.ledgers.load([again])
 
     assert [(line.sequence, line.kind, line.name, line.result_json) for line in lines] == [
         (1, "step", "s1", '{"a":1.0}'),
@@ -41,35 +41,35 @@ def test_a_step_is_written_once_and_read_by_the_next_attempt(desk: Desk, db: Db)
     ]
 
 
-def test_a_step_under_a_lost_lease_is_not_written(desk: Desk, db: Db) -> None:
+def test_a_step_under_a_lost_lease_is_not_written(parts: Parts, db: Db) -> None:
     [run_id] = enqueue(db)
-    [late] = desk.claim()
+    [late] = parts.claim()
     expire(db, run_id)
-    desk.claim()
+    parts.claim()
 
-    assert desk.ledgers.note([step(late, 1, "late")]) == []
+    assert parts.ledgers.note([step(late, 1, "late")]) == []
     assert count(db, "byrote_steps") == 0
 
 
-def test_a_wait_is_open_until_its_signal_comes(desk: Desk, db: Db) -> None:
+def test_a_wait_is_open_until_its_signal_comes(parts: Parts, db: Db) -> None:
     enqueue(db)
-    [lease] = desk.claim()
+    [lease] = parts.claim()
     wait = {"id": lease.id, "token": lease.token, "sequence": 1, "kind": "event", "name": "paid"}
-    [asked] = desk.ledgers.note([{**wait, "delay_us": None}])
+    [asked] = parts.ledgers.note([{**wait, "delay_us": None}])
     fetch(db, queries.signal(lease.id, new_id(), "paid", pack(None)))
-    [told] = desk.ledgers.note([{**wait, "delay_us": None}])
+    [told] = parts.ledgers.note([{**wait, "delay_us": None}])
 
     assert (asked.open, asked.result_json) == (True, None)
     assert (told.open, told.result_json) == (False, "null")
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_step_whose_answer_is_lost_is_written_once(desk: Desk, db: Db, moment: str) -> None:
+def test_a_step_whose_answer_is_lost_is_written_once(parts: Parts, db: Db, moment: str) -> None:
     enqueue(db)
-    [lease] = desk.claim()
-    desk.ledgers.note([step(lease, 1, 1)])
-    fault = desk.break_next("note", moment)
-    [note] = desk.ledgers.note([step(lease, 2, 2)])
+    [lease] = parts.claim()
+    parts.ledgers.note([step(lease, 1, 1)])
+    fault = parts.break_next("note", moment)
+    [note] = parts.ledgers.note([step(lease, 2, 2)])
 
     assert fault.happened.is_set()
     assert note.result_json == "2"
@@ -84,12 +84,12 @@ def artifact(data: bytes, name: str = "a.txt") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_an_artifact_is_kept_once_and_only_for_the_holder(desk: Desk, db: Db) -> None:
+def test_an_artifact_is_kept_once_and_only_for_the_holder(parts: Parts, db: Db) -> None:
     [run_id] = enqueue(db)
-    [lease] = desk.claim()
-    kept = [desk.shelf.keep(lease, artifact(data)) for data in (b"one", b"one", b"two")]
+    [lease] = parts.claim()
+    kept = [parts.artifact_rows.keep(lease, artifact(data)) for data in (b"one", b"one", b"two")]
     expire(db, run_id)
-    late = desk.shelf.keep(lease, artifact(b"late", "b.txt"))
+    late = parts.artifact_rows.keep(lease, artifact(b"late", "b.txt"))
 
     assert [keeping.verdict for keeping in kept] == ["stored", "same", "taken"]
     assert (kept[0].media_type, kept[0].place, kept[0].at) == ("text/plain", "postgres", kept[1].at)

@@ -25,10 +25,10 @@ def test_what_an_old_event_did_not_say_stays_unsaid(kind: str) -> None:
 
 def test_an_old_retry_is_read_as_a_new_one() -> None:
     old = told("Retried", 3, 1, data={"delay_us": 5_000_000, "kind": "raised", "type": "E"})
-    picture = fold(BLANK, old)
+    state = fold(BLANK, old)
 
-    assert (picture.status, picture.wait_reason, picture.charged) == ("WAITING", "retry", 1)
-    assert picture.due == NOON + timedelta(seconds=8)
+    assert (state.status, state.wait_reason, state.charged) == ("WAITING", "retry", 1)
+    assert state.due == NOON + timedelta(seconds=8)
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,13 @@ def test_an_old_retry_is_read_as_a_new_one() -> None:
 def test_an_old_cancellation_counts_what_it_overruled(
     data: dict[str, Any], charged: int, losses: int
 ) -> None:
-    picture = fold(BLANK, told("Cancelled", 3, 1, worker="w", data=data))
+    state = fold(BLANK, told("Cancelled", 3, 1, worker="w", data=data))
 
-    assert (picture.status, picture.charged, picture.losses) == ("CANCELLED", charged, losses)
+    assert (state.status, state.charged, state.losses) == ("CANCELLED", charged, losses)
 
 
 def test_an_event_of_the_newest_form_is_left_as_it_is() -> None:
-    new = told("Retried", schema=2, data={"status": "READY", "said": "R"})
+    new = told("Retried", schema=2, data={"status": "READY", "reported": "R"})
 
     assert upcast(new) == new
 
@@ -69,6 +69,6 @@ def test_moves_that_were_not_told_leave_the_state_unknown_until_it_is_told() -> 
 
 
 def test_a_moment_beyond_what_python_can_hold_is_unknown() -> None:
-    waits = {"status": "WAITING", "said": "Z", "wait": "sleep", "delay_us": 2**62}
+    waits = {"status": "WAITING", "reported": "Z", "wait": "sleep", "delay_us": 2**62}
 
     assert fold(BLANK, told("Snoozed", 3, 1, schema=2, data=waits)).due is None

@@ -65,7 +65,7 @@ def test_a_gap_may_end_in_the_middle_of_a_minute() -> None:
 
 
 def test_every_zone_agrees_with_the_reference_when_its_clocks_change() -> None:
-    chance = random.Random(7)
+    jitter = random.Random(7)
     seen = set()
     for name in sorted(available_timezones() - OF_THE_MACHINE):
         zone = ZoneInfo(name)
@@ -75,7 +75,7 @@ def test_every_zone_agrees_with_the_reference_when_its_clocks_change() -> None:
             if (walls := tuple(wall for _, wall in shown)) in seen:
                 continue
             seen.add(walls)
-            for expression in chance.sample(EXPRESSIONS, 8):
+            for expression in jitter.sample(EXPRESSIONS, 8):
                 end = shown[-1][0] + timedelta(minutes=1)
                 assert computed(expression, zone, start, end) == due(expression, shown), (
                     expression,
@@ -102,14 +102,14 @@ def test_the_next_tick_is_the_same_from_every_moment() -> None:
 
 
 def test_random_expressions_agree_with_the_reference() -> None:
-    chance = random.Random(11)
+    jitter = random.Random(11)
 
     def field(low: int, high: int) -> str:
-        one, other = sorted(chance.choices(range(low, high + 1), k=2))
-        step = chance.randint(1, 9)
+        one, other = sorted(jitter.choices(range(low, high + 1), k=2))
+        step = jitter.randint(1, 9)
         forms = ["*", f"*/{step}", f"{one}", f"{one}-{other}", f"{one}-{other}/{step}",
                  f"{one},{other}", f"{one}/{step}", f"{one},{other}-{high}"]  # fmt: skip
-        return chance.choice(forms)
+        return jitter.choice(forms)
 
     for name in ("Europe/Berlin", "Australia/Lord_Howe", "Antarctica/Troll", "America/St_Johns"):
         zone = ZoneInfo(name)

@@ -44,7 +44,7 @@ def test_the_timeline_speaks_in_words(root: Client, db: Db) -> None:
     run_id = stage.storied(db)
     text = unescape(text_of(root, run_id))
 
-    assert "said=" not in text
+    assert "reported=" not in text
     assert "reported as" in text
     assert "_us" not in text
 

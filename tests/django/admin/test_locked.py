@@ -25,7 +25,7 @@ TABLES = {
 
 
 @pytest.fixture
-def door(shop: dict[str, str]) -> DatabaseAddress:
+def address(shop: dict[str, str]) -> DatabaseAddress:
     return DatabaseAddress(shop["SHOP_DATABASE"])
 
 
@@ -36,11 +36,11 @@ def said(page: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_locked_run_is_named_and_the_others_are_moved(
-    root: Client, db: Db, door: DatabaseAddress, name: str
+    root: Client, db: Db, address: DatabaseAddress, name: str
 ) -> None:
     stuck, free = MAKE[name](db), MAKE[name](db)
     before = stage.status_of(db, stuck)
-    with locked(door, TABLES[name], "result_id", stuck):
+    with locked(address, TABLES[name], "result_id", stuck):
         page = choose(root, name, stuck, free)
         assert stage.status_of(db, stuck) == before
 
@@ -54,10 +54,10 @@ def test_a_locked_run_is_named_and_the_others_are_moved(
 
 
 def test_a_locked_dead_run_does_not_hold_up_a_requeue(
-    root: Client, db: Db, door: DatabaseAddress
+    root: Client, db: Db, address: DatabaseAddress
 ) -> None:
     stuck, free = stage.dead(db), stage.dead(db)
-    with locked(door, "byrote_dead", "result_id", stuck):
+    with locked(address, "byrote_dead", "result_id", stuck):
         page = root.post(f"{RUNS}requeue/?status=FAILED", follow=True)
 
     assert [stage.status_of(db, run_id) for run_id in (stuck, free)] == ["FAILED", "READY"]
@@ -69,10 +69,10 @@ def test_a_locked_dead_run_does_not_hold_up_a_requeue(
 
 @pytest.mark.usefixtures("shop")
 def test_a_task_that_is_locked_is_not_cancelled_and_the_caller_is_told(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     run_id = stage.ready()
-    with locked(door, "byrote_task_runs", "result_id", run_id):
+    with locked(address, "byrote_task_runs", "result_id", run_id):
         with pytest.raises(RowLocked, match=run_id):
             cancel(run_id)
         assert stage.status_of(db, run_id) == "READY"

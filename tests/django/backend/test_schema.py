@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, models
 
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.django.models import Blob, ChainLink, Event, Run, RunEvent
 from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import check, migrate, migrations, pending
@@ -39,31 +39,31 @@ def bare(server_url: str, shop: dict[str, str]) -> Iterator[tuple[DatabaseAddres
 type Bare = tuple[DatabaseAddress, dict[str, str]]
 
 
-def relations(door: DatabaseAddress) -> set[str]:
-    with door.open("test") as db:
+def relations(address: DatabaseAddress) -> set[str]:
+    with address.open("test") as db:
         return {name for (name,) in db.execute(FOUND)}
 
 
 def test_django_migrates_forwards_and_all_the_way_back(bare: Bare) -> None:
-    door, shop = bare
+    address, shop = bare
     done = manage(shop, "migrate", "byrote")
     assert done.returncode == 0, done.stderr
-    with door.open("test") as db:
+    with address.open("test") as db:
         check(db)
-    assert list(migrate(door, chance=chance)) == []
+    assert list(migrate(address, jitter=jitter)) == []
 
     done = manage(shop, "migrate", "byrote", "zero")
     assert done.returncode == 0, done.stderr
-    assert relations(door) == set()
+    assert relations(address) == set()
 
 
 def test_django_finds_what_byrote_has_migrated(bare: Bare) -> None:
-    door, shop = bare
-    migrate(door, chance=chance)
+    address, shop = bare
+    migrate(address, jitter=jitter)
     done = manage(shop, "migrate", "byrote")
 
     assert done.returncode == 0, done.stderr
-    with door.open("test") as db:
+    with address.open("test") as db:
         assert pending(db) == []
 
 
@@ -73,9 +73,9 @@ def test_models_and_migrations_agree() -> None:
 
 def test_the_newest_sql_file_has_a_django_migration(bare: Bare) -> None:
     """A new file in store/migrations needs one, and what it makes must go in remove.sql."""
-    door, shop = bare
+    address, shop = bare
     manage(shop, "migrate", "byrote")
-    with door.open("test") as db:
+    with address.open("test") as db:
         [[newest]] = db.execute("select max(version) from byrote_schema").fetchall()
 
     assert newest == migrations()[-1].version

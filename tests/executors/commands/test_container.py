@@ -11,7 +11,7 @@ from byrote.core.command import Command, Container, Limits
 from byrote.core.errors import BadOption
 from byrote.core.outcome import Succeeded
 from byrote.core.run import ShownAs
-from byrote.executors.commands.container import Launch, farewell_argv, launcher_argv, name_of
+from byrote.executors.commands.container import Launch, cleanup_argv, launcher_argv, name_of
 from tests.core.leases import leased
 from tests.executors.commands.commands import OK, make_commands, require_bubbles, shell
 from tests.worker.bench import Bench
@@ -45,8 +45,8 @@ def test_an_engine_is_told_the_limits_and_what_is_open() -> None:
 def test_a_container_whose_client_was_killed_is_removed() -> None:
     docker = Container(launcher="docker", image="i")
 
-    assert farewell_argv(docker, "n") == ["docker", "rm", "--force", "n"]
-    assert farewell_argv(Container(), "n") is None
+    assert cleanup_argv(docker, "n") == ["docker", "rm", "--force", "n"]
+    assert cleanup_argv(Container(), "n") is None
 
 
 def test_no_two_attempts_at_once_share_a_containers_name() -> None:

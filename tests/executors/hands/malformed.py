@@ -10,7 +10,7 @@ from typing import Any
 
 from byrote import App, Context
 from byrote.executors.framing import frame
-from byrote.executors.runtime.output import current_tray
+from byrote.executors.runtime.output import current_scope
 
 app = App()
 
@@ -20,10 +20,10 @@ def link() -> int:
 
 
 def slot() -> int:
-    tray = current_tray()
-    assert tray is not None
-    assert tray.job is not None
-    return tray.job.slot
+    scope = current_scope()
+    assert scope is not None
+    assert scope.job is not None
+    return scope.job.slot
 
 
 @app.task

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byrote.core.outcome import Cancelled, Crashed, Failed, Outcome, Released
-from byrote.executors.hands.crash import CrashResolution, ExitReason, bury
+from byrote.executors.hands.crash import CrashResolution, ExitReason, resolve_crash
 from tests.core.leases import leased
 
 pytestmark = pytest.mark.pure
@@ -16,7 +16,7 @@ JOBS = {slot: leased(id=f"run{slot}", attempt=slot + 1) for slot in range(4)}
 
 def buried(**facts: Any) -> CrashResolution:
     plain: dict[str, Any] = {"begun": set(JOBS), "executing": set(), "fates": {}, "death": CRASH}
-    return bury(JOBS, worker="w", **(plain | facts))
+    return resolve_crash(JOBS, worker="w", **(plain | facts))
 
 
 def kinds(burial: CrashResolution) -> dict[int, type[Outcome]]:

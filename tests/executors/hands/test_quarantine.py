@@ -38,12 +38,12 @@ class Room:
     def come(self, count: int = 1) -> None:
         for _ in range(count):
             self.suspects.add(leased(), self.now)
-        self.settle()
+        self.reserve_hands()
 
-    def settle(self, after: float = 0.0) -> bool:
+    def reserve_hands(self, after: float = 0.0) -> bool:
         self.now += after
         hands: Any = self.hands
-        return self.suspects.settle(hands, self.now, self._give)
+        return self.suspects.reserve_hands(hands, self.now, self._give)
 
     def _give(self, hand: Any, run: Leased) -> None:
         hand.jobs[len(hand.jobs)] = run
@@ -59,9 +59,9 @@ def test_a_suspect_has_an_empty_hand_to_itself_until_it_ends() -> None:
 
     assert room.loads == [1, 1]
     assert [hand.able for hand in room.hands] == [True, False]
-    assert not room.settle(after=100.0)
+    assert not room.reserve_hands(after=100.0)
     room.hands[1].jobs.clear()
-    assert room.settle()
+    assert room.reserve_hands()
     assert room.hands[1].able
 
 
@@ -71,17 +71,17 @@ def test_a_busy_hand_of_several_is_emptied_for_a_suspect() -> None:
 
     assert [hand.able for hand in room.hands] == [False, True]
     room.hands[0].jobs.clear()
-    room.settle(after=PATIENCE_S / 2)
+    room.reserve_hands(after=PATIENCE_S / 2)
     assert room.loads == [1, 2]
 
 
 def test_a_suspect_that_has_waited_long_enough_shares_a_hand() -> None:
     room = Room(Hand(leased()), Hand(leased(), leased()))
     room.come()
-    room.settle(after=PATIENCE_S)
+    room.reserve_hands(after=PATIENCE_S)
 
     assert room.loads == [1, 3]
-    assert room.settle()
+    assert room.reserve_hands()
     assert all(hand.able for hand in room.hands)
 
 
@@ -91,7 +91,7 @@ def test_the_only_hand_is_kept_for_a_suspect_for_a_moment_only() -> None:
     room.come()
 
     assert not room.hands[0].able
-    assert room.settle(after=ALONE_S)
+    assert room.reserve_hands(after=ALONE_S)
     assert room.hands[0].able
 
 
@@ -101,7 +101,7 @@ def test_the_only_hand_is_not_emptied_for_a_suspect() -> None:
 
     assert room.hands[0].able
     assert room.loads == [1]
-    room.settle(after=PATIENCE_S)
+    room.reserve_hands(after=PATIENCE_S)
     assert room.loads == [2]
 
 
@@ -109,7 +109,7 @@ def test_all_that_have_waited_share_at_once() -> None:
     room = Room(Hand(), Hand(leased()))
     room.come(8)
     assert room.loads == [1, 1]
-    room.settle(after=PATIENCE_S)
+    room.reserve_hands(after=PATIENCE_S)
 
     assert room.loads == [1, 8]
 
@@ -119,7 +119,7 @@ def test_a_kept_hand_that_dies_is_forgotten() -> None:
     room.come()
     room.hands[0].killed = True
 
-    assert room.settle()
+    assert room.reserve_hands()
     room.come()
     assert room.loads == [1, 1]
 
@@ -129,9 +129,9 @@ def test_a_suspect_is_not_sent_to_a_hand_that_does_not_read() -> None:
     room.come()
     room.hands[0].reads = False
     room.hands[0].jobs.clear()
-    room.settle(after=PATIENCE_S / 2)
+    room.reserve_hands(after=PATIENCE_S / 2)
 
     assert room.loads == [0, 2]
     room.hands[0].reads = True
-    room.settle()
+    room.reserve_hands()
     assert room.loads == [1, 2]

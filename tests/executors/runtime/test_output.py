@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from byrote.core.outcome import OUTPUT_MAX, Output, Succeeded
 from byrote.executors.runtime.job import CancelledResult
-from byrote.executors.runtime.output import AttemptScope, Tail, Tee, open_tray, output_of
+from byrote.executors.runtime.output import AttemptScope, Tail, Tee, open_scope, output_of
 from tests.worker.bench import Bench, make_hands
 
 
@@ -40,29 +40,29 @@ def test_what_no_database_takes_is_escaped() -> None:
     assert output_of(out, Tail()) == Output("a\\x00b\\xffc")
 
 
-def printed_in(tray: AttemptScope) -> str:
-    output = tray.close_with(CancelledResult(1)).output
+def printed_in(scope: AttemptScope) -> str:
+    output = scope.close_with(CancelledResult(1)).output
     assert output is not None
     return output.stdout
 
 
 def test_a_closed_tray_takes_nothing_more() -> None:
-    tray, real = AttemptScope(), io.StringIO()
-    open_tray(tray)
+    scope, real = AttemptScope(), io.StringIO()
+    open_scope(scope)
     stream = Tee(real, 0)
     stream.write("in time")
 
-    assert tray.close_with(CancelledResult(1)) == CancelledResult(1, output=Output("in time"))
+    assert scope.close_with(CancelledResult(1)) == CancelledResult(1, output=Output("in time"))
     stream.write(", late")
     assert real.getvalue() == "in time, late"
-    assert printed_in(tray) == "in time"
+    assert printed_in(scope) == "in time"
 
 
 def test_coroutines_that_take_turns_keep_their_prints_apart() -> None:
     stream, trays = Tee(io.StringIO(), 0), {word: AttemptScope() for word in "ab"}
 
     async def speak(word: str) -> None:
-        open_tray(trays[word])
+        open_scope(trays[word])
         for _ in range(3):
             print(word, end="", file=stream)
             await asyncio.sleep(0)
@@ -86,7 +86,7 @@ def hands() -> Bench:
 @pytest.mark.parametrize("kind", ["", "a_"], ids=["sync", "async"])
 def test_what_a_task_in_a_hand_prints_comes_with_its_outcome(hands: Bench, kind: str) -> None:
     runs = [hands.lease(f"{kind}say", f"word {n}") for n in range(20)]
-    outcomes = hands.settle(runs)
+    outcomes = hands.send_last(runs)
 
     for n, run in enumerate(runs):
         output = outcomes[run.id].output

@@ -26,19 +26,19 @@ class Slow:
         async def make() -> AskClient:
             return AskClient(self._send, lambda _run, _key: (b"", {}))
 
-        self.desk = asyncio.run(make())
+        self.ask_client = asyncio.run(make())
 
     def _send(self, _slot: int, number: int, _verb: str, payload: Mapping[str, Any]) -> None:
         self.sent.append(payload)
         self.asked.append(number)
 
     def answer(self) -> None:
-        self.desk.answer(self.asked.pop(0), True, True)
+        self.ask_client.answer(self.asked.pop(0), True, True)
 
 
 def test_nothing_is_sent_before_the_last_is_written_and_then_the_latest() -> None:
     slow = Slow()
-    reports = AttemptProgress(slow.desk, 0, {"run": "r", "attempt": 1})
+    reports = AttemptProgress(slow.ask_client, 0, {"run": "r", "attempt": 1})
     reports.put(report_of(0))
     until(lambda: slow.sent)
     for percent in range(100):
@@ -54,7 +54,7 @@ def test_nothing_is_sent_before_the_last_is_written_and_then_the_latest() -> Non
 def test_two_attempts_do_not_wait_for_each_other() -> None:
     slow = Slow()
     for run in ("one", "two"):
-        AttemptProgress(slow.desk, 0, {"run": run, "attempt": 1}).put(report_of(50))
+        AttemptProgress(slow.ask_client, 0, {"run": run, "attempt": 1}).put(report_of(50))
     until(lambda: slow.sent)
     slow.answer()
     until(lambda: len(slow.sent) == 2)
@@ -64,7 +64,7 @@ def test_two_attempts_do_not_wait_for_each_other() -> None:
 
 def test_an_end_sends_the_last_word_and_waits_until_it_is_written() -> None:
     slow = Slow()
-    reports = AttemptProgress(slow.desk, 0, {"run": "r", "attempt": 1})
+    reports = AttemptProgress(slow.ask_client, 0, {"run": "r", "attempt": 1})
     reports.put(report_of(1))
     until(lambda: slow.sent)
     reports.put(report_of(100))
@@ -76,15 +76,15 @@ def test_an_end_sends_the_last_word_and_waits_until_it_is_written() -> None:
 
     assert last.result() == AskResult(True, True)
     assert reports.send() is None
-    reports.settle()  # Nothing is left to wait for.
+    reports.send_last()  # Nothing is left to wait for.
 
 
 def test_an_end_does_not_wait_for_ever() -> None:
     slow = Slow()
-    reports = AttemptProgress(slow.desk, 0, {"run": "r", "attempt": 1})
+    reports = AttemptProgress(slow.ask_client, 0, {"run": "r", "attempt": 1})
     reports.put(report_of(1))
-    reports.settle()
-    asyncio.run(reports.asettle())
+    reports.send_last()
+    asyncio.run(reports.asend_last())
 
     assert LAST_S <= 2
     assert len(slow.sent) == 1

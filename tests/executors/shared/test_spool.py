@@ -38,10 +38,10 @@ def test_what_one_side_writes_the_other_reads(sides: tuple[Spool, Spool]) -> Non
 
 def test_the_end_is_kept_however_much_is_written(sides: tuple[Spool, Spool]) -> None:
     hand, supervisor = sides
-    chance, written = random.Random(1), {ONE: b"", TWO: b""}
+    jitter, written = random.Random(1), {ONE: b"", TWO: b""}
     while len(written[ONE]) < 3 * SIZE:
-        serial = chance.choice((ONE, TWO))
-        piece = chance.randbytes(chance.choice((0, 1, 7, 8, 4096, 100_000)))
+        serial = jitter.choice((ONE, TWO))
+        piece = jitter.randbytes(jitter.choice((0, 1, 7, 8, 4096, 100_000)))
         written[serial] += piece
         hand.write(serial, 0, piece, len(written[serial]))
     found = printings(supervisor.copy(), SIZE)
@@ -59,11 +59,11 @@ def test_whatever_lies_in_the_memory_reading_it_does_no_harm(
     sides: tuple[Spool, Spool], seed: int
 ) -> None:
     hand, supervisor = sides
-    chance = random.Random(seed)
+    jitter = random.Random(seed)
     for n in range(20):
         hand.write(ONE, 0, b"x" * n, n)
-    for _ in range(chance.randint(1, 30)):
-        hand._memory[chance.randrange(700)] = chance.randrange(256)
+    for _ in range(jitter.randint(1, 30)):
+        hand._memory[jitter.randrange(700)] = jitter.randrange(256)
 
     for found in printings(supervisor.copy()).values():
         assert len(found.stdout) + len(found.stderr) <= SIZE

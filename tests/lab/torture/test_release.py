@@ -49,7 +49,7 @@ def test_what_was_reached_is_met(tmp_path: Path) -> None:
 
 
 def test_what_was_missed_says_so(tmp_path: Path) -> None:
-    lost = {"kind": "lost", "run": "r", "said": "s"}
+    lost = {"kind": "lost", "run": "r", "message": "s"}
     judged = {**HELD["judged"], "violations": [lost]}  # type: ignore[dict-item]
     (tmp_path / "sim.txt").write_text("1000 histories, x: no promise broken\nseed 7: [Finding]\n")
     lines = rows(tmp_path, violations=1, judged=judged, zombies_forced=499)

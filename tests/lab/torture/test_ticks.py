@@ -30,12 +30,12 @@ def test_every_tick_must_have_its_run_and_only_one(
     db.execute("update byrote_periodic_tasks set next_at = next_at + interval '1 second'")
     beat(db)
     [missed] = ticks.judge_ticks(db)[1]
-    assert (NOON + timedelta(seconds=6)).isoformat() in missed.said
+    assert (NOON + timedelta(seconds=6)).isoformat() in missed.message
 
     tick = f"{NOON + timedelta(seconds=6):%Y-%m-%dT%H:%M:%SZ}"
     enqueue(db, 2, task="torture.quick", labels={"schedule": "torture", "tick": tick})
     [twice] = ticks.judge_ticks(db)[1]
-    assert "has 2 runs" in twice.said
+    assert "has 2 runs" in twice.message
 
     ticks.end(db)
     assert fetch(db, queries.schedules(due=True)) == []

@@ -44,7 +44,7 @@ def test_an_end_that_must_not_be_is_noticed(
     db.execute(change)  # type: ignore[call-overload]
 
     [violation] = unserved.judge_unserved(db)[1]
-    assert found in violation.said
+    assert found in violation.message
 
 
 def test_a_run_that_still_waits_is_noticed(db: Db) -> None:
@@ -52,4 +52,4 @@ def test_a_run_that_still_waits_is_noticed(db: Db) -> None:
     enqueue(db, task=unserved.TASK)
 
     [violation] = unserved.judge_unserved(db)[1]
-    assert "is READY" in violation.said
+    assert "is READY" in violation.message

@@ -30,7 +30,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.embedded.server import open_server
 from byrote.service.options import ServiceOptions
 from byrote.store.connect import DatabaseAddress
@@ -175,10 +175,10 @@ def main() -> int:
         Path(folder).chmod(0o755)
         home = Path(folder) / "pg"
         with open_server(home, environ=os.environ, durable=False) as server:
-            door = DatabaseAddress(server.url)
-            migrate(door, chance=chance)
-            store = Store(door, chance=chance)
-            with serving(door, store, LIMITS) as served:
+            address = DatabaseAddress(server.url)
+            migrate(address, jitter=jitter)
+            store = Store(address, jitter=jitter)
+            with serving(address, store, LIMITS) as served:
                 seen = fuzz(served, examples=asked.examples, seeded=asked.seed)
             store.close()
     print(f"{seen.total():,} requests: {dict(sorted(seen.items()))}")  # noqa: T201 -- its answer.

@@ -326,7 +326,7 @@ def test_psycopg_is_never_quoted(served: Served, monkeypatch: pytest.MonkeyPatch
     def fall(*_args: object, **_more: object) -> None:
         raise psycopg.errors.InternalError_("secret-host:5432")
 
-    monkeypatch.setattr(served.service.desk, "all", fall)
+    monkeypatch.setattr(served.service.reads, "all", fall)
     with served.client() as client:
         told = problem(client.get("/v1/queues"), 500, "broken")
 

@@ -131,10 +131,10 @@ def test_a_parameter_that_makes_no_sense_is_refused(admin: httpx2.Client) -> Non
 
 
 @pytest.fixture
-def small(door: DatabaseAddress, store: Store) -> Iterator[Served]:
+def small(address: DatabaseAddress, store: Store) -> Iterator[Served]:
     """A service with little patience and little room."""
     limits = ServiceOptions(body_max=10_000, payload_max={"*": 1_000}, body_s=0.3, at_once=4)
-    with serving(door, store, limits) as running:
+    with serving(address, store, limits) as running:
         yield running
 
 

@@ -84,7 +84,7 @@ def test_ids_in_capital_letters_are_the_same_on_every_route(worker: httpx2.Clien
     assert shown == [200] * 4
     assert (fetched.content, signalled["id"]) == (b"x", run)
     assert [moved["id"] for moved in asked] == [run]
-    assert ended == {"accepted": [{"run": run, "heard": "cancelled"}], "lost": []}
+    assert ended == {"accepted": [{"run": run, "accepted_as": "cancelled"}], "lost": []}
 
 
 STEP = {"sequence": 1, "kind": "step", "name": "s", "result": 1}

@@ -13,9 +13,9 @@ from tests.service.http.fuzz import LIMITS, fuzz
 
 @pytest.mark.filterwarnings("ignore")  # The tool's own, about itself.
 def test_no_request_breaks_the_service_or_its_description(
-    door: DatabaseAddress, store: Store
+    address: DatabaseAddress, store: Store
 ) -> None:
-    with serving(door, store, LIMITS) as served:
+    with serving(address, store, LIMITS) as served:
         seen = fuzz(served, examples=6)
 
     assert seen.total() > 200

@@ -44,9 +44,9 @@ LIMITS = ServiceOptions(
 
 
 @pytest.fixture
-def tight(door: DatabaseAddress, store: Store) -> Iterator[Served]:
+def tight(address: DatabaseAddress, store: Store) -> Iterator[Served]:
     """A service with little room."""
-    with serving(door, store, LIMITS) as running:
+    with serving(address, store, LIMITS) as running:
         yield running
 
 
@@ -252,7 +252,7 @@ def test_a_claim_that_waits_gets_no_lease_from_a_revoked_token(
     claim = {"worker": "w", "tasks": ["hello@1"], "wait_s": 20}
     with served.bearer(secret) as client, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(client.post, "/v1/leases", json=claim)
-        until(lambda: served.service.bell.waiting == 1)
+        until(lambda: served.service.claim_waiters.waiting == 1)
         served.store.all(queries.revoke_token(token_id))
         threading.Event().wait(0.5)  # Longer than a token is believed.
         run = enqueue_one(admin)
@@ -297,17 +297,17 @@ class SlowStore:
     def __init__(self, known: dict[bytes, Token]) -> None:
         self.known = known
         self.looked = 0
-        self.strangers = 0
+        self.unknown_tokens = 0
         """Unknown tokens that are being looked up."""
         self.strangers_most = 0
 
     async def first(self, query: Any) -> Token | None:
         self.looked += 1
         token = self.known.get(query.args["hash"])
-        self.strangers += token is None
-        self.strangers_most = max(self.strangers_most, self.strangers)
+        self.unknown_tokens += token is None
+        self.strangers_most = max(self.strangers_most, self.unknown_tokens)
         await asyncio.sleep(0.01)
-        self.strangers -= token is None
+        self.unknown_tokens -= token is None
         return token
 
 
@@ -354,8 +354,11 @@ def test_few_unknown_tokens_are_looked_up_at_once_and_more_than_a_limit_do_not_w
     store, answers = asyncio.run(all_of_it())
     kinds = Counter(type(answer) for answer in answers)
 
-    assert store.strangers_most == auth.STRANGERS_AT_ONCE
-    assert kinds == {Unauthorized: auth.STRANGERS_MAX, Unavailable: 300 - auth.STRANGERS_MAX}
+    assert store.strangers_most == auth.UNKNOWN_TOKENS_AT_ONCE
+    assert kinds == {
+        Unauthorized: auth.UNKNOWN_TOKENS_MAX,
+        Unavailable: 300 - auth.UNKNOWN_TOKENS_MAX,
+    }
 
 
 def test_a_database_that_hangs_is_asked_once_by_all_probes_and_not_waited_for() -> None:

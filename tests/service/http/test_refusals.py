@@ -158,7 +158,7 @@ def test_a_body_with_two_lengths_is_refused(served: Served) -> None:
 
 
 def test_a_tls_client_that_says_nothing_is_not_kept_for_long(
-    door: DatabaseAddress, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    address: DatabaseAddress, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(server, "HEAD_S", 0.3)
     key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
@@ -166,5 +166,5 @@ def test_a_tls_client_that_says_nothing_is_not_kept_for_long(
     files = ["-keyout", str(key), "-out", str(cert)]
     subprocess.run([*make.split(), *files], check=True, capture_output=True)
     listen = ServeOptions(port=0, certificate=cert, key=key, grace_s=5)
-    with serving(door, store, listen=listen) as secure, connect(secure) as silent:
+    with serving(address, store, listen=listen) as secure, connect(secure) as silent:
         assert silent.recv(100) == b""

@@ -42,9 +42,12 @@ BODIES: Mapping[str, Callable[[dict[str, str]], str]] = {
 
 
 def test_more_values_than_the_limit_are_refused_on_every_route(
-    door: DatabaseAddress, store: Store
+    address: DatabaseAddress, store: Store
 ) -> None:
-    with serving(door, store, ServiceOptions(values_max=5_000)) as served, served.client() as admin:
+    with (
+        serving(address, store, ServiceOptions(values_max=5_000)) as served,
+        served.client() as admin,
+    ):
         enqueue_one(admin)
         lease = claim_one(admin)
         for path, body in BODIES.items():

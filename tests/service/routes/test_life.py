@@ -22,7 +22,7 @@ def test_a_run_is_sent_leased_and_finished(admin: httpx2.Client) -> None:
 
     assert lease["run"] == run
     assert lease["spec"]["args"] == [{"name": "Ada", "n": 1.0}]
-    assert heard == {"accepted": [{"run": run, "heard": "succeeded"}], "lost": []}
+    assert heard == {"accepted": [{"run": run, "accepted_as": "succeeded"}], "lost": []}
     assert (told["status"], told["result"]) == ("SUCCESSFUL", {"said": "hello Ada"})
 
 
@@ -59,7 +59,7 @@ def test_an_error_follows_the_policy_of_the_run(admin: httpx2.Client) -> None:
     admin.post(f"/v1/runs/{run}/retry").raise_for_status()
     lease = claim_one(admin)
 
-    assert heard["accepted"][0]["heard"] == "retried"
+    assert heard["accepted"][0]["accepted_as"] == "retried"
     assert (waiting["status"], waiting["wait_reason"]) == ("WAITING", "retry")
     assert waiting["errors"][0]["type"] == "Oops"
     assert lease["attempt"] == 2
@@ -71,7 +71,7 @@ def test_the_last_attempt_and_a_fatal_error_end_among_the_dead(admin: httpx2.Cli
     heard = finish_one(admin, claim_one(admin), error={"type": "Bad", "fatal": True})
     dead = admin.get("/v1/dead").json()["runs"]
 
-    assert heard["accepted"][0]["heard"] == "failed"
+    assert heard["accepted"][0]["accepted_as"] == "failed"
     assert [run["id"] for run in dead] == [fatal, last]
 
 
@@ -92,8 +92,8 @@ def test_a_snooze_and_a_release_cost_nothing(admin: httpx2.Client) -> None:
     released = admin.post("/v1/leases/release", json=held).json()
     told = admin.get(f"/v1/runs/{run}").json()
 
-    assert heard["accepted"][0]["heard"] == "snoozed"
-    assert released["accepted"][0]["heard"] == "released"
+    assert heard["accepted"][0]["accepted_as"] == "snoozed"
+    assert released["accepted"][0]["accepted_as"] == "released"
     assert (told["status"], told["attempts"], told["charged"]) == ("READY", 2, 0)
 
 
@@ -107,7 +107,7 @@ def test_a_worker_that_judges_for_itself_is_believed_within_the_budget(
     verdict = {"kind": "retry", "delay_us": 3_000_000_000}
     answer = finish_one(admin, claim_one(admin), error={"type": "Oops"}, verdict=verdict)
 
-    assert answer["accepted"][0]["heard"] == heard
+    assert answer["accepted"][0]["accepted_as"] == heard
     assert admin.get(f"/v1/runs/{run}").json()["status"] == status
 
 
@@ -130,8 +130,8 @@ def test_a_finish_sent_twice_is_heard_once_and_answered_twice(admin: httpx2.Clie
     lease = claim_one(admin)
     first, second = finish_one(admin, lease, result=1), finish_one(admin, lease, result=2)
 
-    assert first["accepted"][0]["heard"] == "succeeded"
-    assert second["accepted"][0]["heard"] == "already"
+    assert first["accepted"][0]["accepted_as"] == "succeeded"
+    assert second["accepted"][0]["accepted_as"] == "already"
     assert admin.get(f"/v1/runs/{lease['run']}").json()["result"] == 1
 
 
@@ -196,7 +196,7 @@ def test_a_claim_waits_without_a_connection_and_is_woken(served: Served) -> None
     asked = {"worker": "w", "tasks": ["hello@1"], "wait_s": 20}
     with served.client() as admin, ThreadPoolExecutor(30) as pool:
         waits = [pool.submit(admin.post, "/v1/leases", json=asked) for _ in range(30)]
-        while served.service.bell.waiting < 30:
+        while served.service.claim_waiters.waiting < 30:
             threading.Event().wait(0.01)
         # Far more wait than there are connections, and others are served meanwhile.
         sent = [enqueue_one(admin) for _ in range(30)]
@@ -210,7 +210,7 @@ def test_a_claim_whose_worker_has_hung_up_takes_nothing(served: Served) -> None:
     with served.client() as admin:
         with pytest.raises(httpx2.ReadTimeout):
             admin.post("/v1/leases", json=asked, timeout=0.5)
-        until(lambda: served.service.bell.waiting == 0)
+        until(lambda: served.service.claim_waiters.waiting == 0)
         run = enqueue_one(admin)
 
         assert claim_one(admin)["run"] == run

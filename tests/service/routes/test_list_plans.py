@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from byrote.service.service import DESK_GUARDS
+from byrote.service.service import READ_GUARDS
 from byrote.store import queries
 from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
 from byrote.store.query import Query
@@ -32,8 +32,8 @@ def pages(db: Db, query: Query[Any]) -> int:
 
 def test_a_million_runs_cost_lookers_what_some_thousand_do(url: str, db: Db) -> None:
     looks: list[tuple[tuple[str, ...], Query[Any]]] = [
-        (DESK_GUARDS, queries.depths(most=100)),
-        (DESK_GUARDS, queries.runs(limit=50)),
+        (READ_GUARDS, queries.depths(most=100)),
+        (READ_GUARDS, queries.runs(limit=50)),
         (PLAN_GUARDS, queries.ready_queues(["q1", "q2", "none"])),
         (PLAN_GUARDS, queries.ended_runs(["0190b0a0-1111-7222-8333-444455556666"])),
     ]

@@ -311,4 +311,4 @@ def test_a_service_that_waits_is_woken_by_any_producer(served: Served, store: An
         admin.post("/v1/leases", json=asked).raise_for_status()
         names = [row.worker for row in store.all(queries.workers()) if row.idle]
 
-    assert names == [served.service.means.name]
+    assert names == [served.service.context.name]

@@ -25,11 +25,11 @@ def cancel(served: Served, run: str) -> int:
 
 
 def test_requests_for_a_locked_run_hold_up_no_others(
-    admin: httpx2.Client, served: Served, door: DatabaseAddress
+    admin: httpx2.Client, served: Served, address: DatabaseAddress
 ) -> None:
     """There are more of them than the service has connections."""
     stuck = enqueue_one(admin)
-    with ThreadPoolExecutor(12) as pool, locked(door, "byrote_task_runs", "result_id", stuck):
+    with ThreadPoolExecutor(12) as pool, locked(address, "byrote_task_runs", "result_id", stuck):
         cancels = [pool.submit(cancel, served, stuck) for _ in range(12)]
         until(lambda: all(asked.running() or asked.done() for asked in cancels))
         began = monotonic()
@@ -41,7 +41,7 @@ def test_requests_for_a_locked_run_hold_up_no_others(
 
     assert took < PATIENT_S
     assert lease["run"] == run
-    assert heard == {"accepted": [{"run": run, "heard": "succeeded"}], "lost": []}
+    assert heard == {"accepted": [{"run": run, "accepted_as": "succeeded"}], "lost": []}
     assert answers == {503}
     assert cancel(served, stuck) == 200
 
@@ -62,11 +62,11 @@ MANY = {
 
 @pytest.mark.parametrize("path", MANY)
 def test_a_batch_names_the_runs_that_are_locked_and_moves_the_others(
-    admin: httpx2.Client, served: Served, door: DatabaseAddress, path: str
+    admin: httpx2.Client, served: Served, address: DatabaseAddress, path: str
 ) -> None:
     make, table = MANY[path]
     stuck, *others = (make(admin) for _ in range(3))
-    with locked(door, table, "result_id", stuck):
+    with locked(address, table, "result_id", stuck):
         answer = admin.post(path, json={"runs": [stuck, *others]}, timeout=60)
     noted = served.store.all(audits())[0]
     again = admin.post(path, json={"runs": [stuck, *others]}).json()
@@ -84,11 +84,11 @@ def ids_of(reply: dict[str, Any]) -> set[str]:
 
 @pytest.mark.parametrize("verb", ["cancel", "retry", "signal"])
 def test_one_locked_run_is_refused_with_what_to_do(
-    admin: httpx2.Client, served: Served, door: DatabaseAddress, verb: str
+    admin: httpx2.Client, served: Served, address: DatabaseAddress, verb: str
 ) -> None:
     run = enqueue_one(admin, run_after="1h")
     body = {"event": "paid"} if verb == "signal" else None
-    with locked(door, "byrote_task_runs", "result_id", run):
+    with locked(address, "byrote_task_runs", "result_id", run):
         answer = admin.post(f"/v1/runs/{run}/{verb}", json=body, timeout=60)
 
     assert "try again" in problem(answer, 503, "row_locked")["detail"]

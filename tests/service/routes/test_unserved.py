@@ -46,8 +46,10 @@ def test_a_claim_that_waits_is_a_worker_that_knows_its_tasks(served: Served, db:
         waiting = threading.Thread(target=client.post, args=("/v1/leases",), kwargs={"json": asked})
         waiting.start()
         until(lambda: db.execute(announced).fetchone() == (["hello@1"],))
-        found = fetch(db, queries.note_unserved())
+        # The service may have noted it before us, so the table is read, not the answer.
+        fetch(db, queries.note_unserved())
+        noted = db.execute("select task_path, task_version from byrote_unserved").fetchall()
         enqueue(db, task="hello")
         waiting.join()
 
-    assert [(one.key, list(one.known)) for one in found] == [("gone@1", ["hello@1"])]
+    assert noted == [("gone", 1)]

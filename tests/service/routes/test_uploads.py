@@ -38,11 +38,11 @@ LIMIT = 3 << 20
 
 
 @pytest.fixture
-def keeping(door: DatabaseAddress, store: Store, tmp_path: Path) -> Iterator[Served]:
+def keeping(address: DatabaseAddress, store: Store, tmp_path: Path) -> Iterator[Served]:
     """A service that takes files of up to three megabytes."""
     place = str(tmp_path / "artifacts")
     options = ServiceOptions(artifacts=place, artifact_max=LIMIT, uploads=1, body_s=0.5)
-    with serving(door, store, options) as running:
+    with serving(address, store, options) as running:
         yield running
 
 
@@ -251,11 +251,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_a_download_ends_with_its_token(
-    door: DatabaseAddress, store: Store, lease: dict[str, Any], tmp_path: Path
+    address: DatabaseAddress, store: Store, lease: dict[str, Any], tmp_path: Path
 ) -> None:
     content = bytes(24 << 20)  # More than the sockets hold.
     options = ServiceOptions(artifacts=str(tmp_path))
-    with serving(door, store, options) as served, served.client() as admin:
+    with serving(address, store, options) as served, served.client() as admin:
         put(admin, lease, content).raise_for_status()
         token_id, secret = make_token(store, "read")
         path = f"/v1/runs/{lease['run']}/artifacts/{hashlib.sha256(content).hexdigest()}"
@@ -275,8 +275,10 @@ def test_a_download_ends_with_its_token(
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("paused", [False, True], ids=["trickles", "pauses"])
-def test_a_file_ends_with_its_token(door: DatabaseAddress, store: Store, *, paused: bool) -> None:
-    with serving(door, store, ServiceOptions(body_s=60)) as served:
+def test_a_file_ends_with_its_token(
+    address: DatabaseAddress, store: Store, *, paused: bool
+) -> None:
+    with serving(address, store, ServiceOptions(body_s=60)) as served:
         token_id, secret = make_token(store, "admin")
         with served.bearer(secret) as client, _connect(served) as line:
             enqueue_one(client)
@@ -296,10 +298,10 @@ def test_a_file_ends_with_its_token(door: DatabaseAddress, store: Store, *, paus
 
 
 def test_files_of_one_token_leave_room_for_others(
-    door: DatabaseAddress, store: Store, tmp_path: Path
+    address: DatabaseAddress, store: Store, tmp_path: Path
 ) -> None:
     options = ServiceOptions(artifacts=str(tmp_path), uploads=4, body_s=120)
-    with serving(door, store, options) as served, served.client() as other:
+    with serving(address, store, options) as served, served.client() as other:
         enqueue_one(other)
         lease = claim_one(other)
         with contextlib.ExitStack() as lines, served.client("work") as greedy:

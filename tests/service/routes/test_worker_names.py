@@ -83,7 +83,7 @@ def test_an_admin_may_take_workers_of_its_queues_off_the_list_and_no_service(
     served: Served, bob: httpx2.Client
 ) -> None:
     bob.close()
-    own = served.service.means
+    own = served.service.context
     served.store.all(queries.register(dict(own.describe(["qb"], ["hello@1"]))))
     with served.client("admin", queues=["qa"]) as other:
         assert other.delete("/v1/workers/bob").json() == {"known": False}

@@ -89,8 +89,8 @@ def end_clients(db: Db) -> None:
     )
 
 
-def test_an_enqueue_joins_the_callers_transaction(db: Db, door: DatabaseAddress) -> None:
-    with door.open("caller") as caller:
+def test_an_enqueue_joins_the_callers_transaction(db: Db, address: DatabaseAddress) -> None:
+    with address.open("caller") as caller:
         with caller.transaction() as doomed:
             enqueue(caller)
             raise psycopg.Rollback(doomed)
@@ -104,9 +104,9 @@ def test_an_enqueue_joins_the_callers_transaction(db: Db, door: DatabaseAddress)
 
 
 def test_a_savepoint_takes_back_only_what_was_enqueued_within_it(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
-    with door.open("caller") as caller, caller.transaction():
+    with address.open("caller") as caller, caller.transaction():
         [kept] = enqueue(caller)
         with caller.transaction() as savepoint:
             enqueue(caller)
@@ -128,21 +128,21 @@ def test_an_async_enqueue_joins_the_callers_transaction(db: Db, url: str, commit
 
 
 def test_a_bulk_enqueue_is_all_or_nothing_in_a_transaction_of_its_own(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     [known] = enqueue(db)
     specs = [(new_id(), spec_of(n)) for n in range(2_500)] + [(known, spec_of(0))]
 
-    with door.open("caller") as caller, pytest.raises(psycopg.errors.UniqueViolation):
+    with address.open("caller") as caller, pytest.raises(psycopg.errors.UniqueViolation):
         bulk.enqueue_all(caller, bulk.batches(specs))
     assert count(db, "byrote_task_runs") == 1
 
 
 def test_a_bulk_enqueue_on_a_callers_transaction_can_be_taken_back(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     specs = [(new_id(), spec_of(n)) for n in range(1_500)]
-    with door.open("caller") as caller, caller.transaction() as outer:
+    with address.open("caller") as caller, caller.transaction() as outer:
         bulk.enqueue_all(caller, bulk.batches(specs))
         assert count(caller, "byrote_task_runs") == 1_500
         raise psycopg.Rollback(outer)
@@ -212,9 +212,9 @@ def test_a_run_with_a_moment_is_ready_only_when_it_has_come(
     assert run_of(db, run_id).run_after == max(moment, clock.now)
 
 
-def test_a_sender_wakes_a_worker_only_when_one_is_idle(db: Db, door: DatabaseAddress) -> None:
+def test_a_sender_wakes_a_worker_only_when_one_is_idle(db: Db, address: DatabaseAddress) -> None:
     register(db, "w", "default")
-    with door.open("listener") as listener:
+    with address.open("listener") as listener:
         listener.execute("listen byrote_ready")
         enqueue(db, 3)
         assert list(listener.notifies(timeout=0.05)) == []

@@ -217,7 +217,7 @@ def test_specs_that_are_the_same_may_end_in_one_statement(db: Db) -> None:
     assert count(db, "byrote_memo") == 1
 
 
-def test_a_locked_result_holds_up_no_finish(db: Db, door: DatabaseAddress) -> None:
+def test_a_locked_result_holds_up_no_finish(db: Db, address: DatabaseAddress) -> None:
     """The run ends; its result is remembered the next time."""
     ask(db, spec())
     compute(db, "1")
@@ -225,7 +225,7 @@ def test_a_locked_result_holds_up_no_finish(db: Db, door: DatabaseAddress) -> No
     [[stored]] = db.execute(text)
     ask(db, spec(), spec(2))
     leases = claim(db, 2)
-    with locked(door, "byrote_memo", "result_id", stored):
+    with locked(address, "byrote_memo", "result_id", stored):
         verdicts = [success(lease, "2") | {"more": {"memo": kept(lease)}} for lease in leases]
         accepted = finish(db, verdicts)
 
@@ -235,13 +235,13 @@ def test_a_locked_result_holds_up_no_finish(db: Db, door: DatabaseAddress) -> No
     assert results.fetchall() == [("1",), ("2",)]
 
 
-def test_two_workers_remember_the_same_spec_at_once(db: Db, door: DatabaseAddress) -> None:
+def test_two_workers_remember_the_same_spec_at_once(db: Db, address: DatabaseAddress) -> None:
     ask(db, spec(), spec())
     one, two = claim(db, 2)
     key = memo_key(CODE, spec().text)
     memo = {"more": {"memo": {"spec": spec().digest.hex(), "code": key, "keep_us": HOUR_US}}}
     accepted: list[str] = []
-    with door.open("other") as other:
+    with address.open("other") as other:
         with db.transaction():
             accepted += finish(db, [success(one, "1") | memo])
             rival = threading.Thread(
@@ -269,12 +269,12 @@ def test_an_answer_joins_the_senders_transaction(db: Db) -> None:
     assert history(db, run.id) == []
 
 
-def test_an_answer_wakes_nobody(db: Db, door: DatabaseAddress) -> None:
+def test_an_answer_wakes_nobody(db: Db, address: DatabaseAddress) -> None:
     ask(db, spec())
     compute(db)
     register(db, "w", "default")
     fetch(db, queries.idle(worker="w", idle=True))
-    with door.open("listener") as listener:
+    with address.open("listener") as listener:
         listener.execute("listen byrote_ready")
         ask(db, spec())
         assert list(listener.notifies(timeout=0)) == []

@@ -140,7 +140,7 @@ def test_keys_differ_by_every_letter(db: Db) -> None:
 
 
 def test_a_batch_may_mix_runs_with_and_without_keys_and_has_each_key_once(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     taken, _ = one(db, "taken")
     batch = [spec("b"), spec(None), spec("taken"), spec("a"), spec("b"), spec(None), spec("a")]
@@ -150,7 +150,7 @@ def test_a_batch_may_mix_runs_with_and_without_keys_and_has_each_key_once(
     assert (given[2][0], given[4][0], given[6][0]) == (taken, given[0][0], given[3][0])
     assert len({run_id for run_id, _ in given}) == 5
     assert [lease.id for lease in claim(db, 9)] == [taken, *(i for i, made in given if made)]
-    assert verify(door).sound
+    assert verify(address).sound
 
 
 def test_a_batch_over_several_statements_has_each_key_once(db: Db) -> None:
@@ -198,9 +198,13 @@ def test_an_id_that_is_sent_twice_as_if_it_were_new_is_refused(db: Db) -> None:
 
 @pytest.mark.parametrize("commits", [True, False])
 def test_whoever_comes_second_waits_for_what_becomes_of_the_first(
-    db: Db, door: DatabaseAddress, *, commits: bool
+    db: Db, address: DatabaseAddress, *, commits: bool
 ) -> None:
-    with door.open("first") as first, door.open("second") as second, ThreadPoolExecutor(1) as pool:
+    with (
+        address.open("first") as first,
+        address.open("second") as second,
+        ThreadPoolExecutor(1) as pool,
+    ):
         with first.transaction() as transaction:
             run_id, _ = one(first)
             waiting = pool.submit(one, second)
@@ -215,11 +219,15 @@ def test_whoever_comes_second_waits_for_what_becomes_of_the_first(
 
 
 def test_whoever_meets_a_run_that_is_about_to_end_waits_for_that(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     first, _ = one(db)
     [lease] = claim(db)
-    with door.open("worker") as worker, door.open("other") as other, ThreadPoolExecutor(1) as pool:
+    with (
+        address.open("worker") as worker,
+        address.open("other") as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
         with worker.transaction():
             finish(worker, [success(lease)])
             waiting = pool.submit(one, other)
@@ -231,12 +239,16 @@ def test_whoever_meets_a_run_that_is_about_to_end_waits_for_that(
 
 
 def test_a_holder_that_came_and_ended_unseen_leaves_the_key_to_us(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     """The insert met a run that is not in its snapshot; when it was sent again, that had ended."""
     script = until_accepted(enqueue_unique([(new_id(), spec())]))
     query = next(script)
-    with door.open("first") as first, door.open("second") as second, ThreadPoolExecutor(1) as pool:
+    with (
+        address.open("first") as first,
+        address.open("second") as second,
+        ThreadPoolExecutor(1) as pool,
+    ):
         with first.transaction():
             holder, _ = one(first)
             waiting = pool.submit(fetch, second, query)
@@ -265,11 +277,11 @@ def test_asking_for_a_holder_that_nobody_finds_ends(db: Db) -> None:
 
 
 def test_batches_with_the_same_keys_in_any_order_do_not_wait_in_a_circle(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     keys = [f"k{n}" for n in range(50)]
     with ExitStack() as stack, ThreadPoolExecutor(4) as pool:
-        lines = [stack.enter_context(door.open(f"p{n}")) for n in range(4)]
+        lines = [stack.enter_context(address.open(f"p{n}")) for n in range(4)]
         orders = [keys, keys[::-1], keys[25:] + keys[:25], keys[::2] + keys[1::2]]
         for _ in range(5):
             sent = [
@@ -305,10 +317,10 @@ def test_processes_that_send_the_same_keys_at_once_make_one_run_for_each(db: Db,
 
 
 def test_a_snapshot_that_cannot_see_the_holder_is_told_to_start_anew(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     """Repeatable read: nobody may be given a run that their transaction cannot see."""
-    with door.open("caller") as caller, caller.transaction():
+    with address.open("caller") as caller, caller.transaction():
         caller.execute("set transaction isolation level repeatable read")
         assert count(caller, "byrote_runs") == 0
         one(db)

@@ -9,11 +9,15 @@ from tests.support import Db, until, waits_for_a_lock
 
 
 def test_a_holder_that_ends_while_the_statement_waits_is_not_given(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     """The statement waits for another key; meanwhile the holder ends, and a run takes its key."""
     first, _ = one(db, "k")
-    with door.open("other") as other, door.open("late") as late, ThreadPoolExecutor(1) as pool:
+    with (
+        address.open("other") as other,
+        address.open("late") as late,
+        ThreadPoolExecutor(1) as pool,
+    ):
         other.execute("begin")
         one(other, "a")
         sent = pool.submit(send, late, spec("a"), spec("k"))

@@ -126,13 +126,13 @@ NO_INDEX = ("enable_indexscan=off", "enable_bitmapscan=off", "enable_indexonlysc
 )
 @pytest.mark.parametrize("queues", [("default",), ("default", "b", "c")])
 def test_no_plan_claims_more_than_was_asked(
-    door: DatabaseAddress, db: Db, settings: tuple[str, ...], queues: tuple[str, ...]
+    address: DatabaseAddress, db: Db, settings: tuple[str, ...], queues: tuple[str, ...]
 ) -> None:
     """A sub-select that locks must run once, whatever the planner makes of a tiny table."""
     for queue in queues:
         enqueue(db, 40, queue=queue)
     db.execute("analyze byrote_task_runs")
-    with door.open("odd", *settings) as odd:
+    with address.open("odd", *settings) as odd:
         for _ in range(3):
             assert len(claim(odd, 7, queues=queues)) == 7 * len(queues)
 
@@ -196,18 +196,18 @@ def test_a_claim_that_finds_nothing_writes_nothing(db: Db) -> None:
     assert count(db, "byrote_events") == 0
 
 
-def test_a_claim_passes_by_rows_that_are_locked(db: Db, door: DatabaseAddress) -> None:
+def test_a_claim_passes_by_rows_that_are_locked(db: Db, address: DatabaseAddress) -> None:
     [held, free] = enqueue(db, 2)
-    with door.open("other") as other, other.transaction():
+    with address.open("other") as other, other.transaction():
         other.execute("select 1 from byrote_task_runs where result_id = %s for update", (held,))
 
         assert [lease.id for lease in claim(db, 5)] == [free]
 
 
-def test_a_claim_that_is_rolled_back_leaves_the_run_ready(db: Db, door: DatabaseAddress) -> None:
+def test_a_claim_that_is_rolled_back_leaves_the_run_ready(db: Db, address: DatabaseAddress) -> None:
     """P1: a worker killed between the claim and its commit has claimed nothing."""
     [run_id] = enqueue(db)
-    with door.open("other") as other, other.transaction() as claiming:
+    with address.open("other") as other, other.transaction() as claiming:
         assert len(claim(other)) == 1
         raise psycopg.Rollback(claiming)
 

@@ -16,9 +16,9 @@ def seen(db: Db) -> int:
 
 
 def test_a_transaction_of_this_database_keeps_later_events_back(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
-    with door.open("late") as late:
+    with address.open("late") as late:
         with late.transaction():
             [first] = enqueue(late)
             enqueue(db)

@@ -45,11 +45,11 @@ def test_promote_takes_the_longest_due_first_and_no_more_than_asked(
 
 
 def test_promote_skips_what_somebody_else_is_moving(
-    db: Db, clock: FakeClock, door: DatabaseAddress
+    db: Db, clock: FakeClock, address: DatabaseAddress
 ) -> None:
     [held, free] = enqueue(db, 2, run_after=timedelta(seconds=1))
     clock.advance(seconds=2)
-    with door.open("other") as other, other.transaction():
+    with address.open("other") as other, other.transaction():
         other.execute("select 1 from byrote_runs where result_id = %s", (held,))
         other.execute("select 1 from byrote_task_runs where result_id = %s for update", (held,))
 

@@ -90,7 +90,7 @@ def test_only_the_holder_of_a_live_lease_is_heard(db: Db, clock: FakeClock, how:
 
 
 def test_a_line_settles_what_is_bare_and_what_is_not_in_one_go(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     enqueue(db, 3)
     judged: list[Judged] = []
@@ -99,7 +99,7 @@ def test_a_line_settles_what_is_bare_and_what_is_not_in_one_go(
         outcome = Succeeded(sent["result"], sent["hash"], output)
         judged.append((lease, outcome, judge(lease, outcome)))
     link = WorkerConnection(
-        door, "test", chance=lambda: 0.5, stopped=lambda _s: False, notice=lambda *_: None
+        address, "test", jitter=lambda: 0.5, stopped=lambda _s: False, notice=lambda *_: None
     )
     line = FinishStore(link)
 

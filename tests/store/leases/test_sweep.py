@@ -114,21 +114,23 @@ def test_a_sweep_takes_no_more_than_its_limit_longest_expired_first(
 
 
 def test_a_sweep_passes_by_a_run_that_is_being_finished(
-    db: Db, clock: FakeClock, door: DatabaseAddress
+    db: Db, clock: FakeClock, address: DatabaseAddress
 ) -> None:
     enqueue(db, 2)
     [held, free] = claim(db, 2)
     clock.advance(minutes=1)
-    with door.open("other") as other, other.transaction():
+    with address.open("other") as other, other.transaction():
         other.execute("select 1 from byrote_task_runs where result_id = %s for update", (held.id,))
 
         assert [swept.id for swept in fetch(db, queries.sweep())] == [free.id]
 
 
-def test_a_swept_run_wakes_an_idle_worker(db: Db, clock: FakeClock, door: DatabaseAddress) -> None:
+def test_a_swept_run_wakes_an_idle_worker(
+    db: Db, clock: FakeClock, address: DatabaseAddress
+) -> None:
     register(db, "idler", "default")
     fetch(db, queries.idle(worker="idler", idle=True))
-    with door.open("listener") as listener:
+    with address.open("listener") as listener:
         enqueue(db)
         claim(db)
         clock.advance(minutes=1)

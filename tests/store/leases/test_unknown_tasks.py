@@ -5,14 +5,14 @@ from byrote.store.runners.sync import fetch
 from tests.support import Db, claim, enqueue
 
 
-def strangers(db: Db, *, queues: list[str], tasks: list[str]) -> set[UnknownTaskRef]:
+def unknown_tasks(db: Db, *, queues: list[str], tasks: list[str]) -> set[UnknownTaskRef]:
     return set(fetch(db, queries.unknown_tasks(queues=queues, tasks=tasks)))
 
 
 def test_what_a_worker_serves_is_no_stranger(db: Db) -> None:
     enqueue(db, 3, task="known")
 
-    assert strangers(db, queues=["default"], tasks=["known@1"]) == set()
+    assert unknown_tasks(db, queues=["default"], tasks=["known@1"]) == set()
 
 
 def test_unknown_tasks_and_queues_are_found_once_each(db: Db) -> None:
@@ -21,7 +21,7 @@ def test_unknown_tasks_and_queues_are_found_once_each(db: Db) -> None:
     enqueue(db, 2, task="known", queue="elsewhere")
     enqueue(db, 1, task="known", version=2, queue="zebra")
 
-    assert strangers(db, queues=["default"], tasks=["known@1"]) == {
+    assert unknown_tasks(db, queues=["default"], tasks=["known@1"]) == {
         UnknownTaskRef("default", "new", 1),
         UnknownTaskRef("elsewhere", "known", 1),
         UnknownTaskRef("zebra", "known", 2),
@@ -33,15 +33,15 @@ def test_only_what_is_ready_is_looked_at(db: Db) -> None:
     enqueue(db, task="t", queue="busy")
     claim(db, queues=["busy"])
 
-    assert strangers(db, queues=[], tasks=[]) == set()
+    assert unknown_tasks(db, queues=[], tasks=[]) == set()
 
 
 def test_a_look_reads_only_the_front_of_a_long_queue(db: Db) -> None:
     enqueue(db, 300, task="known")
     enqueue(db, 1, task="new")
-    assert strangers(db, queues=["default"], tasks=["known@1"]) == set()
+    assert unknown_tasks(db, queues=["default"], tasks=["known@1"]) == set()
 
     claim(db, 250, tasks=["known@1"])
-    assert strangers(db, queues=["default"], tasks=["known@1"]) == {
+    assert unknown_tasks(db, queues=["default"], tasks=["known@1"]) == {
         UnknownTaskRef("default", "new", 1)
     }

@@ -54,10 +54,10 @@ def test_sql_and_python_agree_on_what_every_event_leads_to(db: Db, clock: FakeCl
     by_sql = [(kind, status) for _, kind, status in db.execute(text)]
     by_python = []
     for run_id in sorted(walker.ids):
-        picture = BLANK
+        state = BLANK
         for told in fetch(db, queries.run_history(run_id)):
-            picture = fold(picture, told)
-            by_python.append((told.kind, picture.status))
+            state = fold(state, told)
+            by_python.append((told.kind, state.status))
 
     assert Counter(by_sql) == Counter(by_python)
     assert len({kind for kind, _ in by_sql}) >= 12
@@ -73,7 +73,7 @@ def test_old_events_are_read_alike_by_sql(db: Db) -> None:
 
 
 def test_a_cursor_tells_every_event_once_however_late_it_commits(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     """The late one has the lower seq; a reader that went by seq would never see it."""
     seen: list[list[LogEntry]] = []
@@ -82,7 +82,7 @@ def test_a_cursor_tells_every_event_once_however_late_it_commits(
         cursor = seen[-1][-1].cursor.event_end if seen else BEGINNING
         seen.extend(fetch(db, queries.log_after(cursor, limit=2)))
 
-    with door.open("late") as late:
+    with address.open("late") as late:
         with late.transaction():
             [hidden] = enqueue(late)
             early = enqueue(db, 1) + enqueue(db, 1)

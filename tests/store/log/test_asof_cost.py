@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.core.policy import Retry
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
@@ -40,8 +40,8 @@ def days_read(db: Db, query: Query[Any], parent: str) -> list[str]:
 @pytest.fixture(scope="module")
 def past(server_url: str) -> Iterator[DatabaseAddress]:
     """Five days, on each of which a run is done and one dies; all that is done is archived."""
-    with own_database(server_url) as door, door.open("test") as db:
-        migrate(door, chance=chance)
+    with own_database(server_url) as address, address.open("test") as db:
+        migrate(address, jitter=jitter)
         clock = FakeClock(db, now=LATER)
         for _ in range(5):
             fetch(db, queries.partition(days=1))
@@ -51,7 +51,7 @@ def past(server_url: str) -> Iterator[DatabaseAddress]:
             clock.advance(hours=2)
             archive(db)
             clock.advance(hours=22)
-        yield door
+        yield address
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ NEWS = "update byrote_events set worker = 'eve' where kind = 'Claimed'"
 NOON = datetime(2027, 1, 1, 12, tzinfo=UTC)
 
 
-def head_of(door: DatabaseAddress) -> Head:
-    head = verify(door).head
+def head_of(address: DatabaseAddress) -> Head:
+    head = verify(address).head
     assert head is not None
     return head
 
@@ -40,13 +40,13 @@ def links(db: Db) -> int:
 
 
 def test_the_head_is_reported_and_stays_in_a_chain_that_grows(
-    db: Db, door: DatabaseAddress, links: int
+    db: Db, address: DatabaseAddress, links: int
 ) -> None:
-    head = head_of(door)
+    head = head_of(address)
     enqueue(db, 1)
-    assert verify(door, kept=head).unchained == 1
+    assert verify(address, kept=head).unchained == 1
     chain_all(db)
-    report = verify(door, kept=head)
+    report = verify(address, kept=head)
 
     assert head.link == links
     assert (report.sound, report.unchained) == (True, 0)
@@ -56,42 +56,42 @@ def test_the_head_is_reported_and_stays_in_a_chain_that_grows(
 
 @pytest.mark.parametrize("statement", [LAST, ALL], ids=["the last", "all"])
 def test_links_taken_out_are_found_without_a_kept_head(
-    db: Db, door: DatabaseAddress, links: int, *, statement: str
+    db: Db, address: DatabaseAddress, links: int, *, statement: str
 ) -> None:
     db.execute(statement)  # type: ignore[call-overload]
-    [finding] = verify(door).findings
+    [finding] = verify(address).findings
 
     assert finding.check == "chain"
-    assert f"{links} w" in finding.said
+    assert f"{links} w" in finding.message
 
 
 @pytest.mark.parametrize("statement", [LAST, ALL], ids=["the last", "all"])
 def test_links_taken_out_with_the_note_are_found_by_a_kept_head(
-    db: Db, door: DatabaseAddress, links: int, *, statement: str
+    db: Db, address: DatabaseAddress, links: int, *, statement: str
 ) -> None:
-    head = head_of(door)
+    head = head_of(address)
     db.execute(statement)  # type: ignore[call-overload]
     db.execute(FORGET_NOTE)
-    assert verify(door).sound
-    report = verify(door, kept=head)
+    assert verify(address).sound
+    report = verify(address, kept=head)
 
     assert found(report) == {"chain"}
-    assert f"{links} w" in report.findings[0].said
+    assert f"{links} w" in report.findings[0].message
 
 
 def test_a_chain_made_anew_over_an_edited_log_is_found_by_a_kept_head(
-    db: Db, door: DatabaseAddress, links: int
+    db: Db, address: DatabaseAddress, links: int
 ) -> None:
     """Whoever can write everything can make a sound chain, but not one with the kept hash."""
-    head = head_of(door)
+    head = head_of(address)
     for statement in (NEWS, "update byrote_task_runs set leased_by = 'eve'", ALL):
         db.execute(statement)  # type: ignore[call-overload]
     chain_all(db, limit=1)
-    assert "chain" not in found(verify(door))
-    report = verify(door, kept=head)
+    assert "chain" not in found(verify(address))
+    report = verify(address, kept=head)
 
     assert links == head.link
-    assert any("made anew" in finding.said for finding in report.findings)
+    assert any("made anew" in finding.message for finding in report.findings)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_kept_head_must_be_in_the_chain(
     kept = Head(link=5, hash="aa", linked_at=NOON)
     head = None if last is None else Head(link=last, hash="cc", linked_at=NOON)
     chained = Chained(head=head, noted=noted, first=first, there=there, unchained=0)
-    told = [finding.said for finding in judge_chain(chained, kept)]
+    told = [finding.message for finding in judge_chain(chained, kept)]
 
     assert len(told) == (0 if said is None else 1)
     assert said is None or said in told[0]

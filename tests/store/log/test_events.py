@@ -92,9 +92,9 @@ def test_a_statement_that_changes_nothing_tells_nothing(db: Db, clock: FakeClock
     assert count(db, "byrote_events") == before
 
 
-def test_what_is_rolled_back_was_never_told(db: Db, door: DatabaseAddress) -> None:
+def test_what_is_rolled_back_was_never_told(db: Db, address: DatabaseAddress) -> None:
     [run_id] = enqueue(db)
-    with door.open("other") as other, other.transaction() as doomed:
+    with address.open("other") as other, other.transaction() as doomed:
         finish(other, [verdict(claim(other)[0], "S")])
         raise psycopg.Rollback(doomed)
 

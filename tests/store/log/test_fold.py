@@ -26,10 +26,10 @@ SAME = (
 
 
 def folded(db: Db, run_id: str) -> dict[str, Any]:
-    picture = fold_all(fetch(db, queries.run_history(run_id)))
-    fields = msgspec.structs.asdict(picture)
+    state = fold_all(fetch(db, queries.run_history(run_id)))
+    fields = msgspec.structs.asdict(state)
     token, due = fields["lease_token"], fields["due"]
-    waits = {"run_after": due} if picture.status == "WAITING" else {}
+    waits = {"run_after": due} if state.status == "WAITING" else {}
     return {name: fields[name] for name in SAME} | {"lease_token": token} | waits
 
 
@@ -63,11 +63,11 @@ def test_a_run_of_a_quiet_queue_is_known_again_after_its_next_event(
     fetch(db, queries.renew([lease], lease_for=clock.now - clock.now))
     fetch(db, queries.cancel([run_id]))
     told = fetch(db, queries.run_history(run_id))
-    picture = fold_all(told)
+    state = fold_all(told)
 
     assert [event.kind for event in told] == ["Enqueued", "Claimed", "CancelRequested"]
     assert [event.move for event in told] == [1, 2, 4]
-    assert (picture.status, picture.leased_until) == ("RUNNING", None)
+    assert (state.status, state.leased_until) == ("RUNNING", None)
 
 
 def test_every_kind_that_a_statement_tells_has_a_rule() -> None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
@@ -24,8 +24,8 @@ DAY, WEEK = timedelta(days=1), timedelta(days=7)
 @pytest.fixture(scope="module")
 def past(server_url: str) -> Iterator[DatabaseAddress]:
     """Four runs on each of three days with partitions and three on a day without, all chained."""
-    with own_database(server_url) as door, door.open("test") as db:
-        migrate(door, chance=chance)
+    with own_database(server_url) as address, address.open("test") as db:
+        migrate(address, jitter=jitter)
         clock = FakeClock(db, now=LATER)
         for _ in range(3):
             fetch(db, queries.partition(days=1))
@@ -36,7 +36,7 @@ def past(server_url: str) -> Iterator[DatabaseAddress]:
         clock.advance(days=1)
         enqueue(db, 3)
         chain_all(db)
-        yield door
+        yield address
 
 
 @pytest.fixture

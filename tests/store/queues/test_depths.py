@@ -114,11 +114,11 @@ def test_depths_are_by_queue_and_task_and_tell_since_when_the_first_is_due(
 
 
 def test_what_is_under_way_during_the_first_count_is_counted_once(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     """Events after the position may be in the rows already, or come later: neither counts twice."""
     enqueue(db, 2)
-    with door.open("late") as late, late.transaction():
+    with address.open("late") as late, late.transaction():
         enqueue(late, 3)  # Holds the position back.
         enqueue(db, 4)
         [lease] = claim(db)

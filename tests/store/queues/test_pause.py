@@ -34,9 +34,9 @@ def test_a_queue_paused_twice_remembers_the_first_time(db: Db, clock: FakeClock)
     assert (queue.queue, queue.paused_at) == ("q", began)
 
 
-def test_resume_wakes_the_queues_workers(db: Db, door: DatabaseAddress) -> None:
+def test_resume_wakes_the_queues_workers(db: Db, address: DatabaseAddress) -> None:
     fetch(db, queries.pause("q"))
-    with door.open("listener") as listener:
+    with address.open("listener") as listener:
         listener.execute("listen byrote_ready")
         fetch(db, queries.resume("q"))
 

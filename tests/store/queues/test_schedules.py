@@ -79,7 +79,7 @@ def end(db: Db) -> None:
 
 
 def test_a_tick_becomes_a_run_with_everything_its_schedule_says(
-    db: Db, door: DatabaseAddress, noon: FakeClock
+    db: Db, address: DatabaseAddress, noon: FakeClock
 ) -> None:
     how = Delivery(
         queue="q", priority=5, timeout=timedelta(seconds=9), retry=Retry(attempts=3),
@@ -104,11 +104,11 @@ def test_a_tick_becomes_a_run_with_everything_its_schedule_says(
         NOON + timedelta(hours=38), ticked.at, ticked.id, 1,
     )  # fmt: skip
     assert beat(db) == []
-    assert verify(door).sound
+    assert verify(address).sound
 
 
 def test_a_tick_with_jitter_waits_for_its_moment(
-    db: Db, door: DatabaseAddress, noon: FakeClock
+    db: Db, address: DatabaseAddress, noon: FakeClock
 ) -> None:
     keep(db, made(every="1h", jitter="30m"))
     noon.advance(hours=1)
@@ -117,7 +117,7 @@ def test_a_tick_with_jitter_waits_for_its_moment(
 
     assert run.status is Status.WAITING
     assert NOON + timedelta(hours=1) < run.run_after < NOON + timedelta(minutes=90)
-    assert verify(door).sound
+    assert verify(address).sound
 
 
 def test_no_run_is_made_while_an_earlier_one_is_unfinished(db: Db, noon: FakeClock) -> None:
@@ -145,7 +145,7 @@ def test_runs_that_may_overlap_do(db: Db, noon: FakeClock) -> None:
     assert known(db).last_at == NOON + timedelta(minutes=3)
 
 
-def test_five_beats_at_once_make_one_run_of_each_tick(db: Db, door: DatabaseAddress) -> None:
+def test_five_beats_at_once_make_one_run_of_each_tick(db: Db, address: DatabaseAddress) -> None:
     names = [f"s{n}" for n in range(20)]
     for name in names:
         keep(db, made(name, every="1h", overlap=True))
@@ -158,7 +158,7 @@ def test_five_beats_at_once_make_one_run_of_each_tick(db: Db, door: DatabaseAddr
         return fetch(connection, queries.tick(list(map(turn_of, due))))
 
     with ExitStack() as stack, ThreadPoolExecutor(5) as pool:
-        beats = [stack.enter_context(door.open(f"beat{n}")) for n in range(5)]
+        beats = [stack.enter_context(address.open(f"beat{n}")) for n in range(5)]
         told = [ticked for part in pool.map(turn, beats) for ticked in part]
 
     assert sorted(ticked.name for ticked in told) == sorted(names)
@@ -166,11 +166,11 @@ def test_five_beats_at_once_make_one_run_of_each_tick(db: Db, door: DatabaseAddr
     assert db.execute("select distinct runs from byrote_periodic_tasks").fetchall() == [(1,)]
 
 
-def test_a_beat_that_meets_another_leaves_the_tick_alone(db: Db, door: DatabaseAddress) -> None:
+def test_a_beat_that_meets_another_leaves_the_tick_alone(db: Db, address: DatabaseAddress) -> None:
     keep(db, made(every="1h"))
     db.execute("update byrote_periodic_tasks set next_at = date_trunc('hour', now())")
     turns = list(map(turn_of, fetch(db, queries.schedules(due=True))))
-    with door.open("one") as one, door.open("two") as two:
+    with address.open("one") as one, address.open("two") as two:
         with one.transaction():
             assert len(fetch(one, queries.tick(turns))) == 1
             assert fetch(two, queries.tick(turns)) == []
@@ -180,13 +180,13 @@ def test_a_beat_that_meets_another_leaves_the_tick_alone(db: Db, door: DatabaseA
 
 
 def test_a_beat_that_dies_before_its_commit_takes_tick_and_run_with_it(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     keep(db, made(every="1h"))
     db.execute("update byrote_periodic_tasks set next_at = date_trunc('hour', now())")
     before = known(db)
     turns = list(map(turn_of, fetch(db, queries.schedules(due=True))))
-    with door.open("dying") as dying:
+    with address.open("dying") as dying:
         dying.execute("begin")
         fetch(dying, queries.tick(turns))
         session = dying.info.backend_pid
@@ -201,7 +201,7 @@ def test_a_beat_that_dies_before_its_commit_takes_tick_and_run_with_it(
     assert fetch(db, queries.tick(turns)) == []
 
 
-def test_a_tick_wakes_idle_workers(db: Db, door: DatabaseAddress) -> None:
+def test_a_tick_wakes_idle_workers(db: Db, address: DatabaseAddress) -> None:
     db.execute(
         "insert into byrote_workers (worker_id, queues, tasks, idle, seen_at, started_at, host, "
         "pid, version, python, hands, concurrency) values ('w', '{default}', '{}', true, now(), "
@@ -209,7 +209,7 @@ def test_a_tick_wakes_idle_workers(db: Db, door: DatabaseAddress) -> None:
     )
     keep(db, made(every="1h"))
     db.execute("update byrote_periodic_tasks set next_at = date_trunc('hour', now())")
-    with door.open("listener") as listener:
+    with address.open("listener") as listener:
         listener.execute("listen byrote_ready")
         beat(db)
 

@@ -66,7 +66,7 @@ def test_a_task_that_no_live_worker_knows_is_noted_once(db: Db, clock: FakeClock
 
 @pytest.mark.usefixtures("short")
 def test_it_ends_failed_after_its_queue_has_waited(
-    db: Db, door: DatabaseAddress, clock: FakeClock
+    db: Db, address: DatabaseAddress, clock: FakeClock
 ) -> None:
     [run_id] = enqueue(db, task="gone")
     [mine] = enqueue(db)
@@ -81,18 +81,18 @@ def test_it_ends_failed_after_its_queue_has_waited(
     assert "No live worker of the queue default knew gone@1 for 00:30:00" in fault["message"]
     assert history(db, run_id) == ["Enqueued", "Failed"]
     assert run_of(db, mine).status is Status.READY
-    assert verify(door).sound
+    assert verify(address).sound
 
 
 @pytest.mark.usefixtures("short")
-def test_a_requeued_one_waits_again(db: Db, door: DatabaseAddress, clock: FakeClock) -> None:
+def test_a_requeued_one_waits_again(db: Db, address: DatabaseAddress, clock: FakeClock) -> None:
     [run_id] = enqueue(db, task="gone")
     assert live_on(db, clock, 0.6) == [run_id]
     fetch(db, queries.retry([run_id]))
     assert live_on(db, clock, 0.4) == []
     assert run_of(db, run_id).status is Status.READY
     assert live_on(db, clock, 0.2) == [run_id]
-    assert verify(door).sound
+    assert verify(address).sound
 
 
 @pytest.mark.usefixtures("short")
@@ -159,7 +159,7 @@ def test_what_never_ends_so(db: Db, clock: FakeClock, how: str) -> None:
 
 @pytest.mark.usefixtures("short")
 def test_what_was_attempted_before_keeps_its_record(
-    db: Db, door: DatabaseAddress, clock: FakeClock
+    db: Db, address: DatabaseAddress, clock: FakeClock
 ) -> None:
     """An old version's retry that no worker knows any more."""
     [run_id] = enqueue(db, task="gone")
@@ -171,7 +171,7 @@ def test_what_was_attempted_before_keeps_its_record(
 
     assert (row["status"], row["attempts"], row["losses"]) == ("FAILED", 1, 1)
     assert [fault["kind"] for fault in row["errors_json"]] == ["lost", "unknown_task"]
-    assert verify(door).sound
+    assert verify(address).sound
 
 
 def wait_it_out(db: Db, clock: FakeClock) -> None:

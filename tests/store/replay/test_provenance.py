@@ -30,12 +30,12 @@ def test_the_same_environment_is_stored_once(db: Db) -> None:
 
 
 def test_two_that_register_the_same_at_once_get_the_same_number(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     """The second waits for the first, sees nothing of it in its own snapshot, and still answers."""
     found = provenance_of({"python": "same"})
     numbers: list[int] = []
-    with door.open("other") as other:
+    with address.open("other") as other:
         with db.transaction():
             numbers.append(register(db, found))
             thread = threading.Thread(target=lambda: numbers.append(register(other, found)))

@@ -124,11 +124,11 @@ def test_archiving_writes_no_event_and_moves_nothing(db: Db, clock: FakeClock) -
 
 
 def test_two_that_archive_at_once_archive_each_run_once(
-    db: Db, clock: FakeClock, door: DatabaseAddress
+    db: Db, clock: FakeClock, address: DatabaseAddress
 ) -> None:
     finished(db, 10)
     clock.advance(hours=2)
-    with door.open("other") as other, other.transaction():
+    with address.open("other") as other, other.transaction():
         clock.on(other)
         assert archive(other, limit=5).archived == 5
         db.execute("set lock_timeout = '50ms'")

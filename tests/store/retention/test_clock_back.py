@@ -58,7 +58,7 @@ def test_a_renewal_after_the_step_counts_from_the_new_time(db: Db, clock: FakeCl
 
 
 def test_what_is_done_after_the_step_is_in_the_history_in_order(
-    db: Db, clock: FakeClock, door: DatabaseAddress
+    db: Db, clock: FakeClock, address: DatabaseAddress
 ) -> None:
     [run_id] = enqueue(db, retry=Retry(attempts=3))
     clock.advance(**BACK)
@@ -73,11 +73,11 @@ def test_what_is_done_after_the_step_is_in_the_history_in_order(
     assert row["finished_at"] < row["enqueued_at"]
     assert history(db, run_id) == kinds
     assert [entry.kind for entry in fetch(db, queries.run_history(run_id))] == kinds
-    assert verify(door).sound
+    assert verify(address).sound
 
 
 def test_a_step_of_an_attempt_is_sound_although_the_clock_went_back(
-    db: Db, clock: FakeClock, door: DatabaseAddress
+    db: Db, clock: FakeClock, address: DatabaseAddress
 ) -> None:
     enqueue(db)
     [lease] = claim(db)
@@ -86,7 +86,7 @@ def test_a_step_of_an_attempt_is_sound_although_the_clock_went_back(
     clock.advance(seconds=1)
     finish(db, [success(lease)])
 
-    assert verify(door).sound
+    assert verify(address).sound
 
 
 def test_a_run_is_never_younger_than_new(db: Db, clock: FakeClock) -> None:
@@ -111,7 +111,7 @@ def test_what_waits_is_due_when_the_clock_says_so(db: Db, clock: FakeClock) -> N
     assert run_of(db, run_id).status is Status.READY
 
 
-def test_a_tick_is_not_repeated(db: Db, clock: FakeClock, door: DatabaseAddress) -> None:
+def test_a_tick_is_not_repeated(db: Db, clock: FakeClock, address: DatabaseAddress) -> None:
     keep(db, made(every="10s"))
     clock.advance(seconds=10)
     [ticked] = beat(db)
@@ -127,7 +127,7 @@ def test_a_tick_is_not_repeated(db: Db, clock: FakeClock, door: DatabaseAddress)
     assert [tick.at for tick in beat(db)] == [following]
     assert count(db, "byrote_runs") == 2
     assert fetch(db, queries.schedules(due=True)) == []
-    assert verify(door).sound
+    assert verify(address).sound
 
 
 def test_a_run_that_is_released_after_the_step_was_ready_then(db: Db, clock: FakeClock) -> None:

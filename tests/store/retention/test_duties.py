@@ -41,16 +41,16 @@ def test_only_duties_that_were_asked_for_are_taken(db: Db) -> None:
     assert [duty.name for duty in rest] == ["prune"]
 
 
-def test_a_duty_somebody_else_is_taking_is_passed_by(db: Db, door: DatabaseAddress) -> None:
-    with door.open("other") as other, other.transaction():
+def test_a_duty_somebody_else_is_taking_is_passed_by(db: Db, address: DatabaseAddress) -> None:
+    with address.open("other") as other, other.transaction():
         other.execute("select 1 from byrote_duties where duty = 'sweep' for update")
 
         assert take(db) == {"promote"}
 
 
-def test_of_many_workers_at_once_each_duty_has_one_taker(db: Db, door: DatabaseAddress) -> None:
+def test_of_many_workers_at_once_each_duty_has_one_taker(db: Db, address: DatabaseAddress) -> None:
     def work(worker: str) -> set[str]:
-        with door.open(worker) as connection:
+        with address.open(worker) as connection:
             return take(connection, worker)
 
     with ThreadPoolExecutor(8) as pool:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from byrote.assembly.identity import chance, new_id
+from byrote.assembly.identity import jitter, new_id
 from byrote.core.errors import DatabaseUnreachable
 from byrote.core.ports.script import run_script
 from byrote.core.spec import Delivery, describe
@@ -45,59 +45,59 @@ type Sent = list[tuple[str, Any]]
 type Send = Callable[[DatabaseAddress, Sent], object]
 
 
-def by_itself(door: DatabaseAddress, sent: Sent) -> object:
-    return Store(door, chance=chance, patience_s=PATIENCE_S).accept(sent[:1])
+def by_itself(address: DatabaseAddress, sent: Sent) -> object:
+    return Store(address, jitter=jitter, patience_s=PATIENCE_S).accept(sent[:1])
 
 
-def in_a_batch(door: DatabaseAddress, sent: Sent) -> object:
-    return Store(door, chance=chance, patience_s=PATIENCE_S).all(queries.enqueue(sent))
+def in_a_batch(address: DatabaseAddress, sent: Sent) -> object:
+    return Store(address, jitter=jitter, patience_s=PATIENCE_S).all(queries.enqueue(sent))
 
 
-def with_a_key(door: DatabaseAddress, sent: Sent) -> object:
+def with_a_key(address: DatabaseAddress, sent: Sent) -> object:
     return run_script(
         until_accepted(enqueue_unique(sent)),
-        Store(door, chance=chance, patience_s=PATIENCE_S).all,
+        Store(address, jitter=jitter, patience_s=PATIENCE_S).all,
     )
 
 
-def in_bulk(door: DatabaseAddress, sent: Sent) -> object:
-    with door.open("bulk") as connection:
+def in_bulk(address: DatabaseAddress, sent: Sent) -> object:
+    with address.open("bulk") as connection:
         return enqueue_all(connection, [queries.enqueue(sent)])
 
 
-def past_the_cursor(door: DatabaseAddress, sent: Sent) -> object:
-    with door.open("poster") as connection:
+def past_the_cursor(address: DatabaseAddress, sent: Sent) -> object:
+    with address.open("poster") as connection:
         return PreparedRunner().fetch(connection, queries.enqueue(sent))
 
 
-def asynchronously(door: DatabaseAddress, sent: Sent) -> object:
-    return on_a_loop(door, lambda store: store.all(queries.enqueue(sent)))
+def asynchronously(address: DatabaseAddress, sent: Sent) -> object:
+    return on_a_loop(address, lambda store: store.all(queries.enqueue(sent)))
 
 
-def beside_the_audit(door: DatabaseAddress, sent: Sent) -> object:
-    return on_a_loop(door, lambda store: store.all(queries.enqueue(sent), also=[noted()]))
+def beside_the_audit(address: DatabaseAddress, sent: Sent) -> object:
+    return on_a_loop(address, lambda store: store.all(queries.enqueue(sent), also=[noted()]))
 
 
-def beside_the_audit_with_rows(door: DatabaseAddress, sent: Sent) -> object:
-    return on_a_loop(door, lambda store: store.all(enqueue_unique(sent), also=[noted()]))
+def beside_the_audit_with_rows(address: DatabaseAddress, sent: Sent) -> object:
+    return on_a_loop(address, lambda store: store.all(enqueue_unique(sent), also=[noted()]))
 
 
-def before_the_audit(door: DatabaseAddress, sent: Sent) -> object:
+def before_the_audit(address: DatabaseAddress, sent: Sent) -> object:
     return on_a_loop(
-        door, lambda store: store.ask(queries.enqueue(sent), behind=lambda _rows: [noted()])
+        address, lambda store: store.ask(queries.enqueue(sent), behind=lambda _rows: [noted()])
     )
 
 
-def in_a_script(door: DatabaseAddress, sent: Sent) -> object:
+def in_a_script(address: DatabaseAddress, sent: Sent) -> object:
     def script(_again: bool) -> Any:
         yield queries.enqueue(sent)
 
-    return on_a_loop(door, lambda store: store.within(script))
+    return on_a_loop(address, lambda store: store.within(script))
 
 
-def on_a_loop(door: DatabaseAddress, act: Callable[[AsyncStore], Awaitable[object]]) -> object:
+def on_a_loop(address: DatabaseAddress, act: Callable[[AsyncStore], Awaitable[object]]) -> object:
     async def run() -> object:
-        store = AsyncStore(door, chance=chance, patience_s=PATIENCE_S)
+        store = AsyncStore(address, jitter=jitter, patience_s=PATIENCE_S)
         try:
             return await act(store)
         finally:
@@ -137,16 +137,16 @@ def test_nothing_is_acknowledged_that_was_not_committed(
 
 def test_a_serialisation_failure_at_commit_is_retried(db: Db, url: str) -> None:
     """Where the database's isolation is SERIALIZABLE, the commit itself may be refused."""
-    door = DatabaseAddress(
+    address = DatabaseAddress(
         make_conninfo(url, options="-c default_transaction_isolation=serializable")
     )
     register(db, "w", "default")
-    store = Store(door, chance=chance)
+    store = Store(address, jitter=jitter)
     spec = describe("t", 1, [], {}, delivery=Delivery())
     with (
         commits_held(db) as let_go,
         ThreadPoolExecutor(1) as pool,
-        door.open("rival") as rival,
+        address.open("rival") as rival,
     ):
         rival.execute("begin")
         rival.execute("select count(*) from byrote_task_runs")

@@ -42,10 +42,10 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def several(door: DatabaseAddress) -> Iterator[list[Db]]:
+def several(address: DatabaseAddress) -> Iterator[list[Db]]:
     """Eight workers' connections."""
     with ExitStack() as stack:
-        yield [stack.enter_context(door.open(f"w{n}", *PLAN_GUARDS)) for n in range(8)]
+        yield [stack.enter_context(address.open(f"w{n}", *PLAN_GUARDS)) for n in range(8)]
 
 
 def at_once[T](connections: list[Db], work: Callable[[Db], T]) -> list[T]:
@@ -107,13 +107,13 @@ def test_of_many_that_finish_one_lease_at_once_one_is_heard(db: Db, several: lis
         assert len(history(db, run_id)) == 3
 
 
-def test_a_finish_that_waits_for_a_sweep_is_not_heard(db: Db, door: DatabaseAddress) -> None:
+def test_a_finish_that_waits_for_a_sweep_is_not_heard(db: Db, address: DatabaseAddress) -> None:
     """The lease was good when the finish was sent; when its turn came, it was gone."""
     [run_id] = enqueue(db)
     [lease] = claim(db, lease_for=LEASE)
     with (
-        door.open("sweeper") as sweeper,
-        door.open("finisher") as finisher,
+        address.open("sweeper") as sweeper,
+        address.open("finisher") as finisher,
         ThreadPoolExecutor(1) as pool,
     ):
         with sweeper.transaction():
@@ -127,7 +127,7 @@ def test_a_finish_that_waits_for_a_sweep_is_not_heard(db: Db, door: DatabaseAddr
     assert run_of(db, run_id).status is Status.READY
 
 
-def test_a_cancel_that_meets_a_claim_asks_the_worker(db: Db, door: DatabaseAddress) -> None:
+def test_a_cancel_that_meets_a_claim_asks_the_worker(db: Db, address: DatabaseAddress) -> None:
     [run_id] = enqueue(db)
     answers: list[Any] = []
 
@@ -136,8 +136,8 @@ def test_a_cancel_that_meets_a_claim_asks_the_worker(db: Db, door: DatabaseAddre
         return list(answers[-1])
 
     with (
-        door.open("claimer") as claimer,
-        door.open("canceller") as canceller,
+        address.open("claimer") as claimer,
+        address.open("canceller") as canceller,
         ThreadPoolExecutor(1) as pool,
     ):
         with claimer.transaction():

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg.conninfo import make_conninfo
 
-from byrote.assembly.identity import chance, new_id
+from byrote.assembly.identity import jitter, new_id
 from byrote.core.spec import Delivery, describe
 from byrote.core.state import Status
 from byrote.store import queries
@@ -94,8 +94,12 @@ def test_text_arrives_whatever_the_surroundings_say_of_its_encoding(
 ) -> None:
     monkeypatch.setenv("PGCLIENTENCODING", encoding)
     told = make_conninfo(url, client_encoding=encoding)
-    for door in (DatabaseAddress(url), DatabaseAddress(told), DatabaseAddress(told, pooled=True)):
-        store = Store(door, chance=chance)
+    for address in (
+        DatabaseAddress(url),
+        DatabaseAddress(told),
+        DatabaseAddress(told, pooled=True),
+    ):
+        store = Store(address, jitter=jitter)
         spec = describe("t", 1, ["é日本"], {}, delivery=Delivery())
         store.accept([(run_id := new_id(), spec)])
         [run] = store.all(queries.run(run_id))

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from byrote.assembly.identity import chance, new_id
+from byrote.assembly.identity import jitter, new_id
 from byrote.core.spec import Delivery, describe
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
@@ -24,7 +24,7 @@ WAITING = "pg_stat_activity where datname = current_database() and wait_event_ty
 
 def on_a_loop[Done](url: str, act: Callable[[AsyncStore], Awaitable[Done]]) -> Done:
     async def run() -> Done:
-        store = AsyncStore(DatabaseAddress(url), chance=chance, size=1)
+        store = AsyncStore(DatabaseAddress(url), jitter=jitter, size=1)
         try:
             return await act(store)
         finally:

@@ -3,7 +3,7 @@ import psycopg
 import pytest
 from psycopg.errors import lookup
 
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.store.connect import DatabaseAddress
 from byrote.store.retries import BACKOFF_MAX, RECONNECTED, RETRIED, Remedy, pause_before, remedy
 from tests.support import Db
@@ -48,14 +48,17 @@ def test_a_mistake_of_ours_without_a_code_is_raised() -> None:
     assert remedy(psycopg.ProgrammingError("no such parameter")) is Remedy.RAISE
 
 
-def test_what_the_server_really_says_is_classified(db: Db, door: DatabaseAddress) -> None:
-    with door.open("victim") as victim:
+def test_what_the_server_really_says_is_classified(db: Db, address: DatabaseAddress) -> None:
+    with address.open("victim") as victim:
         db.execute("select pg_terminate_backend(%s, 5000)", (victim.info.backend_pid,))
         with pytest.raises(psycopg.Error) as ended:
             victim.execute("select 1")
         with pytest.raises(psycopg.Error) as closed:
             victim.execute("select 1")
-    with door.open("slow", "statement_timeout=10ms") as slow, pytest.raises(psycopg.Error) as late:
+    with (
+        address.open("slow", "statement_timeout=10ms") as slow,
+        pytest.raises(psycopg.Error) as late,
+    ):
         slow.execute("select pg_sleep(5)")
 
     assert remedy(ended.value) is remedy(closed.value) is Remedy.RECONNECT
@@ -77,4 +80,4 @@ def test_pauses_grow_to_a_bound_and_are_drawn_in_full() -> None:
     assert longest[0] < 0.1
     assert longest[-1] == BACKOFF_MAX
     assert pause_before(50, lambda: 0.0) == 0.0
-    assert 0.0 <= pause_before(10**9, chance) <= BACKOFF_MAX
+    assert 0.0 <= pause_before(10**9, jitter) <= BACKOFF_MAX

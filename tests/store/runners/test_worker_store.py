@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from byrote.assembly.clock import monotonic
-from byrote.assembly.identity import chance, new_token
+from byrote.assembly.identity import jitter, new_token
 from byrote.core.ports.store import ClaimRequest, PartContext
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
@@ -33,11 +33,11 @@ def cancels() -> list[str]:
 
 
 @pytest.fixture
-def leases(door: DatabaseAddress, cancels: list[str]) -> Iterator[LeaseStore]:
+def leases(address: DatabaseAddress, cancels: list[str]) -> Iterator[LeaseStore]:
     def line() -> PartContext:
-        return PartContext("claim", threading.Event().wait, lambda *_: None, chance)
+        return PartContext("claim", threading.Event().wait, lambda *_: None, jitter)
 
-    made = PostgresStore(door).leases(
+    made = PostgresStore(address).leases(
         line(),
         on_cancel=lambda: cancels.append("asked"),
         on_return=lambda: cancels.append("returned"),

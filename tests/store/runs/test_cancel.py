@@ -28,11 +28,11 @@ def test_a_run_nobody_runs_is_cancelled_at_once(
 
 
 def test_a_running_run_is_asked_to_stop_and_its_worker_is_told(
-    db: Db, clock: FakeClock, door: DatabaseAddress
+    db: Db, clock: FakeClock, address: DatabaseAddress
 ) -> None:
     [run_id] = enqueue(db)
     [lease] = claim(db, worker="busy")
-    with door.open("listener") as listener:
+    with address.open("listener") as listener:
         listener.execute("listen byrote_cancel")
         [settlement] = fetch(db, queries.cancel([run_id]))
         assert [n.payload for n in listener.notifies(timeout=5, stop_after=1)] == ["busy"]

@@ -13,7 +13,7 @@ NOWHERE = "00000000-0000-0000-0000-000000000000"
 
 
 def test_ended_runs_of_every_kind_are_deleted_and_nothing_misses_them(
-    db: Db, clock: FakeClock, door: DatabaseAddress
+    db: Db, clock: FakeClock, address: DatabaseAddress
 ) -> None:
     old, good, dead, cancelled, ready, running = enqueue(db, 6)
     finish(db, [success(claim(db)[0])])
@@ -36,4 +36,4 @@ def test_ended_runs_of_every_kind_are_deleted_and_nothing_misses_them(
     assert (count(db, "byrote_runs"), count(db, "byrote_steps")) == (2, 0)
     assert count(db, "byrote_progress") == 0
     assert fetch(db, queries.delete_runs(gone)) == []
-    assert verify(door).findings == []
+    assert verify(address).findings == []

@@ -77,10 +77,10 @@ def ids_of(moves: Moves[Any]) -> set[str]:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_locked_run_is_reported_and_the_others_are_moved(
-    db: Db, door: DatabaseAddress, clock: FakeClock, case: Case
+    db: Db, address: DatabaseAddress, clock: FakeClock, case: Case
 ) -> None:
     stuck, *others = case.make(db, clock)
-    with locked(door, case.table, "result_id", stuck):
+    with locked(address, case.table, "result_id", stuck):
         before = row_of(db, stuck), history(db, stuck)
         moves = move(case.verb, [stuck, *others], partial(fetch, db))
         assert (row_of(db, stuck), history(db, stuck)) == before
@@ -90,17 +90,17 @@ def test_a_locked_run_is_reported_and_the_others_are_moved(
     again = move(case.verb, [stuck, *others], partial(fetch, db))
     # A repeat does what is left: runs that it has moved before are not moved again.
     assert (ids_of(again), again.locked) == ({stuck}, [])
-    assert verify(door).findings == []
+    assert verify(address).findings == []
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_run_that_is_locked_for_a_moment_is_moved(
-    db: Db, door: DatabaseAddress, clock: FakeClock, case: Case
+    db: Db, address: DatabaseAddress, clock: FakeClock, case: Case
 ) -> None:
     """A worker that renews a lease locks the row, too."""
     stuck, *others = case.make(db, clock)
     answers = []
-    holder = locked(door, case.table, "result_id", stuck)
+    holder = locked(address, case.table, "result_id", stuck)
 
     def ask(query: Query[Any]) -> list[Any]:
         answers.append(fetch(db, query))
@@ -115,9 +115,9 @@ def test_a_run_that_is_locked_for_a_moment_is_moved(
     assert answers[1] == [Locked(stuck)]
 
 
-def test_a_verb_for_one_locked_run_raises(db: Db, door: DatabaseAddress) -> None:
+def test_a_verb_for_one_locked_run_raises(db: Db, address: DatabaseAddress) -> None:
     [run_id] = enqueue(db)
-    with locked(door, "byrote_task_runs", "result_id", run_id):
+    with locked(address, "byrote_task_runs", "result_id", run_id):
         moves = move(queries.cancel, [run_id], partial(fetch, db))
 
     with pytest.raises(RowLocked, match=rf"try again\. Nothing was done to run {run_id}\."):
@@ -127,7 +127,7 @@ def test_a_verb_for_one_locked_run_raises(db: Db, door: DatabaseAddress) -> None
 
 
 def test_a_run_that_ends_while_its_row_is_locked_is_not_moved(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     [run_id] = enqueue(db)
     [lease] = claim(db)
@@ -141,7 +141,7 @@ def test_a_run_that_ends_while_its_row_is_locked_is_not_moved(
             other.commit()
         return found
 
-    with door.open("worker") as other:
+    with address.open("worker") as other:
         other.autocommit = False
         finish(other, [success(lease)])
         moves = move(queries.cancel, [run_id], ask)
@@ -159,11 +159,13 @@ def test_a_transaction_moves_the_runs_that_it_has_locked_itself(db: Db) -> None:
     assert (ids_of(moves), moves.locked) == ({run_id}, [])
 
 
-def test_a_run_whose_step_is_being_written_can_be_cancelled(db: Db, door: DatabaseAddress) -> None:
+def test_a_run_whose_step_is_being_written_can_be_cancelled(
+    db: Db, address: DatabaseAddress
+) -> None:
     """A step locks its run FOR KEY SHARE, which an update does not wait for."""
     [run_id] = enqueue(db)
     claim(db)
-    with door.open("scribe") as other, other.transaction():
+    with address.open("scribe") as other, other.transaction():
         text = "select 1 from byrote_task_runs where result_id = %s for key share"
         other.execute(text, (run_id,))
         assert [row.id for row in fetch(db, queries.cancel([run_id]))] == [run_id]

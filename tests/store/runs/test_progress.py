@@ -116,13 +116,13 @@ def test_the_table_itself_refuses_what_is_no_progress(db: Db) -> None:
 
 
 def test_a_verifier_sees_progress_that_was_written_without_a_lease(
-    db: Db, door: DatabaseAddress, clock: FakeClock
+    db: Db, address: DatabaseAddress, clock: FakeClock
 ) -> None:
     lease = leased(db)
     tell(db, lease, 50)
     finish(db, [success(lease)])
-    assert verify(door).findings == []
+    assert verify(address).findings == []
     db.execute("update byrote_progress set at = at + interval '1 day'")
-    [found] = verify(door).findings
+    [found] = verify(address).findings
 
-    assert "progress was written" in found.said
+    assert "progress was written" in found.message

@@ -103,9 +103,9 @@ STATEMENTS: dict[str, Query[object]] = {
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_functions_of_every_row_are_inlined(db: Db, door: DatabaseAddress, name: str) -> None:
+def test_functions_of_every_row_are_inlined(db: Db, address: DatabaseAddress, name: str) -> None:
     query = STATEMENTS[name]
-    with door.open("worker", *PLAN_GUARDS) as worker:
+    with address.open("worker", *PLAN_GUARDS) as worker:
         plan = worker.execute(b"explain (verbose) " + query.sql, query.args).fetchall()
     text = "\n".join(line for (line,) in plan)
 
@@ -116,12 +116,12 @@ def test_functions_of_every_row_are_inlined(db: Db, door: DatabaseAddress, name:
 
 @pytest.mark.parametrize(("since", "woken"), [("-infinity", 1), ("infinity", 0)])
 def test_a_wake_notifies_each_queue_that_an_idle_worker_serves_once(
-    db: Db, door: DatabaseAddress, since: str, woken: int
+    db: Db, address: DatabaseAddress, since: str, woken: int
 ) -> None:
     register(db, "idler", "a")
     register(db, "busy", "b")
     fetch(db, queries.idle(worker="idler", idle=True))
-    with door.open("listener") as listener:
+    with address.open("listener") as listener:
         listener.execute("listen byrote_ready")
         text = "select byrote_wake(array['a', 'b', 'a'], %s::timestamptz), byrote_wake('{}')"
         assert db.execute(text, (since,)).fetchone() == (woken, 0)

@@ -94,13 +94,13 @@ def test_a_signal_wakes_nobody_who_does_not_wait_for_it(db: Db, clock: FakeClock
     assert claim(db) == []
 
 
-def test_a_signal_wakes_an_idle_worker(db: Db, door: DatabaseAddress) -> None:
+def test_a_signal_wakes_an_idle_worker(db: Db, address: DatabaseAddress) -> None:
     register(db, "w", "default")
     fetch(db, queries.idle(worker="w", idle=True))
     lease = leased(db)
     note(db, wait(lease, 1, "event", "paid"))
     park(db, lease)
-    with door.open("listener") as listener:
+    with address.open("listener") as listener:
         listener.execute("listen byrote_ready")
         signal(db, lease.id)
 
@@ -169,12 +169,12 @@ def test_a_signal_between_the_look_and_the_wait_lets_the_run_go_on(db: Db) -> No
 
 
 def test_a_finish_that_waited_for_a_signal_under_way_notices_it(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     """The finish began before the signal was there, and looks again when it gets the row."""
     lease = leased(db)
     note(db, wait(lease, 1, "event", "paid"))
-    with door.open("finisher") as finisher, door.open("sender") as sender:
+    with address.open("finisher") as finisher, address.open("sender") as sender:
         pool = ThreadPoolExecutor(1)
         with sender.transaction():
             signal(sender, lease.id)
@@ -187,11 +187,11 @@ def test_a_finish_that_waited_for_a_signal_under_way_notices_it(
 
 
 def test_a_signal_that_waited_for_a_finish_under_way_wakes_the_run(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     """Even one that began before the wait was in the ledger."""
     lease = leased(db)
-    with door.open("finisher") as finisher, door.open("sender") as sender:
+    with address.open("finisher") as finisher, address.open("sender") as sender:
         pool = ThreadPoolExecutor(1)
         with finisher.transaction():
             note(finisher, wait(lease, 1, "event", "paid"))
@@ -204,7 +204,7 @@ def test_a_signal_that_waited_for_a_finish_under_way_wakes_the_run(
     assert run_of(db, lease.id).status is Status.READY
 
 
-def test_no_signal_is_slept_through_however_the_two_meet(db: Db, door: DatabaseAddress) -> None:
+def test_no_signal_is_slept_through_however_the_two_meet(db: Db, address: DatabaseAddress) -> None:
     """Hundreds of runs go to wait while their signals arrive: none is left waiting."""
     runs = 400
     enqueue(db, runs)
@@ -212,14 +212,14 @@ def test_no_signal_is_slept_through_however_the_two_meet(db: Db, door: DatabaseA
     together = Barrier(2)
 
     def go_waiting() -> None:
-        with door.open("finisher") as finisher:
+        with address.open("finisher") as finisher:
             for lease in leases:
                 together.wait(30)
                 note(finisher, wait(lease, 1, "event", "paid"))
                 park(finisher, lease)
 
     def send() -> None:
-        with door.open("sender") as sender:
+        with address.open("sender") as sender:
             for n, lease in enumerate(leases):
                 together.wait(30)
                 # From before the look to after the wait.

@@ -124,11 +124,11 @@ def test_one_lost_lease_in_a_batch_leaves_the_others_heard(db: Db) -> None:
 
 
 def test_a_step_that_meets_a_sweep_under_way_is_asked_again_and_refused(
-    db: Db, door: DatabaseAddress, clock: FakeClock
+    db: Db, address: DatabaseAddress, clock: FakeClock
 ) -> None:
     """Two clocks: the sweeper finds the lease expired, the writer does not, yet only one wins."""
     lease = leased(db)
-    with door.open("sweeper") as sweeper, door.open("writer") as writer:
+    with address.open("sweeper") as sweeper, address.open("writer") as writer:
         clock.on(writer)
         FakeClock(sweeper).advance(days=1)
         with sweeper.transaction():
@@ -143,10 +143,10 @@ def test_a_step_that_meets_a_sweep_under_way_is_asked_again_and_refused(
 
 
 def test_a_sweep_passes_over_a_run_whose_step_is_being_written(
-    db: Db, door: DatabaseAddress, clock: FakeClock
+    db: Db, address: DatabaseAddress, clock: FakeClock
 ) -> None:
     lease = leased(db)
-    with door.open("writer") as writer, writer.transaction():
+    with address.open("writer") as writer, writer.transaction():
         clock.on(writer)
         note(writer, line(lease, 1, "a"))
         clock.advance(days=1)
@@ -155,10 +155,10 @@ def test_a_sweep_passes_over_a_run_whose_step_is_being_written(
     assert [row.status for row in fetch(db, queries.sweep())] == ["READY"]
 
 
-def test_a_renewal_does_not_wait_for_a_step_under_way(db: Db, door: DatabaseAddress) -> None:
+def test_a_renewal_does_not_wait_for_a_step_under_way(db: Db, address: DatabaseAddress) -> None:
     lease = leased(db)
     db.execute("set statement_timeout = '4s'")
-    with door.open("writer") as writer, writer.transaction():
+    with address.open("writer") as writer, writer.transaction():
         note(writer, line(lease, 1, "a"))
 
         assert [row.id for row in fetch(db, queries.renew([lease], lease_for=LEASE))] == [lease.id]

@@ -198,10 +198,10 @@ def test_what_was_edited_with_its_hash_is_found(db: Db, life: dict[str, str], ca
 
 @pytest.mark.parametrize("kind", ["Enqueued", "Succeeded", "StepStored", "ArtifactStored"])
 def test_a_log_that_was_edited_to_agree_breaks_its_chain(
-    db: Db, door: DatabaseAddress, life: dict[str, str], *, kind: str
+    db: Db, address: DatabaseAddress, life: dict[str, str], *, kind: str
 ) -> None:
     chain_all(db)
-    assert verify(door).findings == []
+    assert verify(address).findings == []
     edit = """
       update byrote_events
       set digests = array_fill(null::bytea, array[cardinality(runs)]), data = data || '{"x": {}}'
@@ -209,7 +209,7 @@ def test_a_log_that_was_edited_to_agree_breaks_its_chain(
     """
     db.execute(edit, (kind,))
 
-    assert "chain" in found(verify(door))
+    assert "chain" in found(verify(address))
     assert life
 
 
@@ -226,14 +226,14 @@ def test_a_log_that_was_edited_to_agree_breaks_its_chain(
 )
 @pytest.mark.parametrize("kind", ["Claimed", "Signalled", "StepStored"])
 def test_events_that_no_statement_writes_are_found(
-    db: Db, door: DatabaseAddress, life: dict[str, str], *, kind: str, edit: str
+    db: Db, address: DatabaseAddress, life: dict[str, str], *, kind: str, edit: str
 ) -> None:
     """A log that is full of nonsense is reported, and stops nothing."""
     text = f"update byrote_events set {edit} where kind = %s"  # noqa: S608 -- ours.
     assert db.execute(text, (kind,)).rowcount >= 1  # type: ignore[call-overload]
-    report = verify(door)
+    report = verify(address)
 
-    assert any("malformed" in finding.said for finding in report.findings) or (
+    assert any("malformed" in finding.message for finding in report.findings) or (
         # Such arrays are as long as its runs, of which it has none.
         (kind, edit) == ("StepStored", "attempts = '{}'")
     )
@@ -241,12 +241,12 @@ def test_events_that_no_statement_writes_are_found(
 
 
 def test_everything_of_a_mixed_life_is_covered(
-    db: Db, door: DatabaseAddress, clock: FakeClock, life: dict[str, str]
+    db: Db, address: DatabaseAddress, clock: FakeClock, life: dict[str, str]
 ) -> None:
     walker = Walker(db, clock, 77)
     for _ in range(150):
         walker.step()
-    report = verify(door)
+    report = verify(address)
 
     assert (report.findings, report.uncovered) == ([], 0)
     assert report.runs == len(life) + len(walker.ids)
@@ -265,7 +265,7 @@ def test_everything_of_a_mixed_life_is_covered(
     ],
 )
 def test_every_statement_that_accepts_a_run_tells_the_hash_of_its_spec(
-    db: Db, door: DatabaseAddress, statement: str
+    db: Db, address: DatabaseAddress, statement: str
 ) -> None:
     [original] = enqueue(db)
     finish(db, [success(lease) for lease in claim(db)])
@@ -280,7 +280,7 @@ def test_every_statement_that_accepts_a_run_tells_the_hash_of_its_spec(
         "verify_later": queries.enqueue_verification(run_id, made, original=original),
     }  # type: ignore[dict-item]  # Their rows are not read.
     fetch(db, asked[statement])
-    report = verify(door)
+    report = verify(address)
 
     assert (report.runs, report.uncovered, report.findings) == (2, 0, [])
 
@@ -295,11 +295,11 @@ where kind <> 'Signalled';
 
 
 def test_runs_from_before_the_log_had_hashes_are_not_covered_and_no_fault(
-    db: Db, door: DatabaseAddress, life: dict[str, str]
+    db: Db, address: DatabaseAddress, life: dict[str, str]
 ) -> None:
     db.execute(AS_BEFORE)
-    report = verify(door)
+    report = verify(address)
     assert (report.findings, report.uncovered) == ([], len(life))
     enqueue(db)
 
-    assert verify(door).uncovered == len(life)
+    assert verify(address).uncovered == len(life)

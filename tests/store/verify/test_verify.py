@@ -54,13 +54,13 @@ def story(db: Db, clock: FakeClock) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_is_found_in_what_the_store_wrote(
-    db: Db, door: DatabaseAddress, clock: FakeClock, seed: int
+    db: Db, address: DatabaseAddress, clock: FakeClock, seed: int
 ) -> None:
     walker = Walker(db, clock, 9_000 + seed)
     for _ in range(200):
         walker.step()
     heard: list[tuple[int, int]] = []
-    report = verify(door, tell=lambda done, whole: heard.append((done, whole)))
+    report = verify(address, tell=lambda done, whole: heard.append((done, whole)))
 
     assert report.findings == []
     assert report.sound
@@ -69,8 +69,8 @@ def test_nothing_is_found_in_what_the_store_wrote(
     assert heard[-1] == (report.runs, report.runs)
 
 
-def test_an_empty_database_is_sound(door: DatabaseAddress, url: str) -> None:
-    report = verify(door)
+def test_an_empty_database_is_sound(address: DatabaseAddress, url: str) -> None:
+    report = verify(address)
 
     assert (report.sound, report.runs, set(report.counts)) == (True, 0, set(CHECKS))
 
@@ -205,7 +205,7 @@ def test_every_planted_violation_is_found(db: Db, story: list[str]) -> None:
     assert {check for check, _ in PLANTED.values()} == set(CHECKS) - {"stuck", "catalog", "chain"}
 
 
-def test_runs_left_lying_while_a_worker_lives_are_stuck(db: Db, door: DatabaseAddress) -> None:
+def test_runs_left_lying_while_a_worker_lives_are_stuck(db: Db, address: DatabaseAddress) -> None:
     enqueue(db)
     claim(db)
     enqueue(db, run_after="1h")
@@ -213,10 +213,10 @@ def test_runs_left_lying_while_a_worker_lives_are_stuck(db: Db, door: DatabaseAd
     db.execute(
         "update byrote_task_runs set leased_until = now() - interval '1 h' where status = 'RUNNING'"
     )
-    assert "stuck" not in found(verify(door))
+    assert "stuck" not in found(verify(address))
     register(db, "w", "default")
 
-    assert verify(door).counts["stuck"] == 2
+    assert verify(address).counts["stuck"] == 2
 
 
 MISSING = {
@@ -240,7 +240,7 @@ def test_what_the_migrations_made_and_is_missing_is_found(db: Db) -> None:
             [finding] = verify_on(db).findings
             raise psycopg.Rollback(planted)
 
-        assert (finding.check, finding.said) == ("catalog", f"{missing} is missing")
+        assert (finding.check, finding.message) == ("catalog", f"{missing} is missing")
 
 
 def test_partitions_that_no_duty_makes_are_found(bare: DatabaseAddress, own: Db) -> None:
@@ -255,7 +255,7 @@ def test_partitions_that_no_duty_makes_are_found(bare: DatabaseAddress, own: Db)
 
 
 def test_a_quiet_queue_tells_less_and_is_sound(
-    db: Db, door: DatabaseAddress, clock: FakeClock
+    db: Db, address: DatabaseAddress, clock: FakeClock
 ) -> None:
     db.execute(
         "insert into byrote_queues (queue_name, events, quiet_since) values ('default', 'few', %s)",
@@ -267,11 +267,11 @@ def test_a_quiet_queue_tells_less_and_is_sound(
     [lease] = claim(db)
     clock.advance(seconds=20)
     fetch(db, queries.renew([lease], lease_for=LEASE))
-    assert verify(door).findings == []
+    assert verify(address).findings == []
     clock.advance(seconds=20)
     finish(db, [success(lease)])
 
-    assert verify(door).findings == []
+    assert verify(address).findings == []
 
 
 def zombie(db: Db, clock: FakeClock, worker: str) -> None:
@@ -295,7 +295,7 @@ def overslept(db: Db, clock: FakeClock, worker: str) -> None:
 @pytest.mark.parametrize("trouble", [zombie, overslept], ids=["zombie", "overslept"])
 def test_without_the_fence_the_verifier_finds_violations(
     db: Db,
-    door: DatabaseAddress,
+    address: DatabaseAddress,
     clock: FakeClock,
     *,
     monkeypatch: pytest.MonkeyPatch,
@@ -304,11 +304,11 @@ def test_without_the_fence_the_verifier_finds_violations(
 ) -> None:
     """With the fence the very same story is sound: what is found is the fence's absence."""
     trouble(db, clock, worker)
-    assert verify(door).findings == []
+    assert verify(address).findings == []
     monkeypatch.setattr(query, "statement", unfenced)
     trouble(db, clock, worker)
 
-    assert "fence" in found(verify(door))
+    assert "fence" in found(verify(address))
 
 
 def chain_all(db: Db, **options: int) -> None:
@@ -329,34 +329,36 @@ def chain_all(db: Db, **options: int) -> None:
 
 
 def test_the_chain_holds_until_the_log_is_touched(
-    db: Db, door: DatabaseAddress, story: list[str]
+    db: Db, address: DatabaseAddress, story: list[str]
 ) -> None:
     chain_all(db, limit=3)
     links = db.execute("select count(*) from byrote_chain").fetchone()
     assert links is not None
     assert links[0] > 2
-    assert verify(door).sound
+    assert verify(address).sound
     db.execute("update byrote_events set worker = 'eve' where kind = 'Claimed'")
-    assert verify(door).counts["chain"] >= 1
+    assert verify(address).counts["chain"] >= 1
     db.execute("delete from byrote_events")
 
-    assert verify(door).counts["chain"] == links[0]
+    assert verify(address).counts["chain"] == links[0]
 
 
-def test_the_chain_waits_for_transactions_that_are_under_way(db: Db, door: DatabaseAddress) -> None:
+def test_the_chain_waits_for_transactions_that_are_under_way(
+    db: Db, address: DatabaseAddress
+) -> None:
     """An event that commits late comes after what was chained, never before it."""
-    with door.open("slow") as slow:
+    with address.open("slow") as slow:
         with slow.transaction():
             enqueue(slow)
             enqueue(db, 2)
             assert fetch(db, queries.chain()) == []
         chain_all(db)
 
-    assert verify(door).sound
+    assert verify(address).sound
 
 
 def test_remembered_and_shadow_runs_are_sound_even_when_these_are_forgotten(
-    db: Db, door: DatabaseAddress
+    db: Db, address: DatabaseAddress
 ) -> None:
     [original] = [run.id for run in ask(db, spec())]
     compute(db)
@@ -364,18 +366,20 @@ def test_remembered_and_shadow_runs_are_sound_even_when_these_are_forgotten(
     ask(db, spec(run_after="1h"))
     fetch(db, queries.shadow([(new_id(), original)], queue="shadow"))
     assert remembered.status is Status.SUCCESSFUL
-    assert verify(door).findings == []
+    assert verify(address).findings == []
     db.execute("delete from byrote_task_runs where shadow")
 
-    assert verify(door).findings == []
+    assert verify(address).findings == []
 
 
-def test_a_dead_letter_that_somebody_deleted_is_not_missed(db: Db, door: DatabaseAddress) -> None:
+def test_a_dead_letter_that_somebody_deleted_is_not_missed(
+    db: Db, address: DatabaseAddress
+) -> None:
     [kept, gone] = enqueue(db, 2)
     finish(db, [verdict(lease, "F") for lease in claim(db, 2)])
     assert fetch(db, queries.delete_dead([gone])) == [gone]
-    assert verify(door).findings == []
+    assert verify(address).findings == []
     assert history(db, gone) == ["Enqueued", "Claimed", "Failed", "Deleted"]
     db.execute("delete from byrote_dead")
 
-    assert [(found.check, found.run) for found in verify(door).findings] == [("kept", kept)]
+    assert [(found.check, found.run) for found in verify(address).findings] == [("kept", kept)]

@@ -77,4 +77,4 @@ def test_what_was_edited_is_found(db: Db, stored: str, case: str) -> None:
         raise psycopg.Rollback(planted)
 
     assert "results" in {finding.check for finding in found}
-    assert any(said in finding.said for finding in found), found
+    assert any(said in finding.message for finding in found), found

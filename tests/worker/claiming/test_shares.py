@@ -16,7 +16,7 @@ def take(shares: Shares, limit: int, dry: tuple[str, ...] = ()) -> dict[str, int
     """Claim once, from queues that have enough but for some that have nothing."""
     quotas = shares.split(limit, shares.queues)
     claimed = {queue: quota for queue, quota in quotas.items() if queue not in dry}
-    shares.settle(claimed, [queue for queue in quotas if queue in dry], shares.queues)
+    shares.note_claims(claimed, [queue for queue in quotas if queue in dry], shares.queues)
     return claimed
 
 

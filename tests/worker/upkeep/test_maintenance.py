@@ -78,8 +78,8 @@ class Slow:
 
 
 def one_turn(slow: Slow) -> Slow:
-    means = WorkerContext("w", slow.clock, lambda: 0.0, lambda: "token", lambda _events: None)
-    Maintenance(slow, means, idle=lambda: False).turn()  # type: ignore[arg-type]
+    context = WorkerContext("w", slow.clock, lambda: 0.0, lambda: "token", lambda _events: None)
+    Maintenance(slow, context, idle=lambda: False).turn()  # type: ignore[arg-type]
     return slow
 
 

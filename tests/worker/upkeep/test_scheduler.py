@@ -24,7 +24,7 @@ def ended(db: Database, least: int) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("executor", ["hand", "inline", "command"])
 def test_what_an_app_schedules_runs(
-    db: Database, door: DatabaseAddress, start_worker: StartWorker, executor: str
+    db: Database, address: DatabaseAddress, start_worker: StartWorker, executor: str
 ) -> None:
     worker = start_worker(APP, executor=executor)
     for text, tick in ended(db, 1):
@@ -35,7 +35,7 @@ def test_what_an_app_schedules_runs(
     assert (nightly.origin, nightly.schedule.zone, nightly.runs) == ("code", "Europe/Berlin", 0)
     assert {line["schedule"] for line in worker.logged("Scheduled")} == {"pulse", "nightly"}
     assert {line["schedule"] for line in worker.logged("Ticked")} == {"pulse"}
-    assert verify(door).sound
+    assert verify(address).sound
 
 
 def test_three_workers_have_one_run_for_each_tick(db: Database, start_worker: StartWorker) -> None:

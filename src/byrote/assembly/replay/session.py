@@ -19,7 +19,7 @@ import psycopg
 
 from byrote.assembly.clock import monotonic
 from byrote.assembly.executors import build_executor, worker_options
-from byrote.assembly.identity import chance, new_id, new_token, worker_id
+from byrote.assembly.identity import jitter, new_id, new_token, worker_id
 from byrote.assembly.replay.environments import environments, last_doc
 from byrote.assembly.replay.originals import choose, find
 from byrote.assembly.replay.recorded_answers import RecordedAnswers
@@ -132,9 +132,9 @@ class ReplaySession:
         self._replayer = ReplayExecutor(built.executor)
         self._answers = RecordedAnswers(store, asked, own, artifact_max=settings.artifact_max)
         chosen = _worker_options(name, self.queue, settings, options.jobs)
-        means = WorkerContext(name, monotonic, chance, new_token, self._emit)
-        lines = PostgresStore(store.door, listen=settings.listen)
-        self._worker = Worker(lambda: lines, self._replayer, chosen, means, asks=own)
+        context = WorkerContext(name, monotonic, jitter, new_token, self._emit)
+        lines = PostgresStore(store.address, listen=settings.listen)
+        self._worker = Worker(lambda: lines, self._replayer, chosen, context, asks=own)
         self._thread = threading.Thread(target=self._work, name="byrote-replay", daemon=True)
 
     # -- Start and stop --------------------------------------------------------------------------
@@ -320,7 +320,7 @@ def _worker_options(name: str, queue: str, settings: Settings, jobs: int) -> Wor
 
 
 @contextlib.contextmanager
-def open_stage(
+def replay_session(
     app: Any,
     settings: Settings,
     store: Store,
@@ -332,12 +332,12 @@ def open_stage(
     chosen = (
         settings if isinstance(app, str) else msgspec.structs.replace(settings, executor="inline")
     )
-    stage = ReplaySession(app, chosen, store, options, recognise=recognise)
+    session = ReplaySession(app, chosen, store, options, recognise=recognise)
     try:
-        stage.open()
-        yield stage
+        session.open()
+        yield session
     finally:
-        stage.close()
+        session.close()
 
 
 def replay_here(
@@ -370,6 +370,6 @@ def replay_here(
             version=version,
             labels=labels,
         )
-    with open_stage(app, app.settings, app.store, options) as stage:
-        verdicts = list(stage.perform(originals))
+    with replay_session(app, app.settings, app.store, options) as session:
+        verdicts = list(session.perform(originals))
     return verdicts if which is None else verdicts[0]

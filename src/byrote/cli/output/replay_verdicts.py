@@ -13,7 +13,7 @@ import msgspec
 
 from byrote.assembly.clock import monotonic
 from byrote.assembly.replay.originals import LAST_MAX, choose, find
-from byrote.assembly.replay.session import FindTask, ReplayOptions, open_stage
+from byrote.assembly.replay.session import FindTask, ReplayOptions, replay_session
 from byrote.assembly.settings import resolve
 from byrote.cli.commands.runs.diff import print_change, summary
 from byrote.cli.database import open_app, whole_id
@@ -60,9 +60,9 @@ def verify_runs(
         if selected:
             # Set by projects that import tasks by path; see byrote.django.
             known: FindTask | None = click.get_current_context().obj
-            opening = open_stage(settings.app, settings, opened.store, options, recognise=known)
-            with opening as stage:
-                watched = _watched(stage.perform(selected), len(selected), quiet=task is None)
+            opening = replay_session(settings.app, settings, opened.store, options, recognise=known)
+            with opening as session:
+                watched = _watched(session.perform(selected), len(selected), quiet=task is None)
                 for verdict in _printed(watched, as_json=as_json, alone=task is None):
                     counts[word_of(verdict)] += 1
                     if junit is not None:

@@ -42,13 +42,13 @@ class Check(msgspec.Struct, frozen=True):
 
     name: str
     state: CheckState
-    said: str
+    message: str
     advice: str = ""
 
 
-def judged(name: str, said: str, *, good: bool, advice: str, bad: CheckState = "warn") -> Check:
+def judged(name: str, message: str, *, good: bool, advice: str, bad: CheckState = "warn") -> Check:
     """A check that is either fine, or bad with an advice."""
-    return Check(name, "ok", said) if good else Check(name, bad, said, advice)
+    return Check(name, "ok", message) if good else Check(name, bad, message, advice)
 
 
 def of_machine(resolved: Resolved) -> Iterator[Check]:
@@ -76,8 +76,8 @@ def of_provider(environ: Mapping[str, str], *, needed: bool) -> Check:
     answers = tried(environ)
     chosen = answers[-1]
     if chosen.binaries is None:
-        said = "; ".join(f"{answer.provider}: {answer.why}" for answer in answers)
-        return Check("embedded", "fail" if needed else "ok", said, WAYS_OUT if needed else "")
+        message = "; ".join(f"{answer.provider}: {answer.why}" for answer in answers)
+        return Check("embedded", "fail" if needed else "ok", message, WAYS_OUT if needed else "")
     passed = "; ".join(f"{answer.provider}: {answer.why}" for answer in answers[:-1])
     return Check(
         "embedded", "ok", f"{chosen.provider}, {chosen.why}" + f" ({passed})" * bool(passed)
@@ -88,8 +88,10 @@ def of_disk(home: Path) -> Check:
     """Whether the embedded server has room to write."""
     there = next(place for place in (home, *home.parents) if place.exists())
     free = shutil.disk_usage(there).free
-    said = f"{free / (1 << 30):.1f} GiB free for {home}"
-    return judged("disk", said, good=free >= DISK_MIN, advice="Make room, or set BYROTE_PG_HOME.")
+    message = f"{free / (1 << 30):.1f} GiB free for {home}"
+    return judged(
+        "disk", message, good=free >= DISK_MIN, advice="Make room, or set BYROTE_PG_HOME."
+    )
 
 
 def of_server(health: ServerHealth, *, before: datetime, after: datetime) -> Iterator[Check]:
@@ -155,11 +157,11 @@ def of_schema(connection: psycopg.Connection[Any]) -> Check:
     return Check("schema", "ok", "up to date")
 
 
-def of_listen(door: DatabaseAddress) -> Check:
+def of_listen(address: DatabaseAddress) -> Check:
     """Whether workers are woken by notifications, or have to poll."""
-    if door.pooled:
+    if address.pooled:
         return Check("listen", "ok", "not used, as `pooled` is set; workers poll")
-    with door.open("doctor") as listener, door.open("doctor") as notifier:
+    with address.open("doctor") as listener, address.open("doctor") as notifier:
         arrived = receives(listener, notifier)
     return judged(
         "listen",
@@ -175,20 +177,20 @@ def of_rights(connection: psycopg.Connection[Any]) -> Iterator[Check]:
     refused = {deed: list(rights.refusals(connection, deed.statements)) for deed in rights.DEEDS}
     can = [deed.name for deed, reasons in refused.items() if not reasons]
     cannot = [f"{deed.name} (needs {deed.role})" for deed, reasons in refused.items() if reasons]
-    said = f"{found.login} can {', '.join(can)}" if can else f"{found.login} can do nothing"
-    said += f"; cannot {', '.join(cannot)}" if cannot else ""
+    message = f"{found.login} can {', '.join(can)}" if can else f"{found.login} can do nothing"
+    message += f"; cannot {', '.join(cannot)}" if cannot else ""
     stale = [(deed, reasons) for deed, reasons in refused.items() if deed.role in found.roles]
     broken = [f"{deed.role}: {reasons[0][1]}" for deed, reasons in stale if reasons]
     if broken:
         advice = (
             "As the owner of the tables, run `byrote roles --sql` again: it is older than they are."
         )
-        yield Check("rights", "fail", f"{said}; it has {'; '.join(broken)}", advice)
+        yield Check("rights", "fail", f"{message}; it has {'; '.join(broken)}", advice)
     else:
         advice = (
             f"As the owner of the tables, `grant byrote_worker to {found.login}` or another role."
         )
-        yield judged("rights", said, good=bool(can), advice=advice, bad="fail")
+        yield judged("rights", message, good=bool(can), advice=advice, bad="fail")
     if found.open_schema:
         advice = "Revoke it, as `byrote roles --sql` does: others might call them by accident."
         yield Check("schema rights", "warn", "every user may create functions there", advice)
@@ -274,13 +276,13 @@ def of_schedules(connection: psycopg.Connection[Any]) -> Check:
     faulty = [one.schedule.name for one in found if one.state == "fault"]
     active = [one for one in found if one.state == "on"]
     late = [one.schedule.name for one in active if one.next_at and one.now - one.next_at > LATE]
-    said = f"{len(active)} on, {len(found) - len(active)} paused or over"
+    message = f"{len(active)} on, {len(found) - len(active)} paused or over"
     if faulty:
         advice = f"`byrote schedules show {faulty[0]}` shows the fault."
-        return Check("schedules", "warn", f"{said}; with a fault: {', '.join(faulty)}", advice)
+        return Check("schedules", "warn", f"{message}; with a fault: {', '.join(faulty)}", advice)
     return judged(
         "schedules",
-        f"{said}; overdue: {', '.join(late)}" if late else said,
+        f"{message}; overdue: {', '.join(late)}" if late else message,
         good=not late,
         advice="No worker runs the schedules: start one, of any app.",
     )

@@ -18,7 +18,7 @@ from typing import BinaryIO, Final
 import msgspec
 from psycopg.conninfo import make_conninfo
 
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.core.errors import BadOption, ByroteError, SchemaMismatch
 from byrote.embedded.server import Server, open_server
 from byrote.lab.bench.stage import own_folder
@@ -66,7 +66,7 @@ def restored(dump: Path) -> Iterator[Restored]:
         url = _home_of_ours(server.url, dump, refused)
         # An older schema is brought up to date in this copy; a newer one is what verify reports.
         with contextlib.suppress(SchemaMismatch):
-            migrate(DatabaseAddress(url), chance=chance)
+            migrate(DatabaseAddress(url), jitter=jitter)
         yield Restored(url, refused)
 
 

@@ -67,7 +67,7 @@ class LogAudit:
         self._id = run_id
         self._scene = scene
         self._found: list[Finding] = []
-        self._picture = BLANK
+        self._state = BLANK
         self._whole = True
         """Whether the log has the run from its first move on."""
         self._fleeting = False
@@ -83,7 +83,7 @@ class LogAudit:
     def hear(self, entry: LogEntry, *, queue: str | None) -> None:
         """Check one more event; events come in the order of moves."""
         entry = upcast(entry)
-        before = self._picture
+        before = self._state
         if self._last is None:
             self._begin(entry)
         elif entry.move <= before.moves:
@@ -94,7 +94,7 @@ class LogAudit:
             before = msgspec.structs.replace(before, status=None, leased_until=None)
         if self._last is not None:
             self._judge(before, entry)
-        self._picture = fold(self._picture, entry)
+        self._state = fold(self._state, entry)
         if (wrong := self._records.hear(entry)) is not None:
             self._find("moves", wrong, entry)
         self._last = entry
@@ -131,7 +131,7 @@ class LogAudit:
             return
         self._whole = False
         # The beginning may have been dropped with its day, but then the run is older than the log.
-        self._picture = RunState(moves=entry.move - 1, attempts=entry.attempt - _claims(entry))
+        self._state = RunState(moves=entry.move - 1, attempts=entry.attempt - _claims(entry))
 
     def _judge(self, before: RunState, entry: LogEntry) -> None:
         holder = is_by_holder(entry)
@@ -221,7 +221,7 @@ class LogAudit:
             found = f"{row.charged} attempts charged of {row.max_attempts}, lost {row.losses} times"
             self._find("attempts", found)
         self._check_texts(row)
-        self._check_hashes(row, self._picture)
+        self._check_hashes(row, self._state)
         self._check_environments(row)
         for found in self._records.differences(row.errors, whole=self._whole and bool(self._last)):
             self._find("records", found)
@@ -230,7 +230,7 @@ class LogAudit:
             if row.enqueued_at >= self._scene.horizon:
                 self._find("rows", "the log has no event of this run")
         else:
-            self._compare(row, self._picture)
+            self._compare(row, self._state)
 
     def _check_texts(self, row: RunRow) -> None:
         if not matches(row.spec_json, row.spec_hash):

@@ -33,7 +33,7 @@ class Finding(msgspec.Struct, frozen=True):
     """One violation of a check, with its details."""
 
     check: str
-    said: str
+    message: str
     run: str | None = None
     move: int | None = None
 

@@ -60,10 +60,10 @@ def fold(before: RunState, entry: LogEntry) -> RunState:
 
 def fold_all(events: Iterable[LogEntry]) -> RunState:
     """Returns the state after these events, which are in the order of their moves."""
-    picture = BLANK
+    state = BLANK
     for entry in events:
-        picture = fold(picture, entry)
-    return picture
+        state = fold(state, entry)
+    return state
 
 
 def _field(entry: LogEntry, name: str) -> Any:
@@ -126,7 +126,7 @@ def _failed(before: RunState, entry: LogEntry) -> FieldChanges:
 def _cancelled(before: RunState, entry: LogEntry) -> FieldChanges:
     ended = _ended(entry, "CANCELLED")
     if entry.data is not None:
-        return {**ended, **_counted(before, _field(entry, "said"))}
+        return {**ended, **_counted(before, _field(entry, "reported"))}
     if entry.worker is not None:
         return {**ended, **_taken(before)}
     return {**ended, "cancel_requested_at": entry.at}
@@ -135,7 +135,7 @@ def _cancelled(before: RunState, entry: LogEntry) -> FieldChanges:
 def _again(before: RunState, entry: LogEntry) -> FieldChanges:
     status = _field(entry, "status")
     changes = {"status": status, "wait_reason": _field(entry, "wait"), "leased_until": None}
-    changes |= _counted(before, _field(entry, "said"))
+    changes |= _counted(before, _field(entry, "reported"))
     if status == "WAITING":
         changes["due"] = later(entry.at, _field(entry, "delay_us") or 0)
     return changes

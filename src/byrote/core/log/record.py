@@ -10,7 +10,7 @@ so that `fold` handles only that. A field that an old form lacks is None, never 
     Signalled  2        `status` in the data: whether the signal resumed the run
     Snoozed    2        `status` and `wait` in the data
     Retried, Cancelled, Failed, Crashed, Succeeded, Released (by finish)
-               2        `status`, and `said`, the verdict before a cancellation overruled it
+               2        `status`, and `reported`, the verdict before a cancellation overruled it
     Enqueued   3        the digest is the spec's hash
     Succeeded, Remembered
                3        the digest is the result's hash
@@ -81,7 +81,7 @@ def _snoozed_1(entry: LogEntry) -> Mapping[str, Any]:
     data = entry.data or {}
     # Without a delay it was READY; with one it waited, unless its signal had come meanwhile.
     status = None if (data.get("delay_us") or 0) > 0 else "READY"
-    return {**data, "said": "Z", "status": status, "wait": None}
+    return {**data, "reported": "Z", "status": status, "wait": None}
 
 
 def _retried_1(entry: LogEntry) -> Mapping[str, Any]:
@@ -89,7 +89,7 @@ def _retried_1(entry: LogEntry) -> Mapping[str, Any]:
     waits = (data.get("delay_us") or 0) > 0
     return {
         **data,
-        "said": "R",
+        "reported": "R",
         "status": "WAITING" if waits else "READY",
         "wait": "retry" if waits else None,
     }
@@ -102,7 +102,7 @@ def _cancelled_1(entry: LogEntry) -> Mapping[str, Any] | None:
     # Only a retry had both a delay and an error, and only a crash an error alone.
     overruled = "R" if data.get("delay_us") is not None else "X"
     reported = "C" if data.get("kind") is None else overruled
-    return {**data, "said": reported, "status": "CANCELLED"}
+    return {**data, "reported": reported, "status": "CANCELLED"}
 
 
 UPCASTERS: Final[Mapping[tuple[str, int], Callable[[LogEntry], Mapping[str, Any] | None]]] = {

@@ -31,7 +31,7 @@ class PartContext(NamedTuple):
     """Waits for `seconds` or until the worker has stopped; returns whether it has."""
     notice: Callable[[str, str | None], None]
     """Receives the purpose and the error, or None once it works again."""
-    chance: Callable[[], float]
+    jitter: Callable[[], float]
     impatient: Callable[[], bool] = lambda: False
     """Whether to raise errors of missing privileges instead of retrying later."""
 
@@ -235,13 +235,13 @@ class WorkerStore(Protocol):
     def verdicts(self, line: PartContext) -> FinishPort:
         """Returns the recorder's port."""
 
-    def roll(self, line: PartContext) -> RegistryPort:
+    def registry(self, line: PartContext) -> RegistryPort:
         """Returns the lease keeper's port."""
 
     def ledgers(self, line: PartContext) -> StepPort:
         """Returns the ledger server's port."""
 
-    def shelf(self, line: PartContext) -> ArtifactPort:
+    def artifact_rows(self, line: PartContext) -> ArtifactPort:
         """Returns the port for artifacts."""
 
     def duties(self, line: PartContext) -> MaintenancePort | None:

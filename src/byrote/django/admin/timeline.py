@@ -53,7 +53,7 @@ def lines_of(history: Sequence[LogEntry]) -> list[TimelineEntry]:
 
 
 def _fact(name: str, value: Any) -> str:
-    if name == "said":
+    if name == "reported":
         return f"reported as {VERDICTS.get(value, value)}"
     if name.endswith("_us") and isinstance(value, int):
         length = moments.rough(timedelta(microseconds=value))

@@ -71,7 +71,7 @@ def worker(*, backend: str, reload: bool | None, drain: bool, **flags: Any) -> N
         settings,
         emit=start_log(settings),
         drain=drain,
-        recognise=lambda stranger: recognises(ours, flags, stranger),
+        recognise=lambda unknown: recognises(ours, flags, unknown),
     )
     with signals_to(built):
         built.run()
@@ -133,11 +133,11 @@ def spread(flags: dict[str, Any]) -> dict[str, Any]:
     return {**flags, "hands": hands, "threads": -(-concurrency // hands)}
 
 
-def recognises(backend: Backend, flags: dict[str, Any], stranger: UnknownTaskRef) -> bool:
+def recognises(backend: Backend, flags: dict[str, Any], unknown: UnknownTaskRef) -> bool:
     """Whether this worker can run an unregistered task: by its queue, its alias, and importable."""
     named = None if flags.get("queues") is None else resolve(flags).settings.queues
-    if named is not None and stranger.queue not in named:
+    if named is not None and unknown.queue not in named:
         return False
-    if backend.queues and stranger.queue not in backend.queues:
+    if backend.queues and unknown.queue not in backend.queues:
         return False
-    return imports(backend, stranger)
+    return imports(backend, unknown)

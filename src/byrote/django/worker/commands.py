@@ -60,8 +60,8 @@ def root(ctx: click.Context, backend: str) -> None:
         return
     ctx.with_resource(database_of(backend))
 
-    def known(stranger: UnknownTaskRef) -> bool:
-        return imports(backend_of(backend), stranger)
+    def known(unknown: UnknownTaskRef) -> bool:
+        return imports(backend_of(backend), unknown)
 
     # For replays: tasks outside of a `tasks` module are imported when a run names them.
     ctx.obj = known

@@ -43,7 +43,7 @@ from byrote.django.worker.sessions import drop, tidy
 from byrote.executors.hands.process import WORKER
 from byrote.executors.runtime.call import fault_of, theirs
 from byrote.executors.runtime.context import Context
-from byrote.executors.runtime.output import open_tray, shut_tray
+from byrote.executors.runtime.output import open_scope, reset_scope
 from byrote.executors.shared.board import SLOTS
 
 BACKLOG_MAX = 10_000
@@ -188,11 +188,11 @@ class TaskSignals:
 
     def started(self, result: TaskResult) -> None:
         """Send `task_started`; output of receivers is not captured as the task's output."""
-        outside = open_tray(None)
+        outside = open_scope(None)
         try:
             send(compat.task_started, type(self.backend), result)
         finally:
-            shut_tray(outside)
+            reset_scope(outside)
 
     async def astarted(self, result: TaskResult) -> None:
         """Send `task_started`; sync receivers run in the task's thread."""

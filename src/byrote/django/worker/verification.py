@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from byrote.assembly.identity import chance
-from byrote.assembly.replay.session import ReplayOptions, open_stage
+from byrote.assembly.identity import jitter
+from byrote.assembly.replay.session import ReplayOptions, replay_session
 from byrote.assembly.settings import resolve
 from byrote.core.replay.verdict import Replayed
 from byrote.django.app import backend_of, imports
@@ -33,16 +33,16 @@ def verdict_on(alias: str, run_id: str) -> dict[str, Any]:
     backend = backend_of(alias)
     flags = flags_of(backend)
     settings = resolve(flags).settings
-    door = DatabaseAddress(flags["database_url"], name="byrote verify", pooled=settings.pooled)
-    with contextlib.closing(Store(door, chance=chance)) as store:
-        stage = open_stage(
+    address = DatabaseAddress(flags["database_url"], name="byrote verify", pooled=settings.pooled)
+    with contextlib.closing(Store(address, jitter=jitter)) as store:
+        session = replay_session(
             f"byrote.django.app:{alias}",
             settings,
             store,
             ReplayOptions(),
-            recognise=lambda stranger: imports(backend, stranger),
+            recognise=lambda unknown: imports(backend, unknown),
         )
-        with stage as opened:
+        with session as opened:
             [verdict] = opened.perform([run_id])
     return stored_form(verdict)
 

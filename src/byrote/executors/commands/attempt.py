@@ -62,8 +62,8 @@ class CommandAttempt:
         self._stdout, self._stderr = Tail(ENVELOPE_MAX), Tail()
         self._mutex = threading.Lock()
         """Guards the tails, which other threads may read."""
-        self._said = bytearray()
-        self._said_cut = self._closed = self._ended_stdout = False
+        self._envelope = bytearray()
+        self._envelope_cut = self._closed = self._ended_stdout = False
         document = _document(run, plan)
         self._unsent = memoryview(document if plan.payload == "stdin" else b"")
         self.pipes = Pipes(document if plan.payload == "file" else None)
@@ -71,7 +71,7 @@ class CommandAttempt:
 
     # -- Beginning -------------------------------------------------------------------------------
 
-    def start(self, nest: Launcher, environ: Mapping[str, str]) -> None:
+    def start(self, launcher: Launcher, environ: Mapping[str, str]) -> None:
         """Start the command through the launcher."""
         plan = self.plan
         env = environment(self.run, plan, environ)
@@ -85,7 +85,7 @@ class CommandAttempt:
             argv, cwd = container.launcher_argv(plan.container, launch), None
         limits = msgspec.to_builtins(plan.limits)
         request = {"argv": argv, "env": env, "cwd": cwd, "limits": limits}
-        self.warden = nest.spawn(request, fds)
+        self.warden = launcher.spawn(request, fds)
         self.pipes.hand_over()
         if self.hotline is not None:
             self.hotline.hand_over()
@@ -120,10 +120,10 @@ class CommandAttempt:
             piece = os.read(fd, PIECE)
         except BlockingIOError:
             return None
-        if fd == self.pipes.said:
-            room = ENVELOPE_MAX - len(self._said)
-            self._said += piece[:room]
-            self._said_cut = self._said_cut or len(piece) > room
+        if fd == self.pipes.envelope:
+            room = ENVELOPE_MAX - len(self._envelope)
+            self._envelope += piece[:room]
+            self._envelope_cut = self._envelope_cut or len(piece) > room
         elif piece:
             with self._mutex:
                 (self._stderr if fd == self.pipes.stderr else self._stdout).add(piece)
@@ -167,9 +167,9 @@ class CommandAttempt:
 
     # -- End -------------------------------------------------------------------------------------
 
-    def settle(self, code: int, usage: dict[str, int]) -> Outcome | None:
+    def outcome_of_exit(self, code: int, usage: dict[str, int]) -> Outcome | None:
         """The outcome, now that the command has ended and nothing of it is left."""
-        for fd in (self.pipes.stdout, self.pipes.stderr, self.pipes.said):
+        for fd in (self.pipes.stdout, self.pipes.stderr, self.pipes.envelope):
             for _ in range(DRAIN_MAX):
                 if not self.read(fd):
                     break
@@ -190,10 +190,10 @@ class CommandAttempt:
         stdout, stderr = self._stdout.kept, self._stderr.kept
         return CommandEnd(
             code=code,
-            said=bytes(self._said),
+            envelope=bytes(self._envelope),
             stdout=stdout,
             stderr=stderr,
-            said_cut=self._said_cut,
+            envelope_cut=self._envelope_cut,
             stdout_cut=self._stdout.dropped > 0,
             closed=self._closed,
             bare=self.plan.payload in {"argv", "argv-payload"},
@@ -235,9 +235,9 @@ class CommandAttempt:
         return self._with_output(Crashed(fault), self._stdout.kept)
 
     @property
-    def farewell(self) -> list[str] | None:
+    def cleanup(self) -> list[str] | None:
         """The command that removes a container whose client was killed."""
-        return container.farewell_argv(self.plan.container, self._name) if self.killed else None
+        return container.cleanup_argv(self.plan.container, self._name) if self.killed else None
 
 
 def environment(run: Leased, plan: Command, environ: Mapping[str, str]) -> dict[str, str]:

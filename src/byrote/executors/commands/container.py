@@ -58,7 +58,7 @@ def launcher_argv(container: Container, launch: Launch) -> list[str]:
             return [*prefix, *launch.argv]
 
 
-def farewell_argv(container: Container | None, name: str) -> list[str] | None:
+def cleanup_argv(container: Container | None, name: str) -> list[str] | None:
     """What removes a container that outlives its killed client; None where nothing does."""
     if container is None or container.launcher not in IMAGES:
         return None

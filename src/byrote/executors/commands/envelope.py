@@ -42,7 +42,7 @@ from byrote.executors.runtime.output import readable
 ENVELOPE_MAX = PAYLOAD_MAX + 64 * 1024
 """Maximum bytes of an envelope: a result of the maximum size, and the fields around it."""
 STDERR_TAIL = 2_000
-SAID = frozenset(
+REPORTABLE_KINDS = frozenset(
     {"raised", "bad_result", "bad_arguments", "unknown_task", "nondeterminism", "not_recorded"}
 )
 """Kinds that an envelope may set for its error."""
@@ -80,12 +80,12 @@ class CommandEnd(NamedTuple):
 
     code: int
     """Its exit code; negative for a signal."""
-    said: bytes
+    envelope: bytes
     """The bytes it wrote to descriptor 3."""
     stdout: bytes
     """The end of what it wrote to stdout."""
     stderr: bytes
-    said_cut: bool = False
+    envelope_cut: bool = False
     """Whether more was written to descriptor 3 than is kept."""
     stdout_cut: bool = False
     """Whether more was printed before than is kept."""
@@ -112,7 +112,7 @@ class _Bad(Exception):
 
 def read_end(end: CommandEnd) -> Reading:
     """The outcome of a command that ended by itself."""
-    line, before = (end.said, end.stdout) if end.said.strip() else _last_line(end.stdout)
+    line, before = (end.envelope, end.stdout) if end.envelope.strip() else _last_line(end.stdout)
     try:
         return Reading(_outcome(end, _envelope(end, line, before)), before)
     except _Bad as bad:
@@ -128,9 +128,9 @@ def _last_line(stdout: bytes) -> tuple[bytes, bytes]:
 def _envelope(end: CommandEnd, line: bytes, before: bytes) -> _Envelope:
     if end.code < 0:
         raise _Bad("killed", f"The command was killed by {_name(-end.code)}.")
-    on_stdout = not end.said.strip()
+    on_stdout = not end.envelope.strip()
     # Of a longer stdout the end is kept, so a last line that has a beginning is whole.
-    if (end.stdout_cut and not before) if on_stdout else end.said_cut:
+    if (end.stdout_cut and not before) if on_stdout else end.envelope_cut:
         raise _Bad("output_too_large", f"The result is larger than {ENVELOPE_MAX:,} bytes.")
     if not line:
         raise _silence(end)
@@ -167,7 +167,7 @@ def _lenient(line: bytes) -> _Envelope | None:
 def _no_envelope(end: CommandEnd, line: bytes, why: str) -> _Envelope:
     if end.bare and end.code == 0 and _is_json(line):
         return _Envelope(ok=True, result=msgspec.Raw(line))
-    if end.said.strip() and _documents(line) > 1:
+    if end.envelope.strip() and _documents(line) > 1:
         raise _Bad("two_results", "The command wrote more than one result.")
     if end.code != 0:
         raise _silence(end)
@@ -221,7 +221,7 @@ def _outcome(end: CommandEnd, envelope: _Envelope) -> Outcome:
     except ValueError as error:
         raise _Bad("garbage", f"The envelope holds no duration: {error}") from None
     if not envelope.ok:
-        return Failed(_said_fault(end, envelope.error), after=after, final=envelope.fatal)
+        return Failed(_envelope_fault(end, envelope.error), after=after, final=envelope.fatal)
     if end.code != 0:
         raise _Bad("exit_code", f"The command reported ok but exited with code {end.code}.")
     try:
@@ -233,10 +233,10 @@ def _outcome(end: CommandEnd, envelope: _Envelope) -> Outcome:
     return Succeeded(packed.text, packed.digest.hex())
 
 
-def _said_fault(end: CommandEnd, error: _Error) -> Fault:
+def _envelope_fault(end: CommandEnd, error: _Error) -> Fault:
     trace = error.traceback
     return Fault(
-        kind=error.kind if error.kind in SAID else "raised",
+        kind=error.kind if error.kind in REPORTABLE_KINDS else "raised",
         type=safe_text(error.type, 200),
         message=safe_text(error.message),
         traceback=None if trace is None else safe_text(trace[-TRACEBACK_MAX:], TRACEBACK_MAX),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The supervisor's side of the nest: one helper process that starts every command."""
+"""Starts the commands of a supervisor through one helper process, the warden's parent."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from byrote.executors.commands import warden as nest
+from byrote.executors.commands import warden as warden_program
 
 PATIENCE_S = 5.0
 """How long the helper process may take to accept a request before it is given up."""
@@ -27,7 +27,7 @@ class Launcher:
     def spawn(self, request: Mapping[str, Any], fds: Sequence[int]) -> socket.socket:
         """Start a command. Returns its warden's socket; raises OSError if it cannot be started."""
         word, files = b"R" + json.dumps(request).encode(), list[int]()
-        if len(word) > nest.REQUEST_MAX:
+        if len(word) > warden_program.REQUEST_MAX:
             word, files = b"R", [memory_file(word[1:])]
         try:
             while self._idle:
@@ -59,7 +59,7 @@ class Launcher:
             try:
                 self._ask(theirs)
             except OSError:
-                # The nest has gone down; those it had started go on without it.
+                # The helper process has died; the commands that it had started go on without it.
                 self._leave()
                 self._ask(theirs)
         return ours
@@ -72,7 +72,15 @@ class Launcher:
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 -- our own file, our own arguments.
                 # Isolated and without site: nothing of the user's runs here, and it starts fast.
-                [sys.executable, "-I", "-S", "-X", "utf8", nest.__file__, str(theirs.fileno())],
+                [
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    "-X",
+                    "utf8",
+                    warden_program.__file__,
+                    str(theirs.fileno()),
+                ],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
@@ -83,8 +91,8 @@ class Launcher:
 
     def close(self) -> None:
         """Let wardens and helper go; commands under way have wardens that are not idle."""
-        for warden in self._idle:
-            warden.close()
+        for idle in self._idle:
+            idle.close()
         self._idle = []
         self._leave()
 
@@ -110,11 +118,11 @@ class Pipes:
         theirs_in, self.stdin = os.pipe()
         self.stdout, theirs_out = os.pipe()
         self.stderr, theirs_err = os.pipe()
-        self.said, theirs_said = os.pipe()
-        self.theirs += [theirs_in, theirs_out, theirs_err, theirs_said]
+        self.envelope, theirs_envelope = os.pipe()
+        self.theirs += [theirs_in, theirs_out, theirs_err, theirs_envelope]
         if passed is not None:
             self.theirs.append(memory_file(passed))
-        for fd in (self.stdin, self.stdout, self.stderr, self.said):
+        for fd in (self.stdin, self.stdout, self.stderr, self.envelope):
             os.set_blocking(fd, False)
 
     def hand_over(self) -> None:
@@ -126,7 +134,7 @@ class Pipes:
     def close(self) -> None:
         """Close what is still open of ours."""
         self.hand_over()
-        for fd in (self.stdin, self.stdout, self.stderr, self.said):
+        for fd in (self.stdin, self.stdout, self.stderr, self.envelope):
             if fd is not None:
                 os.close(fd)
 

@@ -91,7 +91,7 @@ class Commands(SelectorLoop):
         """Runs that were submitted and not started: no more than `room` had announced."""
         self._running: dict[int, CommandAttempt] = {}
         self._lock = threading.RLock()
-        self._nest = Launcher()
+        self._launcher = Launcher()
         self._draining = self._stopping = False
         self._leave_at = 0.0
         self._farewells: list[subprocess.Popen[bytes]] = []
@@ -182,7 +182,7 @@ class Commands(SelectorLoop):
         self._end(under_way, Ending(Released()), b"K")
 
     def stop(self) -> None:
-        """End the serving thread and the nest, once nothing runs any more."""
+        """End the serving thread and the helper process, once nothing runs any more."""
         self._leave_at = self._clock() + LAST_S
         self._stopping = self._draining = True
         self._end_serving()
@@ -224,7 +224,7 @@ class Commands(SelectorLoop):
                 else:
                     reports += self._attend(key.data, key.fd)
             self._tell(reports)
-        self._nest.close()
+        self._launcher.close()
 
     def _begin(self) -> Outcomes:
         reports: Outcomes = []
@@ -245,7 +245,7 @@ class Commands(SelectorLoop):
         try:
             if self._asks is not None and _asks(plan):
                 attempt.hotline = AskSocket(run, self._asks, self._nudge, self._options.replay)
-            attempt.start(self._nest, self._environment)
+            attempt.start(self._launcher, self._environment)
         except OSError:
             attempt.pipes.close()
             if attempt.hotline is not None:
@@ -268,7 +268,7 @@ class Commands(SelectorLoop):
 
     def _watch(self, attempt: CommandAttempt) -> None:
         pipes = attempt.pipes
-        for fd in (pipes.stdout, pipes.stderr, pipes.said, attempt.warden, attempt.hotline):
+        for fd in (pipes.stdout, pipes.stderr, pipes.envelope, attempt.warden, attempt.hotline):
             if fd is not None:
                 self._selector.register(fd, selectors.EVENT_READ, attempt)
         if pipes.stdin is not None:
@@ -283,7 +283,7 @@ class Commands(SelectorLoop):
             if not attempt.feed():
                 self._selector.unregister(fd)
             return []
-        if fd in (pipes.stdout, pipes.stderr, pipes.said):
+        if fd in (pipes.stdout, pipes.stderr, pipes.envelope):
             if attempt.read(fd) == 0:
                 self._selector.unregister(fd)
             return []
@@ -322,7 +322,7 @@ class Commands(SelectorLoop):
             case b"X", [code, cpu_us, rss_max]:
                 wall_us = int((self._clock() - attempt.begun) * 1e6)
                 usage = {"wall_us": wall_us, "cpu_us": cpu_us, "rss_max": rss_max}
-                outcome = attempt.settle(code, usage)
+                outcome = attempt.outcome_of_exit(code, usage)
             case b"E", [number]:
                 outcome = attempt.refused(number)
             case _:
@@ -334,7 +334,7 @@ class Commands(SelectorLoop):
     def _drop(self, attempt: CommandAttempt, *, well: bool = False) -> None:
         pipes, watched = attempt.pipes, self._selector.get_map()
         line = attempt.hotline
-        for fd in (pipes.stdin, pipes.stdout, pipes.stderr, pipes.said, attempt.warden, line):
+        for fd in (pipes.stdin, pipes.stdout, pipes.stderr, pipes.envelope, attempt.warden, line):
             if fd is not None and fd in watched:
                 self._selector.unregister(fd)
         with self._lock:
@@ -345,11 +345,11 @@ class Commands(SelectorLoop):
             # From here on no thread can send this warden a signal meant for this attempt.
             warden, attempt.warden = attempt.warden, None
         if warden is not None:
-            self._nest.release(warden, well=well)
-        self._say_farewell(attempt)
+            self._launcher.release(warden, well=well)
+        self._clean_up(attempt)
 
-    def _say_farewell(self, attempt: CommandAttempt) -> None:
-        argv = attempt.farewell
+    def _clean_up(self, attempt: CommandAttempt) -> None:
+        argv = attempt.cleanup
         self._farewells = [process for process in self._farewells if process.poll() is None]
         if len(self._farewells) >= FAREWELLS_MAX:
             self._farewells.pop(0).kill()  # An engine that does not answer.

@@ -90,7 +90,7 @@ def serve(link: socket.socket, wardens: set[int]) -> bool:
     word, fds = receive(link, 1)
     if not word:
         return False
-    nest = os.getpid()
+    launcher = os.getpid()
     try:
         pid = os.fork()
     except OSError:
@@ -100,7 +100,7 @@ def serve(link: socket.socket, wardens: set[int]) -> bool:
         code = 1
         try:
             link.close()
-            guard(socket.socket(fileno=fds[0]), nest)
+            guard(socket.socket(fileno=fds[0]), launcher)
             code = 0
         finally:
             os._exit(code)
@@ -135,7 +135,7 @@ def reap(wardens: set[int]) -> None:
             _kill(pid)
 
 
-def guard(control: socket.socket, nest: int) -> None:
+def guard(control: socket.socket, launcher: int) -> None:
     """Be a warden: see one command after the other through, until the supervisor goes."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -147,7 +147,7 @@ def guard(control: socket.socket, nest: int) -> None:
         # A word for a command that has ended meanwhile comes without descriptors.
         if fds:
             request = json.loads(word[1:] or _content(fds.pop(0)))
-            ward(control, request, fds, forks=bool(request["limits"]) or os.getppid() != nest)
+            ward(control, request, fds, forks=bool(request["limits"]) or os.getppid() != launcher)
 
 
 def ward(control: socket.socket, request: dict[str, Any], fds: list[int], *, forks: bool) -> None:

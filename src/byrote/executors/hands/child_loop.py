@@ -26,8 +26,8 @@ from byrote.executors.hands.messages import (
     Asked,
     CancelJobs,
     Done,
+    FinishedRuns,
     RefusedRuns,
-    SettledRuns,
     Stop,
     Work,
     decode_to_hand,
@@ -88,10 +88,10 @@ class Hand:
         loop = asyncio.get_running_loop()
         self._loop = loop
         self._link.setblocking(False)
-        self._desk = AskClient(self._ask, self._once, self._settings.get("replay"))
+        self._ask_client = AskClient(self._ask, self._once, self._settings.get("replay"))
         board = Board(self._settings["board"])
         name_culprits(board, self._settings["report"])
-        if self._desk.replay is not None:
+        if self._ask_client.replay is not None:
             withhold_everywhere()
         self._engine = Engine(
             self._app.registry,
@@ -99,7 +99,7 @@ class Hand:
             self._deliver,
             concurrency=self._settings["concurrency"],
             threads=self._settings["threads"],
-            desk=self._desk,
+            ask_client=self._ask_client,
             keep=Results(*self._settings["results"]).keep,
         )
         self._send(frame(["ready", introduction(self._app, self._checkout)]))
@@ -125,10 +125,10 @@ class Hand:
                 case Work():
                     self._engine.put(message.jobs)
                 case Answer():
-                    self._desk.answer(message.number, message.ok, message.payload)
+                    self._ask_client.answer(message.number, message.ok, message.payload)
                 case CancelJobs():
                     self._engine.cancel(message.slots)
-                case SettledRuns():
+                case FinishedRuns():
                     self._report_finished(message.runs)
                 case Stop():
                     self._stopped.set()

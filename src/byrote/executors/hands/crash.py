@@ -41,7 +41,7 @@ class CrashResolution(NamedTuple):
     elsewhere: list[int]
 
 
-def bury(
+def resolve_crash(
     jobs: Mapping[int, Leased],
     *,
     begun: AbstractSet[int],
@@ -101,7 +101,7 @@ def take_leave(
     """Remove a dead hand from the roster; returns the outcomes of its runs with their output."""
     with roster.lock:
         roster.children.remove(child)
-        verdict = bury(
+        verdict = resolve_crash(
             child.jobs,
             begun={slot for slot in child.jobs if child.board.begun(slot) is not None},
             executing=_suspects(child, death),

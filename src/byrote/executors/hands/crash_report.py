@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from byrote.executors.runtime.output import current_tray
+from byrote.executors.runtime.output import current_scope
 from byrote.executors.shared.board import Board
 
 REPORT_MAX = 64 * 1024
@@ -42,11 +42,11 @@ def name_culprits(board: Board, report_fd: int) -> None:
 
 
 def _blame(board: Board, hand: int) -> None:
-    tray = current_tray()
-    if tray is None or tray.job is None or tray.closed:
+    scope = current_scope()
+    if scope is None or scope.job is None or scope.closed:
         return
     if os.getpid() == hand:
-        board.blame(tray.job.slot)
+        board.blame(scope.job.slot)
 
 
 def _blaming(leave: Callable[[int], NoReturn], board: Board, hand: int) -> Any:

@@ -36,7 +36,7 @@ class Answer(msgspec.Struct, array_like=True, gc=False, tag="answer"):
     payload: Any
 
 
-class SettledRuns(msgspec.Struct, array_like=True, gc=False, tag="settled"):
+class FinishedRuns(msgspec.Struct, array_like=True, gc=False, tag="finished"):
     """Run ids and verdicts of attempts that are stored, for an app that asked for them."""
 
     runs: list[tuple[str, str | None]]
@@ -46,7 +46,7 @@ class Stop(msgspec.Struct, array_like=True, gc=False, tag="stop"):
     """End when idle."""
 
 
-type ToHand = Work | CancelJobs | Answer | SettledRuns | Stop
+type ToHand = Work | CancelJobs | Answer | FinishedRuns | Stop
 
 # -- From a hand ---------------------------------------------------------------------------------
 

@@ -120,7 +120,7 @@ class Hands(SelectorLoop):
         if self._refusal is not None:
             self.stop()
             raise BadOption(self._refusal)
-        if not (self._roster.kinds or self.commands or self._roster.hears):
+        if not (self._roster.kinds or self.commands or self._roster.wants_finished):
             self.stop()
             raise BadOption(f"{self._options.app} has no tasks; import modules that define some.")
 
@@ -174,9 +174,9 @@ class Hands(SelectorLoop):
                 child.send(Stop())
         self._end_serving()
 
-    def settled(self, ended: Sequence[tuple[Leased, str | None]]) -> None:
+    def report_finished(self, ended: Sequence[tuple[Leased, str | None]]) -> None:
         """Send the hands how attempts were settled, if the app has an `on_finished` callback."""
-        if self._roster.tell_settled(ended) and not self._stopping:
+        if self._roster.send_finished(ended) and not self._stopping:
             self._nudge()
 
     # -- The serving thread ----------------------------------------------------------------------
@@ -192,7 +192,7 @@ class Hands(SelectorLoop):
                     os.eventfd_read(self._wake)
                     self._watch_writers()
                 elif key.fileobj == key.data.pidfd:
-                    self._bury(key.data)
+                    self._resolve_crash(key.data)
                 else:
                     self._converse(key.data, events)
 
@@ -277,7 +277,7 @@ class Hands(SelectorLoop):
                 raise MalformedMessage("A hand that is ready introduced itself again.")
 
     def _collect(self, child: HandProcess, results: Sequence[Result]) -> None:
-        reports, again = self._roster.settle(child, results)
+        reports, again = self._roster.collect_results(child, results)
         self._tell(reports)
         self._elsewhere(again)
         if child.reserved and self._roster.attend():
@@ -308,7 +308,7 @@ class Hands(SelectorLoop):
         self.surroundings = intro.provenance
         self.ignores = intro.ignores
         self.schedules, self.queues = intro.schedules, intro.queues
-        self._roster.hears = intro.hears
+        self._roster.wants_finished = intro.wants_finished
         doc = {**self.surroundings, "worker": self._about, "executor": "hand"}
         provenance = provenance_of(doc, intro.memos)
         self._failures = 0
@@ -350,7 +350,7 @@ class Hands(SelectorLoop):
 
     # -- Death -----------------------------------------------------------------------------------
 
-    def _bury(self, child: HandProcess) -> None:
+    def _resolve_crash(self, child: HandProcess) -> None:
         self._converse(child, 0)
         code = child.process.wait()
         self._read_late(child)

@@ -44,7 +44,7 @@ class Quarantine:
         """Add a run that waits for an empty hand."""
         self._waiting.append((now, run))
 
-    def settle(
+    def reserve_hands(
         self,
         children: Sequence[HandProcess],
         now: float,

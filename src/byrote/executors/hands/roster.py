@@ -14,7 +14,7 @@ from byrote.core.outcome import Cancelled, Outcome
 from byrote.core.ports.executor import Capacity, Clock
 from byrote.core.run import Leased
 from byrote.executors.capacity import CapacityPlanner
-from byrote.executors.hands.messages import CancelJobs, SettledRuns, Work
+from byrote.executors.hands.messages import CancelJobs, FinishedRuns, Work
 from byrote.executors.hands.process import HandProcess
 from byrote.executors.hands.quarantine import Quarantine
 from byrote.executors.runtime import call
@@ -63,7 +63,7 @@ class Roster:
         self.kinds: dict[str, TaskKind] = {}
         """The kind of each task."""
         self._untold: deque[tuple[str, str | None]] = deque(maxlen=UNTOLD_MAX)
-        self.hears = False
+        self.wants_finished = False
         """Whether the app has an `on_finished` callback."""
 
     def kind(self, run: Leased) -> TaskKind:
@@ -104,12 +104,12 @@ class Roster:
             given = zip(able, dealt, strict=True)
             batches = {child: child.take(runs, now) for child, runs in given if runs}
             self._tempos.note(counts)
-            self._suspects.settle(self.children, now, self._give)
+            self._suspects.reserve_hands(self.children, now, self._give)
             for child, jobs in batches.items():
                 child.send(Work(jobs))
             return homeless, any(child.outgoing for child in batches)
 
-    def settle(
+    def collect_results(
         self, child: HandProcess, results: Sequence[Result]
     ) -> tuple[Outcomes, list[Leased]]:
         """Apply a hand's results. Returns outcomes to report, and declined runs to resubmit."""
@@ -132,7 +132,7 @@ class Roster:
                     child.free.append(slot)
                     child.finished += 1
                     run.provenance = provenance
-                    if self.hears:
+                    if self.wants_finished:
                         run.hand = child.pid
                     fate = _fated(child, slot, outcome) if child.fates else outcome
                     if fate is not None:
@@ -149,9 +149,9 @@ class Roster:
         with self.lock:
             self.kinds = {task: TaskKind.SYNC, **self.kinds}
 
-    def tell_settled(self, ended: Sequence[tuple[Leased, str | None]]) -> bool:
+    def send_finished(self, ended: Sequence[tuple[Leased, str | None]]) -> bool:
         """Send settled attempts to their hand or another. Returns whether a socket is full."""
-        if not self.hears:
+        if not self.wants_finished:
             return False
         with self.lock:
             # A hand that is starting reads it when ready; without any hand, the next one gets it.
@@ -163,7 +163,7 @@ class Roster:
                 batch = self._untold if child is None else batches.setdefault(child, [])
                 batch.append((run.id, verdict))
             for child, runs in batches.items():
-                child.send(SettledRuns(runs))
+                child.send(FinishedRuns(runs))
             return any(child.outgoing for child in batches)
 
     def join(self, child: HandProcess) -> None:
@@ -171,13 +171,13 @@ class Roster:
         with self.lock:
             self.children.append(child)
             if self._untold:
-                child.send(SettledRuns(list(self._untold)))
+                child.send(FinishedRuns(list(self._untold)))
                 self._untold.clear()
 
     def attend(self) -> bool:
         """Place runs that wait to be alone. Returns whether a hand takes more work than before."""
         with self.lock:
-            return self._suspects.settle(self.children, self._clock(), self._give)
+            return self._suspects.reserve_hands(self.children, self._clock(), self._give)
 
     def _give(self, child: HandProcess, run: Leased) -> None:
         child.send(Work(child.take([(run, self.kind(run))], self._clock())))

@@ -39,13 +39,13 @@ _terms: WeakKeyDictionary[AskClient, dict[str, Any]] = WeakKeyDictionary()
 class ArtifactWriter:
     """Stores the artifacts of one attempt."""
 
-    def __init__(self, desk: AskClient | None, slot: int, attempt: tuple[str, int]) -> None:
-        if desk is None:
+    def __init__(self, ask_client: AskClient | None, slot: int, attempt: tuple[str, int]) -> None:
+        if ask_client is None:
             raise ByroteError(
                 "Artifacts need a worker that can be asked; this attempt is a command in a "
                 "container without descriptors or in a replay, or no attempt at all."
             )
-        self._desk = desk
+        self._ask_client = ask_client
         self._slot = slot
         self._run_id, self._attempt = attempt
 
@@ -53,11 +53,13 @@ class ArtifactWriter:
         """Store in this thread, and wait for the row."""
         check_artifact(name, media_type)
         _check_may_block()
-        if self._desk not in _terms:
-            _terms[self._desk] = _granted(self._desk.ask(self._slot, TERMS, self._proof))
+        if self._ask_client not in _terms:
+            _terms[self._ask_client] = _granted(
+                self._ask_client.ask(self._slot, TERMS, self._proof)
+            )
         for _ in range(AGAIN_MAX):
-            content = _Content(data, _terms[self._desk])
-            row = self._desk.ask(self._slot, STORE, self._row(name, media_type, content))
+            content = _Content(data, _terms[self._ask_client])
+            row = self._ask_client.ask(self._slot, STORE, self._row(name, media_type, content))
             artifact = self._artifact(name, content, _granted(row))
             if content.is_there():
                 return artifact
@@ -66,11 +68,15 @@ class ArtifactWriter:
     async def akeep(self, name: str, data: bytes | Path, media_type: str) -> Artifact:
         """Store in a thread, and await the row."""
         check_artifact(name, media_type)
-        if self._desk not in _terms:
-            _terms[self._desk] = _granted(await self._desk.aask(self._slot, TERMS, self._proof))
+        if self._ask_client not in _terms:
+            _terms[self._ask_client] = _granted(
+                await self._ask_client.aask(self._slot, TERMS, self._proof)
+            )
         for _ in range(AGAIN_MAX):
-            content = await asyncio.to_thread(_Content, data, _terms[self._desk])
-            row = await self._desk.aask(self._slot, STORE, self._row(name, media_type, content))
+            content = await asyncio.to_thread(_Content, data, _terms[self._ask_client])
+            row = await self._ask_client.aask(
+                self._slot, STORE, self._row(name, media_type, content)
+            )
             artifact = self._artifact(name, content, _granted(row))
             if await asyncio.to_thread(content.is_there):
                 return artifact

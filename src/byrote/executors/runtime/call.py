@@ -18,7 +18,7 @@ from byrote.core.duration import micros
 from byrote.core.errors import (
     BadPayload,
     Fatal,
-    LeaseGone,
+    LeaseLost,
     NonDeterminism,
     NotRecorded,
     RetryLater,
@@ -53,7 +53,7 @@ from byrote.executors.runtime.job import (
     ReturnedResult,
     SnoozedResult,
 )
-from byrote.executors.runtime.output import current_tray
+from byrote.executors.runtime.output import current_scope
 from byrote.executors.runtime.steps.branches import open_branches
 from byrote.executors.runtime.steps.ledger import AsyncSteps, StepSource, Suspended, SyncSteps
 
@@ -90,7 +90,7 @@ _NONE_DIGEST = _NONE.digest.hex()
 
 
 def prepare(
-    registry: Registry, job: Job, desk: AskClient | None = None
+    registry: Registry, job: Job, ask_client: AskClient | None = None
 ) -> tuple[Task, list[Any], dict[str, Any], StepSource | None]:
     """The task a job names, what to call it with, and the record it must come to the end of."""
     task = registry.find(job.task, job.version)
@@ -98,38 +98,38 @@ def prepare(
     args = spec["args"]
     steps = None
     digest = _spec_digest(job) if task.seed == "spec" else None
-    if desk is not None and desk.replay is not None:
-        open_withholding(Withholding(job.id, partial(_report, desk, job)))
+    if ask_client is not None and ask_client.replay is not None:
+        open_withholding(Withholding(job.id, partial(_report, ask_client, job)))
     if task.takes_context:
-        context = Context.of(job, desk, digest=digest)
-        if desk is not None:
+        context = Context.of(job, ask_client, digest=digest)
+        if ask_client is not None:
             context.root = open_branches()
         args.insert(0, context)
         steps = context.unsettled
-    elif desk is not None and desk.replay is not None:
+    elif ask_client is not None and ask_client.replay is not None:
         # It has no steps; the run it repeats may have had some.
-        steps = Context.of(job, desk).unsettled
+        steps = Context.of(job, ask_client).unsettled
     return task, args, spec["kwargs"], steps
 
 
-def _report(desk: AskClient, job: Job, *what: Any) -> None:
+def _report(ask_client: AskClient, job: Job, *what: Any) -> None:
     """Have the verdict list a call that a replay made without effect."""
     withheld = dict(zip(("call", "what", "count"), what, strict=True))
-    desk.put(job.slot, WITHHELD, {"run": job.id, "attempt": job.attempt, **withheld})
+    ask_client.put(job.slot, WITHHELD, {"run": job.id, "attempt": job.attempt, **withheld})
 
 
 def _spec_digest(job: Job) -> bytes:
-    tray = current_tray()
-    if tray is not None:
-        tray.digest = job.spec_hash
+    scope = current_scope()
+    if scope is not None:
+        scope.digest = job.spec_hash
     return job.spec_hash
 
 
-def call_sync(registry: Registry, job: Job, desk: AskClient | None = None) -> Result:
+def call_sync(registry: Registry, job: Job, ask_client: AskClient | None = None) -> Result:
     """Run one attempt of a sync task in this thread."""
     steps, ctx = None, None
     try:
-        task, args, kwargs, steps = prepare(registry, job, desk)
+        task, args, kwargs, steps = prepare(registry, job, ask_client)
         ctx = args[0] if task.takes_context else None
         begun = meter.begin()
         try:
@@ -142,15 +142,15 @@ def call_sync(registry: Registry, job: Job, desk: AskClient | None = None) -> Re
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
         result = raised(job.slot, error) if steps is None else _broken_off(job.slot, error, steps)
     if ctx is not None and ctx.reports is not None:
-        ctx.reports.settle()
+        ctx.reports.send_last()
     return result
 
 
-async def call_async(registry: Registry, job: Job, desk: AskClient | None = None) -> Result:
+async def call_async(registry: Registry, job: Job, ask_client: AskClient | None = None) -> Result:
     """Run one attempt of an async task on this loop."""
     steps, ctx = None, None
     try:
-        task, args, kwargs, steps = prepare(registry, job, desk)
+        task, args, kwargs, steps = prepare(registry, job, ask_client)
         ctx = args[0] if task.takes_context else None
         value = await task.function(*args, **kwargs)
         if steps is not None:
@@ -161,7 +161,7 @@ async def call_async(registry: Registry, job: Job, desk: AskClient | None = None
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
         result = raised(job.slot, error) if steps is None else _broken_off(job.slot, error, steps)
     if ctx is not None and ctx.reports is not None:
-        await ctx.reports.asettle()
+        await ctx.reports.asend_last()
     return result
 
 
@@ -210,7 +210,7 @@ def raised(  # noqa: PLR0911 -- one return per way to end.
             return raised(slot, _first(waiting))
         case NonDeterminism() | NotRecorded():
             return RaisedResult(slot, fault_of(error, error.code), final=True)
-        case LeaseGone():
+        case LeaseLost():
             # The store would reject any outcome; send the cheapest.
             return ReleasedResult(slot)
         case _:

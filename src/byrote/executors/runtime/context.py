@@ -61,7 +61,7 @@ class Context:
         self.deadline: float | None = None
         """Monotonic time (`time.monotonic()`) at which the attempt's timeout strikes, or None."""
         self.traceparent: str | None = None
-        self._desk: AskClient | None = None
+        self._ask_client: AskClient | None = None
         self._slot = 0
         self._given = digest, labels
         self._as_of_us = as_of_us
@@ -76,7 +76,7 @@ class Context:
 
     @classmethod
     def of(
-        cls, job: Job, desk: AskClient | None = None, *, digest: bytes | None = None
+        cls, job: Job, ask_client: AskClient | None = None, *, digest: bytes | None = None
     ) -> "Context":
         """The context of a job as it came over the wire; `digest` if not its run's own."""
         labels = msgspec.json.decode(job.labels_json) if job.labels_json else {}
@@ -92,7 +92,7 @@ class Context:
         if job.timeout_ms is not None:
             ctx.deadline = time.monotonic() + job.timeout_ms / 1000
         ctx.traceparent = job.traceparent
-        ctx._desk = desk
+        ctx._ask_client = ask_client
         ctx._slot = job.slot
         return ctx
 
@@ -152,14 +152,14 @@ class Context:
         the report is only validated.
         """
         self.reported = report_of(done, total, message, data)
-        if self._desk is None or self._desk.replay is not None:
+        if self._ask_client is None or self._ask_client.replay is not None:
             return
         if self.reports is None:
             # Most tasks never report; their hands need not import this.
             from byrote.executors.runtime.progress import AttemptProgress  # noqa: PLC0415
 
             who = {"run": self.run_id, "attempt": self.attempt}
-            self.reports = AttemptProgress(self._desk, self._slot, who)
+            self.reports = AttemptProgress(self._ask_client, self._slot, who)
         self.reports.put(self.reported)
 
     def artifact(
@@ -178,7 +178,7 @@ class Context:
         # Most tasks never store anything; their hands need not import this.
         from byrote.executors.runtime.artifacts import ArtifactWriter  # noqa: PLC0415
 
-        return ArtifactWriter(self._desk, self._slot, (self.run_id, self.attempt))
+        return ArtifactWriter(self._ask_client, self._slot, (self.run_id, self.attempt))
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -195,14 +195,14 @@ class Context:
 
     @cached_property
     def _ledger(self) -> StepSource:
-        desk = self._open_desk()
-        kind = Ledger if desk.replay is None else RecordedLedger
-        return kind(desk, self._slot, (self.run_id, self.attempt), self.root)
+        ask_client = self._open_ask_client()
+        kind = Ledger if ask_client.replay is None else RecordedLedger
+        return kind(ask_client, self._slot, (self.run_id, self.attempt), self.root)
 
     @property
     def replaying(self) -> bool:
         """Whether this attempt only verifies an earlier run: it must not notify anyone."""
-        return self._desk is not None and self._desk.replay is not None
+        return self._ask_client is not None and self._ask_client.replay is not None
 
     @property
     def unsettled(self) -> StepSource | None:
@@ -210,17 +210,17 @@ class Context:
 
         A first attempt has none but what it wrote itself.
         """
-        if self._desk is None or (self.attempt == 1 and self._desk.replay is None):
+        if self._ask_client is None or (self.attempt == 1 and self._ask_client.replay is None):
             return None
         return self._ledger
 
-    def _open_desk(self) -> AskClient:
-        if self._desk is None:
+    def _open_ask_client(self) -> AskClient:
+        if self._ask_client is None:
             raise BadOption(
                 "Durable steps need a worker that can be asked; this attempt is a command in a "
                 "container without descriptors, or no attempt at all."
             )
-        return self._desk
+        return self._ask_client
 
     def step[R](self, name: str, function: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
         """Call a function and store its result; a later attempt gets the result without a call."""
@@ -255,7 +255,7 @@ class Context:
 
         When time is up first, returns the default, or raises WaitTimeout where there is none.
         """
-        return _heard(event, SyncSteps(self._ledger).wait(EVENT, event, timeout), default)
+        return _received(event, SyncSteps(self._ledger).wait(EVENT, event, timeout), default)
 
     async def await_for(
         self,
@@ -265,7 +265,7 @@ class Context:
         default: Any = _RAISE,
     ) -> Any:
         """As `wait_for`, in an async task."""
-        return _heard(event, await AsyncSteps(self._ledger).wait(EVENT, event, timeout), default)
+        return _received(event, await AsyncSteps(self._ledger).wait(EVENT, event, timeout), default)
 
     def once(self, key: str, connection: Any) -> AbstractContextManager[bool]:
         """Do something in the same database once, however often the run is attempted.
@@ -274,24 +274,24 @@ class Context:
         yours, or a savepoint in the one it is in; `first` is False when it was committed before.
         """
         check_name(key)
-        desk = self._open_desk()
-        if desk.replay is not None:
+        ask_client = self._open_ask_client()
+        if ask_client.replay is not None:
             who = {"run": self.run_id, "attempt": self.attempt, "key": key}
             return recite_once(
-                lambda: desk.ask(self._slot, MARKED, who), self._ledger, key, connection
+                lambda: ask_client.ask(self._slot, MARKED, who), self._ledger, key, connection
             )
-        return do_once(desk.once, self.run_id, key, connection)
+        return do_once(ask_client.once, self.run_id, key, connection)
 
     def aonce(self, key: str, connection: Any) -> AbstractAsyncContextManager[bool]:
         """As `once`, with an async connection: `async with ctx.aonce(…) as first:`."""
         check_name(key)
-        desk = self._open_desk()
-        if desk.replay is not None:
+        ask_client = self._open_ask_client()
+        if ask_client.replay is not None:
             who = {"run": self.run_id, "attempt": self.attempt, "key": key}
             return arecite_once(
-                lambda: desk.aask(self._slot, MARKED, who), self._ledger, key, connection
+                lambda: ask_client.aask(self._slot, MARKED, who), self._ledger, key, connection
             )
-        return ado_once(desk.once, self.run_id, key, connection)
+        return ado_once(ask_client.once, self.run_id, key, connection)
 
 
 def _without_seed(labels: Mapping[str, str]) -> Mapping[str, str]:
@@ -299,7 +299,7 @@ def _without_seed(labels: Mapping[str, str]) -> Mapping[str, str]:
     return {name: labels[name] for name in labels if name != SEED_LABEL}
 
 
-def _heard(event: str, text: str | None, default: Any) -> Any:
+def _received(event: str, text: str | None, default: Any) -> Any:
     if text is not None:
         return unpack(text)
     if default is _RAISE:

@@ -18,7 +18,7 @@ from byrote.core.task import Registry
 from byrote.executors.runtime import call, usage
 from byrote.executors.runtime.asks import AskClient
 from byrote.executors.runtime.job import CancelledResult, DeclinedResult, Job, Result
-from byrote.executors.runtime.output import AttemptScope, open_tray
+from byrote.executors.runtime.output import AttemptScope, open_scope
 from byrote.executors.runtime.steps.branches import count_branches
 from byrote.executors.runtime.steps.call import current_step
 from byrote.executors.shared.board import Board
@@ -38,13 +38,13 @@ class Engine:
         *,
         concurrency: int,
         threads: int,
-        desk: AskClient | None = None,
+        ask_client: AskClient | None = None,
         keep: Callable[[Job, Result], None] | None = None,
     ) -> None:
         self._registry = registry
         self._keep = keep
         """Takes each result where it outlives this process, before any other code runs."""
-        self._desk = desk
+        self._ask_client = ask_client
         self._async = {(task.name, task.version): task.is_async for task in registry}
         self._board = board
         self._deliver = deliver
@@ -105,10 +105,10 @@ class Engine:
 
     async def _attempt(self, job: Job) -> None:
         """One attempt of an async task: in one go until it first waits, then step by step."""
-        tray = AttemptScope(job)
-        open_tray(tray)
+        scope = AttemptScope(job)
+        open_scope(scope)
         begun = usage.begin()
-        coroutine = call.call_async(self._registry, job, self._desk)
+        coroutine = call.call_async(self._registry, job, self._ask_client)
         try:
             waited_for = coroutine.send(None)
         except StopIteration as stop:
@@ -119,7 +119,7 @@ class Engine:
             usage.end(begun)
         else:
             result = await self._go_on(job, coroutine, waited_for, begun)
-        result = tray.close_with(result)
+        result = scope.close_with(result)
         if self._keep is not None:
             self._keep(job, result)
         self._board.step(-1)
@@ -199,13 +199,13 @@ class Engine:
 
     def _work(self, place: int) -> None:
         board, done, registry, get = self._board, self._done, self._registry, self._sync.get
-        desk, keep = self._desk, self._keep
+        ask_client, keep = self._ask_client, self._keep
         board.sit(place)
         while (job := get()) is not None:
             if board.begin(job.slot, place, job.deadline):
-                tray = AttemptScope(job)
-                open_tray(tray)
-                result = tray.close_with(call.call_sync(registry, job, desk))
+                scope = AttemptScope(job)
+                open_scope(scope)
+                result = scope.close_with(call.call_sync(registry, job, ask_client))
                 if keep is not None:
                     keep(job, result)
                 done.append(result)

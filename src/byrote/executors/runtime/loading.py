@@ -50,7 +50,7 @@ def introduction(app: AppLike, checkout: GitCheckout) -> dict[str, Any]:
         "url": app.url,
         "provenance": measure(app.registry, checkout),
         "memos": msgspec.to_builtins(memos_of(app.registry)),
-        "hears": app.on_finished is not None,
+        "wants_finished": app.on_finished is not None,
         "schedules": [msgspec.structs.asdict(one) for one in schedules_of(app)],
         "queues": queues_of(app),
     }

@@ -125,12 +125,12 @@ class AttemptScope(msgspec.Struct, eq=False):
     kept: dict[str, Any] | None = None
     """Things of the attempt's own, see `keep`."""
     outer: "AttemptScope | None" = None
-    """The attempt's tray, if this is one of its steps'."""
+    """The scope of the attempt, if this is the scope of one of its steps."""
     digest: bytes | None = None
     """What its random numbers follow from, if that is not the run, see `seed_digest`."""
 
     def within(self, place: str) -> "AttemptScope":
-        """A tray for a step: what it prints is the attempt's, what it draws is its own."""
+        """Return a scope for a step: with the attempt's output and its own random numbers."""
         inner = AttemptScope(self.job)
         inner.outer = self
         inner.digest = place_digest(self.seed_digest(), place)
@@ -179,13 +179,13 @@ class AttemptScope(msgspec.Struct, eq=False):
 
 _spools: list[Spool] = []
 """Where this process prints into, if it is a hand."""
-_tray: ContextVar[AttemptScope | None] = ContextVar("byrote_tray", default=None)
-open_tray = _tray.set
-"""Names the tray that catches what this thread or coroutine prints from now on."""
-shut_tray = _tray.reset
-"""Goes back to the tray before the one that was opened with this token."""
-current_tray = _tray.get
-"""The tray of the attempt whose code is calling, or None."""
+_scope: ContextVar[AttemptScope | None] = ContextVar("byrote_tray", default=None)
+open_scope = _scope.set
+"""Set the scope that receives what this thread or coroutine prints from now on."""
+reset_scope = _scope.reset
+"""Restore the scope before the one that was opened with this token."""
+current_scope = _scope.get
+"""The scope of the attempt whose code is calling, or None."""
 
 
 class Tee(io.TextIOBase):
@@ -198,9 +198,9 @@ class Tee(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Write through, and keep the copy."""
-        tray = _tray.get()
-        if tray is not None:
-            tray.add(self._place, text[-OUTPUT_MAX:].encode("utf-8", "backslashreplace"))
+        scope = _scope.get()
+        if scope is not None:
+            scope.add(self._place, text[-OUTPUT_MAX:].encode("utf-8", "backslashreplace"))
         return self._real.write(text)
 
     def flush(self) -> None:
@@ -234,9 +234,9 @@ class _Bytes:
         self._place = place
 
     def write(self, data: Any) -> int:
-        tray = _tray.get()
-        if tray is not None:
-            tray.add(self._place, bytes(memoryview(data).cast("B")[-OUTPUT_MAX:]))
+        scope = _scope.get()
+        if scope is not None:
+            scope.add(self._place, bytes(memoryview(data).cast("B")[-OUTPUT_MAX:]))
         self._real.flush()
         return self._real.buffer.write(data)
 

@@ -36,11 +36,11 @@ IDLE_S = 30.0
 class AttemptProgress:
     """The progress reports of one attempt."""
 
-    def __init__(self, desk: AskClient, slot: int, who: Mapping[str, Any]) -> None:
-        self._desk = desk
+    def __init__(self, ask_client: AskClient, slot: int, who: Mapping[str, Any]) -> None:
+        self._ask_client = ask_client
         self._slot = slot
         self._who = who
-        self._reporter = _reporter_of(desk)
+        self._reporter = _reporter_of(ask_client)
         self._lock = threading.Lock()
         self._latest: ProgressReport | None = None
         self._sent: Future[AskResult] | None = None
@@ -56,16 +56,16 @@ class AttemptProgress:
             report, self._latest = self._latest, None
             if report is not None:
                 payload = {**self._who, **msgspec.structs.asdict(report)}
-                self._sent = self._desk.put(self._slot, PROGRESS, payload)
+                self._sent = self._ask_client.put(self._slot, PROGRESS, payload)
             return None if self._sent is None or self._sent.done() else self._sent
 
-    def settle(self) -> None:
+    def send_last(self) -> None:
         """The attempt ends: wait until its last report is written."""
         last = self.send()
         if last is not None:
             wait([last], LAST_S)
 
-    async def asettle(self) -> None:
+    async def asend_last(self) -> None:
         """The attempt ends: await the writing of its last report."""
         last = self.send()
         if last is not None:
@@ -109,6 +109,6 @@ _reporters: WeakKeyDictionary[AskClient, Reporter] = WeakKeyDictionary()
 _making = threading.Lock()
 
 
-def _reporter_of(desk: AskClient) -> Reporter:
+def _reporter_of(ask_client: AskClient) -> Reporter:
     with _making:
-        return _reporters.setdefault(desk, Reporter())
+        return _reporters.setdefault(ask_client, Reporter())

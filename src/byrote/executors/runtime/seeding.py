@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from byrote.core.json.seed import seed_of
-from byrote.executors.runtime.output import AttemptScope, current_tray, open_tray
+from byrote.executors.runtime.output import AttemptScope, current_scope, open_scope
 
 Random = random.Random
 
@@ -77,7 +77,7 @@ def notice_numpy() -> None:
 
 def _leave_attempt() -> None:
     # Forked processes that all drew the same numbers would be a nasty surprise.
-    open_tray(None)
+    open_scope(None)
 
 
 def _routed(
@@ -87,13 +87,13 @@ def _routed(
 
     @functools.wraps(shared)
     def draw(*args: Any, **kwargs: Any) -> Any:
-        tray = current_tray()
-        if tray is None:
+        scope = current_scope()
+        if scope is None:
             return shared(*args, **kwargs)
-        method = tray.kept.get(place) if tray.kept is not None else None
+        method = scope.kept.get(place) if scope.kept is not None else None
         if method is None:
-            method = shared if _free(tray) else getattr(own(tray), name)
-            tray.keep(place, lambda: method)
+            method = shared if _free(scope) else getattr(own(scope), name)
+            scope.keep(place, lambda: method)
         return method(*args, **kwargs)
 
     return _named(draw, name, "random" if own is _own_random else _NUMPY)
@@ -106,39 +106,39 @@ def _named[F: Callable[..., Any]](function: F, name: str, module: str) -> F:
     return function
 
 
-def _free(tray: AttemptScope) -> bool:
-    job = tray.job
+def _free(scope: AttemptScope) -> bool:
+    job = scope.job
     return job is None or (bool(_left_alone) and f"{job.task}@{job.version}" in _left_alone)
 
 
-def _own_random(tray: AttemptScope) -> Random:
+def _own_random(scope: AttemptScope) -> Random:
     # Not the stream of ctx.random: a task may use both.
-    own: Random = tray.keep(
+    own: Random = scope.keep(
         "random",
-        lambda: Random(f"random {seed_of(tray.seed_digest())}"),
+        lambda: Random(f"random {seed_of(scope.seed_digest())}"),
     )
     return own
 
 
-def _own_numpy(tray: AttemptScope) -> Any:
+def _own_numpy(scope: AttemptScope) -> Any:
     numpy: Any = sys.modules[_NUMPY]
-    return tray.keep("numpy", lambda: numpy.RandomState(_words(tray)))
+    return scope.keep("numpy", lambda: numpy.RandomState(_words(scope)))
 
 
 def _default_rng(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def default_rng(seed: Any = None) -> Any:
-        tray = current_tray()
-        if seed is None and tray is not None and not _free(tray):
-            count = tray.keep("numpy rngs", lambda: [0])
+        scope = current_scope()
+        if seed is None and scope is not None and not _free(scope):
+            count = scope.keep("numpy rngs", lambda: [0])
             count[0] += 1
-            seed = [*_words(tray), count[0]]
+            seed = [*_words(scope), count[0]]
         return original(seed)
 
     return _named(default_rng, "default_rng", _NUMPY)
 
 
-def _words(tray: AttemptScope) -> list[int]:
+def _words(scope: AttemptScope) -> list[int]:
     """The seed as numpy takes it: words of 32 bits."""
-    seed = seed_of(tray.seed_digest())
+    seed = seed_of(scope.seed_digest())
     return [seed & 0xFFFFFFFF, seed >> 32]

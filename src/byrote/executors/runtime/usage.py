@@ -11,9 +11,9 @@ import resource
 import threading
 from time import perf_counter_ns, thread_time_ns
 
-from byrote.executors.runtime.output import current_tray
+from byrote.executors.runtime.output import current_scope
 
-TOLD_NS = 1_000_000
+REPORTED_NS = 1_000_000
 STALE_NS = 500_000
 
 
@@ -38,7 +38,7 @@ def begin() -> tuple[int, int]:
 def end(begun: tuple[int, int]) -> None:
     """An attempt that was one piece has ended: keep what it used, for its result."""
     wall_ns = perf_counter_ns() - begun[0]
-    if wall_ns >= TOLD_NS:
+    if wall_ns >= REPORTED_NS:
         _tell(wall_ns, _used(begun[1], wall_ns))
 
 
@@ -62,7 +62,7 @@ class SteppedUsage:
     def end(self) -> None:
         """It has ended with this step: keep what it used, for its result."""
         wall_ns = perf_counter_ns() - self._begun[0]
-        if wall_ns >= TOLD_NS:
+        if wall_ns >= REPORTED_NS:
             _tell(wall_ns, self._cpu_ns + self._of_step())
 
     def _of_step(self) -> int:
@@ -77,8 +77,8 @@ def _used(before_ns: int, wall_ns: int) -> int:
 
 
 def _tell(wall_ns: int, cpu_ns: int) -> None:
-    tray = current_tray()
-    if tray is not None:
+    scope = current_scope()
+    if scope is not None:
         rss_max = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         usage = {"wall_us": wall_ns // 1000, "cpu_us": cpu_ns // 1000, "rss_max": rss_max}
-        tray.keep("usage", lambda: usage)
+        scope.keep("usage", lambda: usage)

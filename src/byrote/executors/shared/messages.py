@@ -34,7 +34,7 @@ class Introduction(msgspec.Struct, frozen=True):
     provenance: dict[str, Any]
     memos: dict[str, Memo]
     ignores: dict[str, list[str]]
-    hears: bool = False
+    wants_finished: bool = False
     """Whether the app wants to know how its attempts were settled."""
     schedules: list[Schedule] = []
     """The app's periodic tasks."""

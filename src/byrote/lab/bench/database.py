@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from byrote.assembly.identity import chance, worker_id
+from byrote.assembly.identity import jitter, worker_id
 from byrote.lab.bench import cpu
 from byrote.lab.bench.stage import StageFailed
 from byrote.store.connect import DatabaseAddress
@@ -28,7 +28,7 @@ from byrote.store.runners.sync import unreachable
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
 """What the bench's own server is started with; fsync and synchronous_commit stay on."""
 FILL_STEP = 100_000
-_TOLD = (
+_REPORTED = (
     "server_version",
     "fsync",
     "synchronous_commit",
@@ -115,7 +115,7 @@ def scratch(server: BenchServer) -> Iterator[str]:
         ) from error
     try:
         url = make_conninfo(server.url, dbname=called)
-        migrate(DatabaseAddress(url), chance=chance)
+        migrate(DatabaseAddress(url), jitter=jitter)
         yield url
     finally:
         _administer(server, sql.SQL("drop database if exists {} with (force)").format(name))
@@ -180,16 +180,16 @@ def left(connection: psycopg.Connection[Any]) -> bool:
 
 
 def _inspect(url: str) -> BenchServer:
-    door = DatabaseAddress(url)
+    address = DatabaseAddress(url)
     try:
-        with door.open("bench") as connection:
+        with address.open("bench") as connection:
             found = connection.execute(
                 "select name, current_setting(name) from pg_settings where name = any (%s)",
-                [list(_TOLD)],
+                [list(_REPORTED)],
             ).fetchall()
             return BenchServer(url, dict(found), cpu.postmaster_of(connection.info.backend_pid))
     except psycopg.OperationalError as error:
-        raise unreachable(door, error) from error
+        raise unreachable(address, error) from error
 
 
 def _administer(server: BenchServer, statement: sql.Composed) -> None:

@@ -36,9 +36,9 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
         yield from objects(file)
 
 
-def objects(said: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+def objects(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     """Every whole JSON object among some lines, with their ends."""
-    for line in said:
+    for line in lines:
         if line.startswith(b"{") and line.endswith(b"}\n"):
             try:
                 yield msgspec.json.decode(line)

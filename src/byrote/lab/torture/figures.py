@@ -68,9 +68,9 @@ def recoveries(
     servers = [s for _, s in shown if s.get("accepts_at")]
     hands = [s for kind, s in shown if kind == "kill_hand"]
     return [
-        _told("killed worker: its runs claimed again", workers, lambda s: asked(_AGAIN, s)),
-        _told("killed hand: its end told", hands, lambda s: [s["told_s"]]),
-        _told(
+        _longest("killed worker: its runs claimed again", workers, lambda s: asked(_AGAIN, s)),
+        _longest("killed hand: its end reported", hands, lambda s: [s["reported_s"]]),
+        _longest(
             "server takes connections: first report accepted",
             servers,
             lambda s: asked(_FIRST, {"at": s["accepts_at"]}),
@@ -78,7 +78,7 @@ def recoveries(
     ]
 
 
-def _told(
+def _longest(
     what: str, shown: list[Mapping[str, Any]], times: Callable[[Mapping[str, Any]], list[float]]
 ) -> Recovery:
     found = [seconds for one in shown for seconds in times(one)]

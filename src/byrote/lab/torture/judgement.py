@@ -34,7 +34,7 @@ class Violation(msgspec.Struct, frozen=True):
 
     kind: str
     run: str
-    said: str
+    message: str
 
 
 class DiaryFacts(msgspec.Struct):
@@ -47,7 +47,7 @@ class DiaryFacts(msgspec.Struct):
     starts: Counter[tuple[str, int]] = msgspec.field(default_factory=Counter)
     started: dict[str, list[float]] = {}
     """When attempts of each began."""
-    settled: Counter[tuple[str, int, str]] = msgspec.field(default_factory=Counter)
+    logged: Counter[tuple[str, int, str]] = msgspec.field(default_factory=Counter)
     """How often workers logged that a run's attempt was settled, and as what."""
     given_up: set[tuple[str, int, str]] = set()
     """Runs, attempts and workers of leases that were logged as lost."""
@@ -68,7 +68,7 @@ def gather(folder: Path, logs: Iterable[Path]) -> DiaryFacts:
         for line in lines(log):
             match line.get("event"):
                 case kind if kind in FINISHED and line["attempt"]:  # 0: ended without one.
-                    seen.settled[line["run"], line["attempt"], kind] += 1
+                    seen.logged[line["run"], line["attempt"], kind] += 1
                 case "LeaseLost":
                     seen.lost += 1
                     seen.given_up.add((line["run"], line["attempt"], line["worker"]))
@@ -138,7 +138,7 @@ _WRITTEN = """
 select result_id::text, attempt, kind, worker
 from byrote_event_log
 where kind in ('Succeeded', 'Released')
-  or (kind in ('Retried', 'Failed', 'Cancelled', 'Snoozed', 'Crashed') and data ? 'said')
+  or (kind in ('Retried', 'Failed', 'Cancelled', 'Snoozed', 'Crashed') and data ? 'reported')
 """
 """Events that holders of leases wrote; sweeps write some of the same kinds and are left out."""
 
@@ -176,7 +176,7 @@ def _strict(rows: Mapping[str, tuple[Any, ...]], seen: DiaryFacts) -> Iterator[V
     for (run_id, attempt), count in seen.starts.items():
         if count > 1 and not _undone(seen, run_id):
             yield Violation("twice", run_id, f"attempt {attempt} was executed {count} times")
-    for run_id, attempt, kind in seen.settled:
+    for run_id, attempt, kind in seen.logged:
         kept = rows.get(run_id)
         if kind != "Succeeded" or _undone(seen, run_id):
             continue
@@ -188,7 +188,7 @@ def _strict(rows: Mapping[str, tuple[Any, ...]], seen: DiaryFacts) -> Iterator[V
 
 def _believed(written: Mapping[tuple[str, int, str], str], seen: DiaryFacts) -> Iterator[Violation]:
     """Compare the ends of attempts in the workers' logs with the database's event log."""
-    for (run_id, attempt, kind), times in seen.settled.items():
+    for (run_id, attempt, kind), times in seen.logged.items():
         if _undone(seen, run_id):
             continue
         if (run_id, attempt, kind) not in written:
@@ -197,7 +197,7 @@ def _believed(written: Mapping[tuple[str, int, str], str], seen: DiaryFacts) -> 
         if times > 1:
             text = f"attempt {attempt} was logged as {kind} by {times} workers"
             yield Violation("believed_twice", run_id, text)
-    successes = Counter(run_id for run_id, _, kind in seen.settled if kind == "Succeeded")
+    successes = Counter(run_id for run_id, _, kind in seen.logged if kind == "Succeeded")
     for run_id, times in successes.items():
         if times > 1 and not _undone(seen, run_id):
             yield Violation("believed_twice", run_id, f"{times} attempts were logged as successes")

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import psycopg
 
-from byrote.assembly.identity import chance, new_id
+from byrote.assembly.identity import jitter, new_id
 from byrote.core.errors import DatabaseUnreachable
 from byrote.core.policy import Retry
 from byrote.core.spec import Delivery, Spec, describe
@@ -64,7 +64,7 @@ def produce(order: Order) -> None:
     chosen = dice(order.seed, order.name)
     names, weights = zip(*MIX, strict=True)
     store = Store(
-        DatabaseAddress(order.url, name="torture producer"), chance=chance, patience_s=20.0
+        DatabaseAddress(order.url, name="torture producer"), jitter=jitter, patience_s=20.0
     )
     sent, began = 0, time.monotonic()
     while sent < order.runs:

@@ -16,7 +16,7 @@ import msgspec
 import psycopg
 
 from byrote.assembly.clock import monotonic
-from byrote.assembly.identity import chance, new_id
+from byrote.assembly.identity import jitter, new_id
 from byrote.core.spec import Delivery, Spec
 from byrote.executors.runtime.seeding import Random
 from byrote.lab.bench.stage import StageFailed, environment
@@ -90,7 +90,7 @@ class TortureSetup:
         self.producing_until = monotonic()
         """When producers are to have sent what they were asked for."""
         self._orders: dict[str, Order] = {}
-        migrate(DatabaseAddress(self.url), chance=chance)
+        migrate(DatabaseAddress(self.url), jitter=jitter)
         self.workers: list[Process] = []
         self.producers: list[Process] = []
         self.ending = False

@@ -54,7 +54,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 _known = msgspec.json.Decoder(Known).decode
 _number = msgspec.json.Decoder(ProvenanceReply).decode
 _unfinished = msgspec.json.Decoder(UnfinishedReply).decode
-_told = msgspec.json.Decoder(ReportReply).decode
+_reported = msgspec.json.Decoder(ReportReply).decode
 _hint = msgspec.json.Decoder(CancellationHint).decode
 _limit = msgspec.json.Decoder(ArtifactTerms).decode
 
@@ -125,8 +125,8 @@ def renew(leases: Sequence[Leased], *, lease_for: timedelta) -> ServiceCall[dict
     )
 
 
-def _renewals(said: bytes) -> dict[str, bool | str]:
-    reply = _renewed(said)
+def _renewals(received: bytes) -> dict[str, bool | str]:
+    reply = _renewed(received)
     return {row.run: row.cancel for row in reply.renewed} | dict.fromkeys(
         reply.locked or (), LOCKED
     )
@@ -144,7 +144,7 @@ def finish(judged: Sequence[Judged]) -> ServiceCall[dict[str, str]]:
         own = {run.id: LETTERS[type(verdict)] for run, _, verdict in judged}
         reply = _finished(body)
         accepted = {
-            row.run: LETTER_OF_ACCEPTED.get(row.heard, own[row.run]) for row in reply.accepted
+            row.run: LETTER_OF_ACCEPTED.get(row.accepted_as, own[row.run]) for row in reply.accepted
         }
         return accepted | dict.fromkeys(reply.locked or (), LOCKED)
 
@@ -154,73 +154,73 @@ def finish(judged: Sequence[Judged]) -> ServiceCall[dict[str, str]]:
 
 def finish_of(run: Leased, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
     """A judged attempt as the wire has it (`byrote.wire.leases.Finish`)."""
-    said: dict[str, Any] = {"run": run.id, "token": run.token}
+    fields: dict[str, Any] = {"run": run.id, "token": run.token}
     if type(outcome) is Succeeded:
-        said["result"], said["verdict"] = msgspec.Raw(outcome.text.encode()), _SUCCEED
+        fields["result"], fields["verdict"] = msgspec.Raw(outcome.text.encode()), _SUCCEED
     else:
-        said |= _trouble_of(outcome, verdict)
+        fields |= _trouble_of(outcome, verdict)
     if outcome.output is not None:
-        said["output"] = outcome.output
+        fields["output"] = outcome.output
     if (usage := usage_of(run, outcome)) is not None:
-        said["usage"] = usage
+        fields["usage"] = usage
     if run.provenance is not None:
-        said["provenance"] = run.provenance.id
-    return said
+        fields["provenance"] = run.provenance.id
+    return fields
 
 
 def _trouble_of(outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
     word: dict[str, Any] = {"kind": WORDS[type(verdict)]}
-    said: dict[str, Any] = {"verdict": word}
+    fields: dict[str, Any] = {"verdict": word}
     if isinstance(verdict, RetryIn | SnoozeFor):
         word["delay_us"] = verdict.delay // timedelta(microseconds=1)
     match outcome:
         case Failed(fault=fault) | Crashed(fault=fault):
             disrupted = {"disrupted": True} if type(outcome) is Crashed else {}
-            said["error"] = msgspec.to_builtins(fault) | disrupted
+            fields["error"] = msgspec.to_builtins(fault) | disrupted
     match verdict:
         case SnoozeFor(delay=delay, wait=wait, event=event):
-            said["snooze"] = {"after": delay.total_seconds(), "wait": wait, "event": event}
+            fields["snooze"] = {"after": delay.total_seconds(), "wait": wait, "event": event}
         case Cancel():
-            said["cancelled"] = True
+            fields["cancelled"] = True
         case Release():
-            said["released"] = True
-    return said
+            fields["released"] = True
+    return fields
 
 
 def release(leases: Sequence[Leased]) -> ServiceCall[bool]:
     """Give leases back at once, at no cost to their runs."""
     body = _encode({"leases": _held(leases)})
-    return ServiceCall("POST", "/v1/leases/release", lambda _said: True, body=body)
+    return ServiceCall("POST", "/v1/leases/release", lambda _received: True, body=body)
 
 
 def number(digest: str, doc: str) -> ServiceCall[int]:
     """The number of an environment that executes attempts."""
     body = _encode({"digest": digest, "doc": msgspec.Raw(doc.encode())})
-    return ServiceCall("POST", "/v1/provenance", lambda said: _number(said).id, body=body)
+    return ServiceCall("POST", "/v1/provenance", lambda received: _number(received).id, body=body)
 
 
 def register(description: Mapping[str, Any]) -> ServiceCall[bool]:
     """Announce a worker."""
-    return ServiceCall("POST", "/v1/workers", lambda _said: True, body=_encode(description))
+    return ServiceCall("POST", "/v1/workers", lambda _received: True, body=_encode(description))
 
 
 def heartbeat(worker: str, load: Mapping[str, Any]) -> ServiceCall[bool]:
     """Send a heartbeat; False when the worker is not registered."""
     path = f"/v1/workers/{quote(worker, safe='')}/heartbeat"
-    return ServiceCall("POST", path, lambda said: _known(said).known, body=_encode(load))
+    return ServiceCall("POST", path, lambda received: _known(received).known, body=_encode(load))
 
 
 def deregister(worker: str) -> ServiceCall[bool]:
     """Take a worker off the list."""
-    return ServiceCall("DELETE", f"/v1/workers/{quote(worker, safe='')}", lambda _said: True)
+    return ServiceCall("DELETE", f"/v1/workers/{quote(worker, safe='')}", lambda _received: True)
 
 
 def unfinished(*, queues: Sequence[str], tasks: Sequence[str]) -> ServiceCall[Remainder]:
     """What is left in these queues."""
 
     def read(body: bytes) -> Remainder:
-        said = _unfinished(body)
-        return Remainder(said.unfinished, said.elsewhere, said.unknown)
+        reply = _unfinished(body)
+        return Remainder(reply.unfinished, reply.elsewhere, reply.unknown)
 
     body = _encode({"queues": queues, "tasks": tasks})
     return ServiceCall("POST", "/v1/leases/unfinished", read, body=body)
@@ -229,7 +229,7 @@ def unfinished(*, queues: Sequence[str], tasks: Sequence[str]) -> ServiceCall[Re
 def ledgers(leases: Sequence[Leased]) -> ServiceCall[list[RecordedStep]]:
     """The ledgers of these runs, each in order."""
 
-    def read(said: bytes) -> list[RecordedStep]:
+    def read(received: bytes) -> list[RecordedStep]:
         return [
             RecordedStep(
                 line.run,
@@ -241,7 +241,7 @@ def ledgers(leases: Sequence[Leased]) -> ServiceCall[list[RecordedStep]]:
                 line.place,
                 line.args_hash,
             )
-            for line in _lines(said).lines
+            for line in _lines(received).lines
         ]
 
     return ServiceCall("POST", "/v1/leases/ledgers", read, body=_encode({"leases": _held(leases)}))
@@ -250,8 +250,8 @@ def ledgers(leases: Sequence[Leased]) -> ServiceCall[list[RecordedStep]]:
 def note(steps: Sequence[Mapping[str, Any]]) -> ServiceCall[tuple[list[StepReply], list[str]]]:
     """Write steps under their leases; also returns the runs whose rows are locked."""
 
-    def read(said: bytes) -> tuple[list[StepReply], list[str]]:
-        reply = _noted(said)
+    def read(received: bytes) -> tuple[list[StepReply], list[str]]:
+        reply = _noted(received)
         noted = [
             StepReply(step.run, step.sequence, step.open, given(step.result), step.left_us)
             for step in reply.steps
@@ -266,8 +266,8 @@ def keep(lease: Leased, artifact: Mapping[str, Any]) -> ServiceCall[ArtifactRepl
     """Store a small artifact under a lease."""
     body = {name: artifact[name] for name in ("name", "media_type", "data")}
 
-    def read(said: bytes) -> ArtifactReply:
-        kept = _kept(said)
+    def read(received: bytes) -> ArtifactReply:
+        kept = _kept(received)
         return ArtifactReply(kept.verdict, kept.media_type or "", POSTGRES, kept.at or _NEVER)
 
     sent = _encode({"run": lease.id, "token": lease.token, **body})
@@ -275,21 +275,21 @@ def keep(lease: Leased, artifact: Mapping[str, Any]) -> ServiceCall[ArtifactRepl
 
 
 def _step(step: Mapping[str, Any]) -> dict[str, Any]:
-    said = {name: step[name] for name in ("token", "sequence", "kind", "name")}
-    said["run"] = step["id"]
+    fields = {name: step[name] for name in ("token", "sequence", "kind", "name")}
+    fields["run"] = step["id"]
     if step.get("result") is not None:
-        said["result"] = msgspec.Raw(step["result"].encode())
+        fields["result"] = msgspec.Raw(step["result"].encode())
     for name in ("delay_us", "place", "args_hash"):
         if step.get(name) is not None:
-            said[name] = step[name]
-    return said
+            fields[name] = step[name]
+    return fields
 
 
 def progress(reports: Sequence[Mapping[str, Any]]) -> ServiceCall[tuple[list[str], list[str]]]:
     """Write how far attempts have come; returns the runs it was written for, and locked ones."""
 
-    def read(said: bytes) -> tuple[list[str], list[str]]:
-        reply = _told(said)
+    def read(received: bytes) -> tuple[list[str], list[str]]:
+        reply = _reported(received)
         return reply.accepted, reply.locked or []
 
     body = _encode({"reports": [_report(report) for report in reports]})
@@ -297,26 +297,28 @@ def progress(reports: Sequence[Mapping[str, Any]]) -> ServiceCall[tuple[list[str
 
 
 def _report(report: Mapping[str, Any]) -> dict[str, Any]:
-    said = {"run": report["id"], "token": report["token"], "message": report["message"]}
+    fields = {"run": report["id"], "token": report["token"], "message": report["message"]}
     if report["total"] is None:
-        said["done"] = report["percent"]
+        fields["done"] = report["percent"]
     else:
-        said |= {"done": report["done"], "total": report["total"]}
+        fields |= {"done": report["done"], "total": report["total"]}
     if report["data"] is not None:
-        said["data"] = msgspec.Raw(report["data"].encode())
-    return said
+        fields["data"] = msgspec.Raw(report["data"].encode())
+    return fields
 
 
 def cancellation_hint(worker: str, *, wait_s: float) -> ServiceCall[bool]:
     """Returns whether a run of this worker was cancelled; the service waits up to `wait_s`."""
     path = f"/v1/workers/{quote(worker, safe='')}/cancellations"
     query = {"wait": f"{wait_s:g}s"}
-    return ServiceCall("GET", path, lambda said: _hint(said).called, query=query, wait_s=wait_s)
+    return ServiceCall(
+        "GET", path, lambda received: _hint(received).called, query=query, wait_s=wait_s
+    )
 
 
 def artifact_limit() -> ServiceCall[int]:
     """How large an artifact may be at the service."""
-    return ServiceCall("GET", "/v1/leases/artifacts", lambda said: _limit(said).size_max)
+    return ServiceCall("GET", "/v1/leases/artifacts", lambda received: _limit(received).size_max)
 
 
 def send(lease: Leased, artifact: Mapping[str, Any]) -> ServiceCall[ArtifactReply]:
@@ -333,6 +335,6 @@ def send(lease: Leased, artifact: Mapping[str, Any]) -> ServiceCall[ArtifactRepl
     )
 
 
-def _keeping(said: bytes) -> ArtifactReply:
-    kept = _kept(said)
+def _keeping(received: bytes) -> ArtifactReply:
+    kept = _kept(received)
     return ArtifactReply(kept.verdict, kept.media_type or "", "service", kept.at or _NEVER)

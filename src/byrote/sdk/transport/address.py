@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from byrote.assembly.clock import monotonic
-from byrote.assembly.identity import chance, new_id
+from byrote.assembly.identity import jitter, new_id
 from byrote.assembly.settings import resolve
 from byrote.core.errors import BadOption
 from byrote.sdk.transport.request import LostResponse, SendRequest, ServiceResponse, Terms
@@ -49,7 +49,7 @@ class ServiceAddress(NamedTuple):
 
     def terms(self, timeout_s: float) -> Terms:
         """What scripts are given."""
-        return Terms(self.place, monotonic, chance, new_id, timeout_s)
+        return Terms(self.place, monotonic, jitter, new_id, timeout_s)
 
     def options(self, verify: Any = True) -> dict[str, Any]:
         """Options of the HTTP client."""

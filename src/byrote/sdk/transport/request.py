@@ -7,7 +7,7 @@ decides anything.
 
 Safe to repeat is what asks only, what carries an Idempotency-Key (made once per call, so every try
 has the same), and what is fenced by a lease. Anything else is tried again only when it certainly
-was not sent, or was turned away at the door.
+was not sent, or was refused before it was processed.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -62,7 +62,7 @@ class Terms(NamedTuple):
 
     place: str
     clock: Callable[[], float]
-    chance: Callable[[], float]
+    jitter: Callable[[], float]
     key: Callable[[], str]
     timeout_s: float
 
@@ -161,13 +161,13 @@ class ServiceCall[T]:
         tries = 1
         while True:
             within = max(deadline - terms.clock(), 0.001)
-            heard: ServiceResponse | LostResponse = yield SendRequest(self, headers, within)
-            if isinstance(heard, ServiceResponse) and heard.status < 300:
-                return self.read(heard.body)
-            error, again = self.trouble(heard, terms.place)
+            response: ServiceResponse | LostResponse = yield SendRequest(self, headers, within)
+            if isinstance(response, ServiceResponse) and response.status < 300:
+                return self.read(response.body)
+            error, again = self.trouble(response, terms.place)
             if isinstance(error, Refused) and error.code in self.otherwise:
                 return self.otherwise[error.code](error)
-            pause = pause_before(tries, heard, terms.chance)
+            pause = pause_before(tries, response, terms.jitter)
             if not again or terms.clock() + pause >= deadline:
                 raise error
             tries += 1
@@ -179,22 +179,22 @@ class ServiceCall[T]:
         return {"Idempotency-Key": made} if made else {}
 
     def trouble(
-        self, heard: ServiceResponse | LostResponse, place: str
+        self, response: ServiceResponse | LostResponse, place: str
     ) -> tuple[Refused | ServiceUnreachable, bool]:
         """What an answer that is none stands for, and whether the call may be sent again."""
-        if isinstance(heard, LostResponse):
-            error = ServiceUnreachable(f"The service at {place} did not answer: {heard.why}")
-            return error, self.repeat or not heard.sent
-        refused = error_of(heard.status, heard.body)
+        if isinstance(response, LostResponse):
+            error = ServiceUnreachable(f"The service at {place} did not answer: {response.why}")
+            return error, self.repeat or not response.sent
+        refused = error_of(response.status, response.body)
         # Before these, nothing was done; the others may come after.
-        safe = self.repeat or heard.status == 429 or refused.code == "row_locked"
+        safe = self.repeat or response.status == 429 or refused.code == "row_locked"
         return refused, safe and refused.code in PASSING
 
 
 def pause_before(
-    tries: int, heard: ServiceResponse | LostResponse, chance: Callable[[], float]
+    tries: int, response: ServiceResponse | LostResponse, jitter: Callable[[], float]
 ) -> float:
     """Seconds to wait after so many tries: full jitter, and never less than was asked for."""
-    jittered: float = min(BACKOFF_FIRST_S * 2 ** min(tries - 1, 20), BACKOFF_MAX_S) * chance()
-    asked = heard.retry_after_s if isinstance(heard, ServiceResponse) else None
+    jittered: float = min(BACKOFF_FIRST_S * 2 ** min(tries - 1, 20), BACKOFF_MAX_S) * jitter()
+    asked = response.retry_after_s if isinstance(response, ServiceResponse) else None
     return jittered if asked is None else asked + jittered

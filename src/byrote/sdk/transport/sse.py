@@ -70,4 +70,4 @@ class Stream:
         """The connection is gone; the next one comes after `pause_s`."""
         self._tries += 1
         gone = LostResponse("", sent=True) if error is not None else ServiceResponse(200, b"")
-        self.pause_s = pause_before(self._tries, gone, self._terms.chance)
+        self.pause_s = pause_before(self._tries, gone, self._terms.jitter)

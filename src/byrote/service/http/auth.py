@@ -29,8 +29,8 @@ LOOK_S: Final = 0.5
 CACHED_MAX: Final = 10_000
 """Tokens that are remembered, and as many that are none."""
 LOOKED_AT_ONCE: Final = 4
-STRANGERS_MAX: Final = 256
-STRANGERS_AT_ONCE: Final = 2
+UNKNOWN_TOKENS_MAX: Final = 256
+UNKNOWN_TOKENS_AT_ONCE: Final = 2
 """Unknown tokens that are looked up at once: the other connections are for those that are known."""
 ANY: Final = "*"
 ROLES: Final = ("enqueue", "work", "read", "admin")
@@ -153,8 +153,10 @@ class Keyring:
         self._strange: OrderedDict[bytes, float] = OrderedDict()
         self._looking: dict[bytes, asyncio.Task[Grant | None]] = {}
         self._watched: dict[bytes, set[asyncio.Future[None]]] = {}
-        self._few = asyncio.Semaphore(STRANGERS_AT_ONCE)
-        self.strangers = Slots(STRANGERS_MAX, "Too many unknown tokens are being looked up")
+        self._few = asyncio.Semaphore(UNKNOWN_TOKENS_AT_ONCE)
+        self.unknown_tokens = Slots(
+            UNKNOWN_TOKENS_MAX, "Too many unknown tokens are being looked up"
+        )
         self.used: set[str] = set()
         """Tokens that were used since their use was last stored."""
 
@@ -166,7 +168,7 @@ class Keyring:
         digest = token_digest(secret)
         known = self._known.get(digest)
         if known is None and self._strange.get(digest, 0.0) <= self._clock():
-            with self.strangers.take(digest.hex()):
+            with self.unknown_tokens.take(digest.hex()):
                 known = await self._look_up(digest)
         if known is None:
             raise _unknown()

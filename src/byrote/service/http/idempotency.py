@@ -119,10 +119,10 @@ async def enqueue_each[R: Created](
     key = _key_of(call)
 
     def script(resent: bool) -> QueryScript[R]:
-        settled = yield from until_accepted(sent_again(query) if resent else query)
-        runs = yield from _runs(call, sent, settled)
+        enqueued = yield from until_accepted(sent_again(query) if resent else query)
+        runs = yield from _runs(call, sent, enqueued)
         reply = runs[0] if kind is messages.Accepted else messages.AcceptedRuns(runs=runs)
-        if not settled.landed:
+        if not enqueued.landed:
             # Else this was committed, with what is noted here, and its answer was lost.
             made = [run.id for run in runs if run.created]
             yield from _note(call, made, subject, kept=_kept(call, key, reply) if key else None)
@@ -141,16 +141,16 @@ async def enqueue_each[R: Created](
 
 
 def _runs(
-    call: RequestContext, sent: Sequence[tuple[str, Spec]], settled: EnqueueResult
+    call: RequestContext, sent: Sequence[tuple[str, Spec]], enqueued: EnqueueResult
 ) -> QueryScript[list[messages.Accepted]]:
     holders: dict[str, RunAccess] = {}
-    if settled.instead:
-        found = yield queries.run_access(sorted(set(settled.instead.values())))
+    if enqueued.instead:
+        found = yield queries.run_access(sorted(set(enqueued.instead.values())))
         holders = {place.id: place for place in found}
     runs = []
     for run_id, spec in sent:
-        holder = holders.get(settled.instead.get(run_id, ""))
-        if run_id not in settled.instead:
+        holder = holders.get(enqueued.instead.get(run_id, ""))
+        if run_id not in enqueued.instead:
             runs.append(messages.Accepted(id=run_id, spec_hash=spec.digest.hex()))
         elif holder is not None and call.grant.allows(holder.queue, holder.task):
             hashed = holder.spec_hash

@@ -31,7 +31,7 @@ class DeadFilters(msgspec.Struct, frozen=True):
 async def dead(call: RequestContext) -> messages.RunPage:
     """Dead letters that match, the latest first."""
     asked: DeadFilters = call.query
-    found = await call.service.desk.all(
+    found = await call.service.reads.all(
         queries.dead(
             queue=plain(asked.queue),
             task=plain(asked.task),

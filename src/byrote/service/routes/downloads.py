@@ -20,7 +20,7 @@ from byrote.wire.problems import NotFound, Unauthorized
 async def artifacts(call: RequestContext) -> messages.ArtifactsReply:
     """What a run left behind besides its result."""
     await call.check_mine(call.path["id"])
-    found = await call.service.desk.all(queries.artifacts(call.path["id"]))
+    found = await call.service.reads.all(queries.artifacts(call.path["id"]))
     return messages.ArtifactsReply(
         artifacts=[
             messages.ArtifactView(
@@ -54,7 +54,7 @@ async def download(call: RequestContext) -> Response:
 async def _entry(call: RequestContext) -> ArtifactEntry:
     run_id, digest = call.path["id"], call.path["hash"]
     await call.check_mine(run_id)
-    for entry in await call.service.desk.all(queries.artifacts(run_id)):
+    for entry in await call.service.reads.all(queries.artifacts(run_id)):
         if entry.hash == digest:
             return entry
     raise NotFound(
@@ -65,7 +65,7 @@ async def _entry(call: RequestContext) -> ArtifactEntry:
 async def _source(call: RequestContext, entry: ArtifactEntry) -> Source:
     if entry.place != POSTGRES:
         return lambda: open_place(entry.place).read(entry.hash)
-    data = await call.service.desk.first(queries.blob(entry.hash))
+    data = await call.service.reads.first(queries.blob(entry.hash))
     if data is None:
         raise NotFound(f"The content of {entry.name!r} is gone.")
     return lambda: pieces(data)

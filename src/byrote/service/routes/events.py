@@ -36,7 +36,7 @@ async def events(call: RequestContext) -> messages.EventsReply:
     """What happened to one run, oldest first."""
     run_id = call.path["id"]
     await call.check_mine(run_id)
-    found = await call.service.desk.all(queries.run_history(run_id, limit=HISTORY_MAX))
+    found = await call.service.reads.all(queries.run_history(run_id, limit=HISTORY_MAX))
     return messages.EventsReply(events=[event_of(entry) for entry in found])
 
 
@@ -75,7 +75,7 @@ async def _begin(call: RequestContext) -> Cursor:
     """The position to begin at: behind the event that was sent last, or behind all there are."""
     last = call.headers.get("last-event-id")
     if not last:
-        return await call.service.desk.first(queries.cursor(back=0)) or BEGINNING
+        return await call.service.reads.first(queries.cursor(back=0)) or BEGINNING
     try:
         return Cursor.parse(last)
     except ValueError as error:
@@ -88,7 +88,7 @@ async def _follow(call: RequestContext, cursor: Cursor) -> AsyncIterator[bytes]:
     quiet = 0
     yield b"retry: 1000\n\n"
     while not (service.stopping or call.gone.done()):
-        page = await service.desk.all(queries.log_after(cursor, moves=True, limit=PAGE))
+        page = await service.reads.all(queries.log_after(cursor, moves=True, limit=PAGE))
         if page:
             cursor = page[-1][-1].cursor.event_end
         sent = [_sent(event_of(entry)) for entry in await _wanted(call, page)]
@@ -115,16 +115,16 @@ class _Followed:
 
     async def text(self, cursor: Cursor) -> bytes:
         """Its progress since the last look. A client that resumes here gets the events after it."""
-        desk, clock = self._call.service.desk, self._call.service.means.clock
+        reads, clock = self._call.service.reads, self._call.service.context.clock
         asked: StreamFilters = self._call.query
         if asked.run is None or clock() < self._look_at:
             return b""
         self._look_at = clock() + QUIET_S
-        at = await desk.first(queries.progressed(asked.run))
+        at = await reads.first(queries.progressed(asked.run))
         if at is None or at == self._at:
             return b""
         self._at = at
-        run = await desk.first(queries.run(asked.run))
+        run = await reads.first(queries.run(asked.run))
         if run is None or run.progress is None or not self._call.grant.allows(run.queue, run.task):
             return b""
         event = messages.EventView(
@@ -155,7 +155,7 @@ async def _wanted(call: RequestContext, page: Sequence[Sequence[LogEntry]]) -> S
     ids = sorted({entry.run for entry in entries if entry.run is not None})
     mine = {
         found.id
-        for found in await call.service.desk.all(queries.run_access(ids))
+        for found in await call.service.reads.all(queries.run_access(ids))
         if asked.queue in (None, found.queue) and call.grant.allows(found.queue, found.task)
     }
     return [entry for entry in entries if entry.run in mine]

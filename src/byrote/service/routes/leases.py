@@ -13,9 +13,9 @@ from byrote.core.outcome import safe_text
 from byrote.core.ports.replies import LOCKED
 from byrote.core.ports.script import arun_script
 from byrote.core.run import Leased
+from byrote.service.ends import Pair, held_by, reply_of, write_ends
 from byrote.service.http.decoding import check_once, lease_of
 from byrote.service.http.request import RequestContext
-from byrote.service.settlement import Pair, held_by, reply_of, settle
 from byrote.service.verdicts import Row, row_of
 from byrote.service.waiting.claims import ClaimKey
 from byrote.store import queries
@@ -31,7 +31,7 @@ async def claim(call: RequestContext) -> wire.Leases:
     """Lease runs to a worker; waits for one if there is none, for as long as it was asked to."""
     asked: wire.Claim = call.body
     call.grant.check(asked.queues, {task.rpartition("@")[0] for task in asked.tasks})
-    token = asked.token or call.service.means.token()
+    token = asked.token or call.service.context.token()
     found = await _lease(call, token)
     if not found and asked.wait_s and not call.service.stopping:
         found = await _wait(call, token)
@@ -40,7 +40,7 @@ async def claim(call: RequestContext) -> wire.Leases:
 
 async def _wait(call: RequestContext, token: str) -> list[Leased]:
     asked: wire.Claim = call.body
-    bell, clock = call.service.bell, call.service.means.clock
+    claim_waiters, clock = call.service.claim_waiters, call.service.context.clock
     line: ClaimKey = (tuple(asked.queues), tuple(asked.tasks))
     found: list[Leased] = []
 
@@ -52,8 +52,8 @@ async def _wait(call: RequestContext, token: str) -> list[Leased]:
     deadline = clock() + min(asked.wait_s, call.service.options.wait_max_s)
     with call.waits():
         while not (call.service.stopping or call.gone.done()) and (left := deadline - clock()) > 0:
-            if await bell.wait(line, left, look, call.gone):
-                bell.pass_on(line)
+            if await claim_waiters.wait(line, left, look, call.gone):
+                claim_waiters.pass_on(line)
                 break
     if not found:
         await call.confirm()
@@ -151,7 +151,7 @@ async def finish(call: RequestContext) -> wire.FinishReply:
             for place, item in mine.items()
         ]
     )
-    accepted = await settle(call, rows, "finish") if rows else {}
+    accepted = await write_ends(call, rows, "finish") if rows else {}
     return reply_of([item.run for item in sent], accepted)
 
 
@@ -189,7 +189,7 @@ async def release(call: RequestContext) -> wire.FinishReply:
     rows: list[Row] = [
         {"id": held.run, "token": held.token, "verdict": "L"} for held in mine.values()
     ]
-    accepted = await settle(call, rows, "release") if rows else {}
+    accepted = await write_ends(call, rows, "release") if rows else {}
     return reply_of([held.run for held in sent], accepted)
 
 

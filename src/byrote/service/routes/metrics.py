@@ -16,11 +16,11 @@ type Sample = tuple[Mapping[str, str], float]
 
 async def metrics(call: RequestContext) -> Response:
     """Depths of queues, workers, and what this process is busy with."""
-    desk, service, grant = call.service.desk, call.service, call.grant
-    depths = await desk.all(queries.depths(queues=grant.queues, tasks=grant.tasks))
+    reads, service, grant = call.service.reads, call.service, call.grant
+    depths = await reads.all(queries.depths(queues=grant.queues, tasks=grant.tasks))
     workers = [
         row
-        for row in await desk.all(queries.workers())
+        for row in await reads.all(queries.workers())
         if row.alive and row.tasks and grant.serves(row.queues, row.tasks)
     ]
     text = "".join(
@@ -34,7 +34,7 @@ async def metrics(call: RequestContext) -> Response:
                 "byrote_service_waiting",
                 "Requests that wait here for something to happen.",
                 [
-                    ({"for": "claim"}, service.bell.waiting),
+                    ({"for": "claim"}, service.claim_waiters.waiting),
                     ({"for": "end"}, service.watch.waiting),
                     ({"for": "call"}, service.calling.waiting),
                     ({"for": "stream"}, service.streams.used),

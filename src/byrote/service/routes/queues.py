@@ -28,9 +28,9 @@ async def _queues(
     allowed = call.grant.queues
     if only is not None:
         allowed = [name for name in only if allowed is None or name in allowed]
-    found = await call.service.desk.all(queries.depths(queues=allowed, tasks=call.grant.tasks))
+    found = await call.service.reads.all(queries.depths(queues=allowed, tasks=call.grant.tasks))
     strange: dict[str, list[str]] = defaultdict(list)
-    for one in await call.service.desk.all(unserved_tasks()):
+    for one in await call.service.reads.all(unserved_tasks()):
         if call.grant.tasks is None or one.task in call.grant.tasks:
             strange[one.queue].append(one.key)
     return [queue_view(row, strange[row.queue]) for row in found]
@@ -79,7 +79,7 @@ async def scale(call: RequestContext) -> messages.Scale:
     only = None if call.query.queue is None else [str(plain(call.query.queue))]
     found = await _queues(call, only)
     names = {queue.queue for queue in found}
-    workers = await call.service.desk.all(queries.workers())
+    workers = await call.service.reads.all(queries.workers())
     open_queues = [queue for queue in found if queue.paused_at is None]
     return messages.Scale(
         backlog=sum(queue.ready + queue.running for queue in open_queues),

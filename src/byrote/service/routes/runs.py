@@ -38,7 +38,7 @@ async def enqueue(call: RequestContext) -> messages.Accepted | messages.Accepted
     asked: Sequence[messages.NewRun] = [call.body] if one else call.body
     call.grant.check({run.queue for run in asked}, {run.task for run in asked})
     specs = await call.aside(lambda: _specs(call, asked, one=one))
-    ids = call.service.means.ids(len(specs))
+    ids = call.service.context.ids(len(specs))
     subject = ",".join(sorted({run.queue for run in asked}))[:200]
     sent = list(zip(ids, specs, strict=True))
     query = queries.accept(sent) if one else await call.aside(lambda: queries.accept(sent))
@@ -143,7 +143,7 @@ async def _then(call: RequestContext, run: Run, text: str) -> Run:
         at = None
     if at is None or at.tzinfo is None or not 1970 <= at.year <= 9000:
         raise Invalid("at: write a moment with its time zone, as in 2030-01-31T09:00Z.")
-    entries = await call.service.desk.all(queries.run_history(run.id, at=at))
+    entries = await call.service.reads.all(queries.run_history(run.id, at=at))
     if not entries:
         raise not_here(run.id)
     return as_it_was(run, fold_all(entries), at)
@@ -164,7 +164,7 @@ class Filters(msgspec.Struct, frozen=True):
 async def list_runs(call: RequestContext) -> messages.RunPage:
     """The newest runs that match, newest first, without arguments and results."""
     asked: Filters = call.query
-    found = await call.service.desk.all(
+    found = await call.service.reads.all(
         queries.runs(
             status=asked.status,
             queue=plain(asked.queue),
@@ -242,7 +242,7 @@ async def retry_many(call: RequestContext) -> messages.MovedRuns:
 async def replay(call: RequestContext) -> messages.Accepted:
     """Enqueue the spec of an earlier run again, byte for byte, as a new run."""
     original = await found_run(call)
-    [run_id] = call.service.means.ids(1)
+    [run_id] = call.service.context.ids(1)
     query = queries.replay(original=original.id, id=run_id)
     reply = messages.Accepted(id=run_id, spec_hash=original.spec_hash)
 
@@ -261,7 +261,7 @@ async def signal(call: RequestContext) -> messages.Moved:
     run_id, sent = call.path["id"], call.body
     await call.check_mine(run_id)
     payload = await call.aside(lambda: check_text(_part(sent.payload, b"null")))
-    [signal_id] = call.service.means.ids(1)
+    [signal_id] = call.service.context.ids(1)
     query = queries.signal(run_id, signal_id, sent.event, payload)
     found = await call.change(query, "signal", lambda statuses: [run_id for _ in statuses])
     if not found:

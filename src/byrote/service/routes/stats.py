@@ -139,13 +139,13 @@ async def stats(call: "RequestContext") -> StatsReply:
         raise Invalid(f"window: {error}") from None
     if not WINDOW_MIN <= window <= WINDOW_MAX:
         raise Invalid("window: choose one between 1m and 2d.")
-    desk = call.service.desk
+    reads = call.service.reads
     queues, tasks = call.grant.queues, call.grant.tasks
     return stats_of(
         window,
-        duties=await desk.all(queries.counters()),
-        queues=await desk.all(queries.depths(queues=queues, tasks=tasks)),
-        depths=await desk.all(queries.task_depths(queues=queues, tasks=tasks)),
-        tallies=await desk.all(queries.stats(window=window, queues=queues, tasks=tasks)),
-        telling=await desk.all(queries.progressing(queues=queues, tasks=tasks)),
+        duties=await reads.all(queries.counters()),
+        queues=await reads.all(queries.depths(queues=queues, tasks=tasks)),
+        depths=await reads.all(queries.task_depths(queues=queues, tasks=tasks)),
+        tallies=await reads.all(queries.stats(window=window, queues=queues, tasks=tasks)),
+        telling=await reads.all(queries.progressing(queues=queues, tasks=tasks)),
     )

@@ -10,9 +10,9 @@ from byrote.core.errors import BadPayload, PayloadTooLarge
 from byrote.core.json.codec import PAYLOAD_MAX, digest_of
 from byrote.core.outcome import safe_text
 from byrote.core.ports.replies import StepReply
+from byrote.service.ends import held_by
 from byrote.service.http.decoding import check_once, prefixed
 from byrote.service.http.request import RequestContext
-from byrote.service.settlement import held_by
 from byrote.store import locks, queries
 from byrote.wire import leases as wire
 from byrote.wire.problems import Invalid

@@ -23,7 +23,7 @@ from byrote.service.routes import (
 )
 from byrote.wire import leases as worker
 from byrote.wire import messages
-from byrote.wire import progress as told
+from byrote.wire import progress as wire_progress
 
 READ: Final = ("read",)
 SEND: Final = ("enqueue",)
@@ -88,7 +88,7 @@ RUNS: Final[Sequence[Endpoint]] = (
         method="GET",
         path="/v1/runs/{id}/progress",
         handler=progress.show_progress,
-        reply=told.RunProgress,
+        reply=wire_progress.RunProgress,
         roles=SEE,
     ),
     Endpoint(
@@ -222,16 +222,16 @@ LEASES: Final[Sequence[Endpoint]] = (
         method="POST",
         path="/v1/leases/progress",
         handler=progress.report,
-        body=told.Reports,
-        reply=told.ReportReply,
+        body=wire_progress.Reports,
+        reply=wire_progress.ReportReply,
         roles=WORK,
     ),
     Endpoint(
         method="PUT",
         path="/v1/leases/{token}/progress",
         handler=progress.report_one,
-        body=told.Report,
-        reply=told.ReportReply,
+        body=wire_progress.Report,
+        reply=wire_progress.ReportReply,
         roles=WORK,
     ),
     Endpoint(

@@ -16,8 +16,8 @@ from byrote.artifacts.artifact import CHUNK
 from byrote.artifacts.content_store import ContentStore, place_for
 from byrote.core.artifact import INLINE_MAX, POSTGRES, check_artifact
 from byrote.core.ports.replies import ArtifactReply
+from byrote.service.ends import Pair, held_by
 from byrote.service.http.request import RequestContext
-from byrote.service.settlement import Pair, held_by
 from byrote.store import queries
 from byrote.store.query import Query
 from byrote.wire.leases import ArtifactTerms, Keep, Kept
@@ -111,7 +111,7 @@ async def _spool(call: RequestContext, file: IO[bytes]) -> tuple[bytes, int]:
 
 async def _parts(call: RequestContext) -> AsyncIterator[bytes]:
     assert call.stream is not None  # noqa: S101 -- the route streams.
-    parts, options, clock = call.stream(), call.service.options, call.service.means.clock
+    parts, options, clock = call.stream(), call.service.options, call.service.context.clock
     began, size = clock(), 0
     while True:
         left = began + options.upload_s(size) - clock()

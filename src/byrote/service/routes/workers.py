@@ -110,7 +110,7 @@ async def workers(call: RequestContext) -> messages.WorkersReply:
     """Workers that serve queues the token may see."""
     found = [
         row
-        for row in await call.service.desk.all(queries.workers())
+        for row in await call.service.reads.all(queries.workers())
         if call.grant.sees(row.queues, row.tasks)
     ]
     return messages.WorkersReply(

@@ -40,13 +40,13 @@ class ClaimWaiters:
     def __init__(
         self,
         store: AsyncStore,
-        means: ServiceContext,
+        context: ServiceContext,
         *,
         poll_s: float,
         on_cancel: Callable[[str], None] = lambda _worker: None,
     ) -> None:
         self._store = store
-        self._means = means
+        self._context = context
         self._poll_s = poll_s
         self._on_cancel = on_cancel
         self._lines: dict[ClaimKey, OrderedDict[asyncio.Future[None], None]] = {}
@@ -129,14 +129,14 @@ class ClaimWaiters:
             wanted, tasks = self._queues(), self._tasks()
             if wanted <= self._announced and tasks <= self._announced_tasks:
                 return
-            described: Any = self._means.describe(sorted(wanted), sorted(tasks))
+            described: Any = self._context.describe(sorted(wanted), sorted(tasks))
             await self._store.all(queries.register(described))
             await self._beat(idle=True)
             self._announced, self._announced_tasks = wanted, tasks
 
     async def _beat(self, *, idle: bool) -> bool:
         beat = queries.heartbeat(
-            worker=self._means.name, idle=idle, stopping=False, running=0, finished=0
+            worker=self._context.name, idle=idle, stopping=False, running=0, finished=0
         )
         return bool(await self._store.all(beat))
 
@@ -160,14 +160,14 @@ class ClaimWaiters:
     async def leave(self) -> None:
         """Take the process off the list of workers."""
         with contextlib.suppress(ByroteError, psycopg.Error, Interrupted):
-            await self._store.ask(queries.deregister(worker=self._means.name))
+            await self._store.ask(queries.deregister(worker=self._context.name))
 
     # -- Listening -------------------------------------------------------------------------------
 
     async def poll(self) -> None:
         """Look at what is waited for, about once a second, for as long as the process lives."""
         while True:
-            await asyncio.sleep(self._poll_s * (0.75 + 0.5 * self._means.chance()))
+            await asyncio.sleep(self._poll_s * (0.75 + 0.5 * self._context.jitter()))
             wanted: Sequence[str] = sorted(self._queues())[:LINES_MAX]
             if wanted:
                 # A database that does not answer is asked again in a moment.
@@ -180,9 +180,9 @@ class ClaimWaiters:
         tries = 1
         while True:
             try:
-                door = self._store.door
+                address = self._store.address
                 async with await psycopg.AsyncConnection.connect(
-                    door.conninfo("listen"), **door.keywords
+                    address.conninfo("listen"), **address.keywords
                 ) as connection:
                     await connection.execute("listen byrote_ready")
                     await connection.execute("listen byrote_cancel")
@@ -192,4 +192,4 @@ class ClaimWaiters:
                         heed(notify.payload)
             except psycopg.Error:
                 tries += 1
-                await asyncio.sleep(pause_before(tries, self._means.chance))
+                await asyncio.sleep(pause_before(tries, self._context.jitter))

@@ -76,16 +76,16 @@ class AsyncStore:
 
     def __init__(
         self,
-        door: DatabaseAddress,
+        address: DatabaseAddress,
         *settings: str,
-        chance: Callable[[], float],
+        jitter: Callable[[], float],
         size: int = 8,
         patience_s: float = 10.0,
     ) -> None:
-        self.door = door
-        self._fetch = afetch if door.pooled else AsyncPreparedRunner().fetch
+        self.address = address
+        self._fetch = afetch if address.pooled else AsyncPreparedRunner().fetch
         self._settings = settings
-        self._chance = chance
+        self._jitter = jitter
         self._size = size
         self._patience_s = patience_s
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _IdleConnections] = (
@@ -110,7 +110,7 @@ class AsyncStore:
         if connection is not None:
             return await afetch(connection, query)
         if query.resend is Resend.ONCE:
-            once = SentOnce(query, mark_of(self._chance), also, behind)
+            once = SentOnce(query, mark_of(self._jitter), also, behind)
             return await arun_script(until_sent_once(once, self._limit().pause_after), self._do)
         lost: list[int] = []
         try:
@@ -145,7 +145,7 @@ class AsyncStore:
         return await arun_script(steps, self._do)
 
     def _limit(self) -> WaitLimit:
-        return WaitLimit(self.door, self._patience_s, self._chance)
+        return WaitLimit(self.address, self._patience_s, self._jitter)
 
     async def _do(self, step: Query[Any] | RetryPause | Transaction) -> Any:
         match step:
@@ -223,9 +223,9 @@ class AsyncStore:
             if not connection.closed:
                 return connection
         connection = await psycopg.AsyncConnection.connect(
-            self.door.conninfo("client", *self._settings), **self.door.keywords
+            self.address.conninfo("client", *self._settings), **self.address.keywords
         )
-        if not self.door.pooled:
+        if not self.address.pooled:
             self._pids[connection] = connection.info.backend_pid
         return connection
 

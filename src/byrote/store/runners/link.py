@@ -35,23 +35,23 @@ class WorkerConnection:
 
     def __init__(
         self,
-        door: DatabaseAddress,
+        address: DatabaseAddress,
         purpose: str,
         *settings: str,
-        chance: Callable[[], float],
+        jitter: Callable[[], float],
         stopped: Callable[[float], bool],
         notice: Callable[[str, str | None], None] = lambda _what, _error: None,
         impatient: Callable[[], bool] = lambda: False,
         insists: bool = True,
     ) -> None:
-        self._address = door
+        self._address = address
         self._purpose = purpose
         self._settings = settings
-        self._chance = chance
+        self._jitter = jitter
         self._stopped = stopped
         self._notice = notice
         self._connection: psycopg.Connection[Any] | None = None
-        self._fetch = fetch if door.pooled else PreparedRunner().fetch
+        self._fetch = fetch if address.pooled else PreparedRunner().fetch
         self._impatient = impatient
         self._insists = insists
         self._troubled = False
@@ -184,7 +184,7 @@ class WorkerConnection:
 
     def _wait_for_better(self, error: psycopg.Error, tries: int) -> None:
         self._trouble(error)
-        if self._stopped(pause_before(tries, self._chance)):
+        if self._stopped(pause_before(tries, self._jitter)):
             raise unreachable(self._address, error) from error
 
     def drop(self) -> None:

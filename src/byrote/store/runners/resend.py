@@ -204,6 +204,6 @@ def until_sent_once(once: SentOnce, pause_after: PauseAfter) -> RecoveryScript[l
     return rows
 
 
-def mark_of(chance: Callable[[], float]) -> str:
+def mark_of(jitter: Callable[[], float]) -> str:
     """Return a random UUID."""
-    return "-".join(f"{int(chance() * 16**size):0{size}x}" for size in (8, 4, 4, 4, 12))
+    return "-".join(f"{int(jitter() * 16**size):0{size}x}" for size in (8, 4, 4, 4, 12))

@@ -74,10 +74,12 @@ LACKS_A_RIGHT = "`byrote doctor`, with the same URL, shows which role this login
 class WaitLimit:
     """How long a caller other than a worker waits for a database that does not answer."""
 
-    def __init__(self, door: DatabaseAddress, limit_s: float, chance: Callable[[], float]) -> None:
-        self._address = door
+    def __init__(
+        self, address: DatabaseAddress, limit_s: float, jitter: Callable[[], float]
+    ) -> None:
+        self._address = address
         self._left_s = limit_s
-        self._chance = chance
+        self._jitter = jitter
         self._tries = 1
 
     def pause_after(self, error: psycopg.Error, *, passing: bool = False) -> float:
@@ -87,7 +89,7 @@ class WaitLimit:
                 error.add_note(LACKS_A_RIGHT)
             raise error
         self._tries += 1
-        pause = pause_before(self._tries, self._chance)
+        pause = pause_before(self._tries, self._jitter)
         self._left_s -= pause
         if self._left_s < 0 and error.sqlstate == LOCK_NOT_AVAILABLE:
             raise row_locked(error) from error
@@ -104,14 +106,14 @@ class Store:
 
     def __init__(
         self,
-        door: DatabaseAddress,
+        address: DatabaseAddress,
         *,
-        chance: Callable[[], float],
+        jitter: Callable[[], float],
         size: int = 8,
         patience_s: float = 10.0,
     ) -> None:
-        self.door = door
-        self._chance = chance
+        self.address = address
+        self._jitter = jitter
         self._patience_s = patience_s
         self._permits: SimpleQueue[None] = SimpleQueue()
         """An item per connection that may be borrowed; a semaphore takes twenty times longer."""
@@ -120,7 +122,7 @@ class Store:
         self._idle: list[psycopg.Connection[Any]] = []
         self._pids: WeakKeyDictionary[psycopg.Connection[Any], int] = WeakKeyDictionary()
         """The server process of each connection; libpq drops it when a connection breaks."""
-        self._fetch = fetch if door.pooled else PreparedRunner().fetch
+        self._fetch = fetch if address.pooled else PreparedRunner().fetch
         self._pid = os.getpid()
 
     def all[Row](
@@ -130,7 +132,7 @@ class Store:
         if connection is not None:
             return fetch(connection, query)
         if query.resend is _ONCE:
-            once = SentOnce(query, mark_of(self._chance))
+            once = SentOnce(query, mark_of(self._jitter))
             return run_script(until_sent_once(once, self._limit().pause_after), self._do)
         lost: list[int] = []
         try:
@@ -153,7 +155,7 @@ class Store:
         return run_script(steps, self._do)
 
     def _limit(self) -> WaitLimit:
-        return WaitLimit(self.door, self._patience_s, self._chance)
+        return WaitLimit(self.address, self._patience_s, self._jitter)
 
     def _do(self, step: Query[Any] | RetryPause | Transaction) -> Any:
         match step:
@@ -192,7 +194,7 @@ class Store:
         """Borrow a connection. One that breaks is closed, and its session appended to `lost`."""
         return Borrowed(self, lost)
 
-    def lend(self) -> psycopg.Connection[Any]:
+    def acquire(self) -> psycopg.Connection[Any]:
         """Return a connection, which must be passed to `take_back`, broken or not."""
         self._permits.get()
         try:
@@ -219,8 +221,8 @@ class Store:
             connection = self._idle.pop()
             if not connection.closed:
                 return connection
-        connection = self.door.open("client")
-        if not self.door.pooled:
+        connection = self.address.open("client")
+        if not self.address.pooled:
             self._pids[connection] = connection.info.backend_pid
         return connection
 
@@ -247,7 +249,7 @@ class Borrowed:
         self._lost = lost
 
     def __enter__(self) -> psycopg.Connection[Any]:
-        self._connection = self._store.lend()
+        self._connection = self._store.acquire()
         return self._connection
 
     def __exit__(
@@ -259,20 +261,20 @@ class Borrowed:
         self._store.take_back(self._connection, broken=kind is not None)
 
 
-def unreachable(door: DatabaseAddress, error: psycopg.Error) -> DatabaseUnreachable:
+def unreachable(address: DatabaseAddress, error: psycopg.Error) -> DatabaseUnreachable:
     """Return the error for a database that does not answer, with its address and the cause."""
     if error.sqlstate in UNWILLING:
-        text = f"PostgreSQL at {door.place} refused: {summary(error)}. {advice(error.sqlstate)}"
+        text = f"PostgreSQL at {address.place} refused: {summary(error)}. {advice(error.sqlstate)}"
         return DatabaseUnreachable(text)
-    return DatabaseUnreachable(f"PostgreSQL at {door.place} did not answer: {summary(error)}")
+    return DatabaseUnreachable(f"PostgreSQL at {address.place} did not answer: {summary(error)}")
 
 
-def refused(error: psycopg.Error, door: DatabaseAddress) -> StoreRefused:
+def refused(error: psycopg.Error, address: DatabaseAddress) -> StoreRefused:
     """Return the error for a statement that PostgreSQL refuses."""
     # The primary message only: the details may quote the row.
     brief = f"PostgreSQL refused: {error.diag.message_primary or type(error).__name__}"
     if error.sqlstate in UNWILLING:
-        text = f"PostgreSQL at {door.place} refused: {summary(error)}. {advice(error.sqlstate)}"
+        text = f"PostgreSQL at {address.place} refused: {summary(error)}. {advice(error.sqlstate)}"
         return StoreRefused(text, f"{brief}. {advice(error.sqlstate)}")
     return StoreRefused(summary(error), brief)
 

@@ -22,26 +22,28 @@ SWEEP_PAGE = 1_000
 
 
 def artifact_answers(where: str | None, size_max: int) -> Mapping[str, AskHandler]:
-    """The verbs of artifacts, for a desk; without a place there are small ones only."""
+    """The artifact verbs that tasks can ask for; without a content store, small ones only."""
     if where is None:
         size_max = min(size_max, INLINE_MAX)
     homes: dict[str, str] = {}
 
-    def terms(shelf: ArtifactPort, _run: Leased, _asked: Mapping[str, Any]) -> dict[str, Any]:
+    def terms(
+        artifact_rows: ArtifactPort, _run: Leased, _asked: Mapping[str, Any]
+    ) -> dict[str, Any]:
         if where is None:
             return {"max": size_max, "place": ""}
         if not homes:
-            homes["place"] = place_for(where, shelf.home()).url
+            homes["place"] = place_for(where, artifact_rows.home()).url
         return {"max": size_max, "place": homes["place"]}
 
-    def store(shelf: ArtifactPort, run: Leased, asked: Mapping[str, Any]) -> list[str]:
+    def store(artifact_rows: ArtifactPort, run: Leased, asked: Mapping[str, Any]) -> list[str]:
         check_artifact(asked["name"], asked["media_type"])
         if asked["size"] > size_max:
             raise too_large(size_max)
         if asked["data"] is not None and len(asked["data"]) > INLINE_MAX:
             raise too_large(INLINE_MAX)
         fields = {name: asked[name] for name in ("name", "size", "media_type", "place", "data")}
-        keeping = shelf.keep(run, {**fields, "digest": asked["hash"]})
+        keeping = artifact_rows.keep(run, {**fields, "digest": asked["hash"]})
         if keeping.verdict not in {"stored", "same"}:
             raise refusal(keeping.verdict, asked["name"])
         return [keeping.media_type, keeping.place, keeping.at.isoformat()]
@@ -89,11 +91,11 @@ class ArtifactCleaner:
     No duty of the cluster: the directories of two machines may be two directories.
     """
 
-    def __init__(self, shelf: ArtifactPort, means: WorkerContext, where: str) -> None:
-        self._shelf = shelf
-        self._means = means
+    def __init__(self, artifact_rows: ArtifactPort, context: WorkerContext, where: str) -> None:
+        self._artifact_rows = artifact_rows
+        self._context = context
         self._where = where
-        self._shard = int(means.chance() * SHARDS)
+        self._shard = int(context.jitter() * SHARDS)
         self._stopped = threading.Event()
 
     def stop(self) -> None:
@@ -102,18 +104,18 @@ class ArtifactCleaner:
 
     def run(self) -> None:
         """Sweep a shard now and then until stopped."""
-        while not self._stopped.wait(SWEEP_EVERY_S * (0.5 + self._means.chance())):
+        while not self._stopped.wait(SWEEP_EVERY_S * (0.5 + self._context.jitter())):
             try:
                 self.sweep()
             except (OSError, ByroteError) as error:
                 # A place that is not to be had now is tried again; nothing depends on it.
                 reason = " ".join(str(error).split())[:300]
-                self._means.emit([events.Troubled(self._means.worker, "artifacts", reason)])
+                self._context.emit([events.Troubled(self._context.worker, "artifacts", reason)])
             # A connection that is used once a minute is better not kept.
-            self._shelf.close()
+            self._artifact_rows.close()
 
     def sweep(self) -> int:
         """Remove what no row refers to from the next shard; returns how much."""
-        place: ContentStore = place_for(self._where, self._shelf.home())
+        place: ContentStore = place_for(self._where, self._artifact_rows.home())
         self._shard = (self._shard + 1) % SHARDS
-        return place.sweep(self._shard, self._shelf.referred, grace=GRACE, page=SWEEP_PAGE)
+        return place.sweep(self._shard, self._artifact_rows.referred, grace=GRACE, page=SWEEP_PAGE)

@@ -22,8 +22,10 @@ class NotHolder(ByroteError):
 class AskServer:
     """Answers asks in order, each by the function of its verb."""
 
-    def __init__(self, shelf: ArtifactPort, asks: Asks, answers: Mapping[str, AskHandler]) -> None:
-        self._shelf = shelf
+    def __init__(
+        self, artifact_rows: ArtifactPort, asks: Asks, answers: Mapping[str, AskHandler]
+    ) -> None:
+        self._artifact_rows = artifact_rows
         self._asks = asks
         self._answers = answers
 
@@ -34,7 +36,7 @@ class AskServer:
 
     def _answer(self, ask: Ask) -> tuple[bool, Any]:
         try:
-            return True, self._answers[ask.verb](self._shelf, ask.run, ask.payload)
+            return True, self._answers[ask.verb](self._artifact_rows, ask.run, ask.payload)
         except Unreachable:
             raise
         except NotHolder:

@@ -80,7 +80,7 @@ class ClaimTurn:
         """Record what a claim with these quotas returned from each queue."""
         # A queue that gave its whole share may have more; one that got no share was not asked.
         dry = [queue for queue, quota in quotas.items() if claimed[queue] < quota]
-        self._shares.settle(claimed, dry, self._unasked)
+        self._shares.note_claims(claimed, dry, self._unasked)
         self._left -= claimed.total()
         self._unasked = [queue for queue in self._unasked if queue not in dry]
 

@@ -58,7 +58,7 @@ class Claimer:
         recorder: Recorder,
         held: HeldLeases,
         options: ClaimOptions,
-        means: WorkerContext,
+        context: WorkerContext,
         watermark: Watermark,
     ) -> None:
         self._leases = leases
@@ -66,9 +66,11 @@ class Claimer:
         self._recorder = recorder
         self._held = held
         self._options = options
-        self._means = means
+        self._context = context
         self._watermark = watermark
-        self._size = ClaimSize(options.weights, watermark, clock=means.clock, poll_s=options.poll_s)
+        self._size = ClaimSize(
+            options.weights, watermark, clock=context.clock, poll_s=options.poll_s
+        )
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._asleep = False
         self._stopping = False
@@ -139,9 +141,9 @@ class Claimer:
         if looks < len(LOOKS_S):
             return LOOKS_S[looks]
         if self._leases.listening:
-            return self._options.poll_s * (0.75 + 0.5 * self._means.chance())
+            return self._options.poll_s * (0.75 + 0.5 * self._context.jitter())
         backoff: float = LOOKS_S[-1] * 2 ** min(looks - len(LOOKS_S), 10)
-        return min(backoff, self._options.poll_s) * (0.75 + 0.5 * self._means.chance())
+        return min(backoff, self._options.poll_s) * (0.75 + 0.5 * self._context.jitter())
 
     def _claim(self, turn: ClaimTurn) -> bool:
         """Claim what there is room for. Returns whether there may be more."""
@@ -166,30 +168,30 @@ class Claimer:
             found,
             floors,
             began=before,
-            ended=self._means.clock(),
+            ended=self._context.clock(),
             short=len(found) < sum(quotas.values()),
         )
         self._take(found)
         return found
 
     def _wanted(self, quotas: Mapping[str, int], tasks: Sequence[str]) -> ClaimRequest:
-        token, before = self._means.token(), self._means.clock()
+        token, before = self._context.token(), self._context.clock()
         deadline = before + self._options.lease_for.total_seconds() * DEADLINE_MARGIN
         floors = self._watermark.floors(before)
-        lease_for, worker = self._options.lease_for, self._means.worker
+        lease_for, worker = self._options.lease_for, self._context.worker
         return ClaimRequest(quotas, tasks, worker, token, lease_for, deadline, before, floors)
 
     def _take(self, found: Sequence[Leased]) -> None:
         if not found:
             return
         self._held.add(found)
-        if self._means.clock() < found[0].deadline:
+        if self._context.clock() < found[0].deadline:
             self._executor.submit(found)
         else:
             # We were frozen: the answer is older than the lease. Another worker may have them now.
             self._recorder.report([(run, Released()) for run in found])
-        worker = self._means.worker
-        self._means.emit(
+        worker = self._context.worker
+        self._context.emit(
             [
                 events.Claimed(run.id, run.task, run.queue, run.attempt, worker, run.age_us / 1e6)
                 for run in found
@@ -198,12 +200,12 @@ class Claimer:
 
     def _say_idle(self, *, idle: bool) -> None:
         if idle != self.idle:
-            self._leases.idle(worker=self._means.worker, idle=idle)
+            self._leases.idle(worker=self._context.worker, idle=idle)
             self.idle = idle
 
     def _look_further(self) -> bool:
         """Look around for more tasks to serve while others are executed, once a second."""
-        now = self._means.clock()
+        now = self._context.clock()
         if now < self._look_around_at:
             return False
         self._look_around_at = now + LOOK_AROUND_S

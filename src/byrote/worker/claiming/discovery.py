@@ -22,7 +22,7 @@ REFUSED_MAX = 10_000
 class DiscoveryPort(Protocol):
     """The line of a finder."""
 
-    def strangers(self, *, queues: Sequence[str], tasks: Sequence[str]) -> list[UnknownTaskRef]:
+    def unknown_tasks(self, *, queues: Sequence[str], tasks: Sequence[str]) -> list[UnknownTaskRef]:
         """What waits at the front of the queues and is not among these."""
 
     def close(self) -> None:
@@ -42,12 +42,16 @@ class Discovery:
     """Looks at the front of the queues, now and then."""
 
     def __init__(
-        self, line: DiscoveryPort, executor: Executor, claimer: Claimer, strangers: DiscoveryHooks
+        self,
+        line: DiscoveryPort,
+        executor: Executor,
+        claimer: Claimer,
+        unknown_tasks: DiscoveryHooks,
     ) -> None:
         self._line = line
         self._executor = executor
         self._claimer = claimer
-        self._strangers = strangers
+        self._unknown_tasks = unknown_tasks
         self._refused: set[UnknownTaskRef] = set()
         self._stopped = threading.Event()
 
@@ -63,11 +67,11 @@ class Discovery:
     def look(self) -> bool:
         """Get to know what waits; whether there was anything new."""
         queues, tasks = self._claimer.queues, self._executor.tasks
-        asked = self._line.strangers(queues=queues, tasks=tasks)
+        asked = self._line.unknown_tasks(queues=queues, tasks=tasks)
         found = [one for one in asked if one not in self._refused]
-        known = [one for one in found if self._strangers.recognise(one)]
+        known = [one for one in found if self._unknown_tasks.recognise(one)]
         for one in known:
-            self._strangers.learn(one.key)
+            self._unknown_tasks.learn(one.key)
             self._claimer.serve(one.queue)
         if len(self._refused) < REFUSED_MAX:
             self._refused.update(one for one in found if one not in known)

@@ -42,7 +42,9 @@ class Shares:
             quotas[max(quotas, key=lambda name: quotas[name])] -= 1
         return {queue: quota for queue, quota in quotas.items() if quota}
 
-    def settle(self, claimed: Mapping[str, int], dry: Sequence[str], among: Sequence[str]) -> None:
+    def note_claims(
+        self, claimed: Mapping[str, int], dry: Sequence[str], among: Sequence[str]
+    ) -> None:
         """Note what a claim gave: queues that had enough owe each other what rounding did."""
         busy = [queue for queue in among if queue not in dry]
         total = sum(claimed.get(queue, 0) for queue in busy)

@@ -33,7 +33,7 @@ class OutputWatcher:
         self._clock = clock
         self._look_at = 0.0
         self._ids: Sequence[str] = ()
-        self._told: dict[str, tuple[int, int, int]] = {}
+        self._sent: dict[str, tuple[int, int, int]] = {}
 
     def serve(self) -> None:
         """Send new output; called every quarter of a second or so."""
@@ -42,14 +42,14 @@ class OutputWatcher:
             self._look_at = now + (LOOK_S / 2 if self._ids else LOOK_S)
             self._ids = self._duties.watched()
             # Sent again from time to time, even without new output.
-            self._told = {}
+            self._sent = {}
         for run in self._held.find(self._ids):
             self._tell(run)
 
     def _tell(self, run: Leased) -> None:
         out, err, out_size, err_size = self._executor.printed(run) or _NOTHING
         state = (run.attempt, out_size, err_size)
-        if self._told.get(run.id) != state:
-            self._told[run.id] = state
+        if self._sent.get(run.id) != state:
+            self._sent[run.id] = state
             shown = Printing(out[-SHOWN_MAX:], err[-SHOWN_MAX:], out_size, err_size)
             self._duties.tell(run, shown)

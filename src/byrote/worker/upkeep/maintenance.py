@@ -55,7 +55,7 @@ class Maintenance:
     def __init__(
         self,
         duties: MaintenancePort,
-        means: WorkerContext,
+        context: WorkerContext,
         *,
         idle: Callable[[], bool],
         watch: OutputWatcher | None = None,
@@ -64,13 +64,13 @@ class Maintenance:
     ) -> None:
         self._duties = duties
         self._every = every
-        self._means = means
+        self._context = context
         self._idle = idle
         self._watch = watch
         self._urgent = {duty: pause for duty, pause in every.items() if duty in URGENT}
         self._urgent_at = 0.0
-        self._archivist = Archiver(self._archive_step, means.clock)
-        self._beat = Scheduler(duties, means, schedules=schedules)
+        self._archivist = Archiver(self._archive_step, context.clock)
+        self._beat = Scheduler(duties, context, schedules=schedules)
         self._stopped = threading.Event()
         self._refused: set[str] = set()
         """What the store refused the last time: one line in the log when it begins and ends."""
@@ -94,17 +94,17 @@ class Maintenance:
         self._next_due_s = None
         if self._watch is not None:
             self._try("watch", self._watch.serve)
-        due = self._duties.due(worker=self._means.worker, every=self._every)
-        self._urgent_at = self._means.clock() + TICK_S
+        due = self._duties.due(worker=self._context.worker, every=self._every)
+        self._urgent_at = self._context.clock() + TICK_S
         for duty in sorted(due, key=lambda duty: duty.name not in URGENT):
             self._try(f"duty {duty.name}", self._do, duty.name, duty.cursor)
 
     def _keep_up(self) -> None:
         """Do the urgent duties that have become due during a long one."""
-        if self._means.clock() < self._urgent_at:
+        if self._context.clock() < self._urgent_at:
             return
-        self._urgent_at = self._means.clock() + TICK_S
-        for duty in self._duties.due(worker=self._means.worker, every=self._urgent):
+        self._urgent_at = self._context.clock() + TICK_S
+        for duty in self._duties.due(worker=self._context.worker, every=self._urgent):
             self._try(f"duty {duty.name}", self._do, duty.name, duty.cursor)
 
     def _try(self, about: str, act: Callable[..., None], *args: str | None) -> None:
@@ -114,16 +114,16 @@ class Maintenance:
             # A duty that fails is due again in a moment; the others must not wait for it.
             if about not in self._refused:
                 self._refused.add(about)
-                self._means.emit([events.Troubled(self._means.worker, about, str(error))])
+                self._context.emit([events.Troubled(self._context.worker, about, str(error))])
         else:
             if about in self._refused:
                 self._refused.discard(about)
-                self._means.emit([events.Recovered(self._means.worker, about)])
+                self._context.emit([events.Recovered(self._context.worker, about)])
 
     def _pause(self) -> float:
         if "duties" in self._refused:
             return REFUSED_S
-        tick = TICK_S * (0.75 + 0.5 * self._means.chance())
+        tick = TICK_S * (0.75 + 0.5 * self._context.jitter())
         # A run that becomes due before the next tick is promoted on time, not at the tick.
         return tick if self._next_due_s is None else max(min(tick, self._next_due_s), 0.001)
 
@@ -162,9 +162,9 @@ class Maintenance:
             self._keep_up()
 
     def _prune_artifacts(self, cursor: str | None) -> None:
-        deadline = self._means.clock() + ARCHIVE_BUSY_S
+        deadline = self._context.clock() + ARCHIVE_BUSY_S
         reached = artifacts.prune(
-            self._duties, cursor, going_on=lambda: self._means.clock() < deadline
+            self._duties, cursor, going_on=lambda: self._context.clock() < deadline
         )
         self._duties.bookmark("artifacts", reached)
 
@@ -172,7 +172,7 @@ class Maintenance:
         while True:
             promotion = self._duties.promote(limit=PROMOTE_MAX)
             if promotion.promoted:
-                self._means.emit([events.Promoted(promotion.promoted)])
+                self._context.emit([events.Promoted(promotion.promoted)])
             if promotion.promoted < PROMOTE_MAX:
                 self._next_due_s = promotion.next_due_s
                 return
@@ -181,7 +181,7 @@ class Maintenance:
         while not self._stopped.is_set():
             swept = self._duties.sweep(limit=SWEEP_MAX)
             if swept:
-                self._means.emit(
+                self._context.emit(
                     [events.Lost(row.id, row.status, row.attempt, row.worker) for row in swept]
                 )
             if len(swept) < SWEEP_MAX:
@@ -194,10 +194,10 @@ class Maintenance:
     def _unserved(self) -> None:
         fresh = self._duties.note_unserved()
         if fresh:
-            self._means.emit([events.Unserved(one.queue, one.key, one.nearest) for one in fresh])
+            self._context.emit([events.Unserved(one.queue, one.key, one.nearest) for one in fresh])
         while not self._stopped.is_set():
             ended = self._duties.fail_unserved(limit=FAIL_STEP)
-            self._means.emit(
+            self._context.emit(
                 [
                     events.Failed(run.id, run.task, run.queue, run.attempt, error=unserved.KIND)
                     for run in ended

@@ -23,17 +23,17 @@ class Scheduler:
     """Lets schedules tick, on the line of a sweeper."""
 
     def __init__(
-        self, duties: MaintenancePort, means: WorkerContext, *, schedules: Sequence[Schedule] = ()
+        self, duties: MaintenancePort, context: WorkerContext, *, schedules: Sequence[Schedule] = ()
     ) -> None:
         self._duties = duties
-        self._means = means
+        self._context = context
         self._schedules = schedules
         """Those that the worker's app defines."""
 
     def announce(self) -> None:
         """Keep the app's schedules; one that a person has changed stays so until the app's does."""
         for name in self._duties.announce(self._schedules):
-            self._means.emit([events.Scheduled(name)])
+            self._context.emit([events.Scheduled(name)])
 
     def turn(self) -> None:
         """Let everything tick that is due."""
@@ -44,7 +44,7 @@ class Scheduler:
             turns = [turn for turn in map(self._turn_of, due) if turn is not None]
             ticked = list(self._duties.tick(turns)) if turns else []
             if ticked:
-                self._means.emit(
+                self._context.emit(
                     [
                         events.Ticked(one.name, one.at.isoformat(), one.id)
                         if one.made
@@ -62,5 +62,7 @@ class Scheduler:
             # Written without checks, or this machine lacks its time zone: a person must look.
             name = planned.schedule.name
             self._duties.set_aside(name, str(error))
-            self._means.emit([events.Troubled(self._means.worker, f"schedule {name}", str(error))])
+            self._context.emit(
+                [events.Troubled(self._context.worker, f"schedule {name}", str(error))]
+            )
             return None

@@ -50,7 +50,7 @@ def doctor(*, url: str | None, as_json: bool) -> None:
 
 def _print(check: Check) -> None:
     state = paint(check.state, f"{check.state:<4}")
-    click.echo(f"{state}  {check.name:<13}  {one_line(check.said)}", color=coloured())
+    click.echo(f"{state}  {check.name:<13}  {one_line(check.message)}", color=coloured())
     if check.advice:
         click.echo(f"{'':<21}{one_line(check.advice)}")
 
@@ -82,11 +82,11 @@ def _examine(resolved: Resolved) -> Iterator[Check]:
         yield Check("database", FAIL, str(error), "Is the server up, and can it be reached?")
 
 
-def _database(door: DatabaseAddress, shown: str) -> Iterator[Check]:
+def _database(address: DatabaseAddress, shown: str) -> Iterator[Check]:
     try:
-        connection = door.open("doctor")
+        connection = address.open("doctor")
     except psycopg.OperationalError as error:
-        raise unreachable(door, error) from error
+        raise unreachable(address, error) from error
     with connection:
         yield Check("database", "ok", f"answers at {shown}")
         before = now()
@@ -95,7 +95,7 @@ def _database(door: DatabaseAddress, shown: str) -> Iterator[Check]:
         schema = doctor_checks.of_schema(connection)
         yield schema
         if not answer.standby:
-            yield doctor_checks.of_listen(door)
+            yield doctor_checks.of_listen(address)
         if schema.state != FAIL:
             yield from doctor_checks.of_rights(connection)
             yield from doctor_checks.of_work(connection)

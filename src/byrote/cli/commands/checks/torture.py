@@ -131,10 +131,10 @@ def _show(ended: TortureReport) -> None:
     rows = [(r.what, r.times, _seconds(r.p50_s), _seconds(r.max_s)) for r in ended.recovery]
     print_table(("recovery", "times", "p50", "max"), rows, empty="")
     for violation in ended.judged.violations[:50]:
-        click.echo(f"VIOLATION {violation.kind}: {violation.run}: {one_line(violation.said)}")
+        click.echo(f"VIOLATION {violation.kind}: {violation.run}: {one_line(violation.message)}")
     for finding in ended.verified.findings[:50]:
         where = finding.run or "database"
-        click.echo(f"VIOLATION {finding.check}: {where}: {one_line(finding.said)}")
+        click.echo(f"VIOLATION {finding.check}: {where}: {one_line(finding.message)}")
     verdict = "no guarantee was broken" if not ended.violations else "GUARANTEES WERE BROKEN"
     click.echo(f"\nseed {ended.seed}, {ended.seconds:.0f} s: {verdict}.")
     if ended.folder:

@@ -140,4 +140,4 @@ def _show(report: VerifyReport) -> None:
 def _line(finding: Finding) -> str:
     where = finding.run or "database"
     move = "" if finding.move is None else f" move {finding.move}"
-    return one_line(f"{finding.check}: {where}{move}: {finding.said}")
+    return one_line(f"{finding.check}: {where}{move}: {finding.message}")

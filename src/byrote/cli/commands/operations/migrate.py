@@ -4,7 +4,7 @@
 import click
 import psycopg
 
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.assembly.settings import resolve
 from byrote.cli.database import open_url
 from byrote.cli.errors import CHECK_FAILED
@@ -31,11 +31,11 @@ def migrate(*, url: str | None, as_json: bool, only_check: bool, only_print: boo
         _print_sql(as_json=as_json)
         return
     with open_url(url, ready=False) as found:
-        door = DatabaseAddress(found, pooled=resolve().settings.pooled)
+        address = DatabaseAddress(found, pooled=resolve().settings.pooled)
         if only_check:
-            _check(door, as_json=as_json)
+            _check(address, as_json=as_json)
         else:
-            _apply(door, as_json=as_json)
+            _apply(address, as_json=as_json)
 
 
 def _print_sql(*, as_json: bool) -> None:
@@ -46,12 +46,12 @@ def _print_sql(*, as_json: bool) -> None:
             click.echo(f"-- {step.name}.sql\nbegin;\n{step.script}commit;\n")
 
 
-def _check(door: DatabaseAddress, *, as_json: bool) -> None:
+def _check(address: DatabaseAddress, *, as_json: bool) -> None:
     try:
-        with door.open("migrate") as connection:
+        with address.open("migrate") as connection:
             missing = [step.name for step in schema.pending(connection)]
     except psycopg.OperationalError as error:
-        raise unreachable(door, error) from error
+        raise unreachable(address, error) from error
     if as_json:
         print_json({"up_to_date": not missing, "missing": missing})
     elif missing:
@@ -62,8 +62,8 @@ def _check(door: DatabaseAddress, *, as_json: bool) -> None:
         click.get_current_context().exit(CHECK_FAILED)
 
 
-def _apply(door: DatabaseAddress, *, as_json: bool) -> None:
-    done = schema.migrate(door, chance=chance, tell=lambda line: click.echo(line, err=True))
+def _apply(address: DatabaseAddress, *, as_json: bool) -> None:
+    done = schema.migrate(address, jitter=jitter, tell=lambda line: click.echo(line, err=True))
     if as_json:
         print_json({"applied": [step.name for step in done]})
         return

@@ -14,7 +14,7 @@ import click
 from byrote.assembly.artifacts import default_place
 from byrote.assembly.clock import now
 from byrote.assembly.executors import log_form
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.assembly.setting_values import read_size
 from byrote.assembly.settings import resolve
 from byrote.cli.database import check, open_url
@@ -87,15 +87,15 @@ def serve(
         poll=settings.poll_interval,
     )
     with open_url(url) as found:
-        door = DatabaseAddress(found, name="byrote service", pooled=settings.pooled)
-        with contextlib.closing(Store(door, chance=chance)) as store:
+        address = DatabaseAddress(found, name="byrote service", pooled=settings.pooled)
+        with contextlib.closing(Store(address, jitter=jitter)) as store:
             check(store)
             with store.borrow() as connection:
-                check_writable(connection, door)
+                check_writable(connection, address)
                 rights.demand(connection, "byrote_service", rights.TO_SERVE)
             if not store.all(queries.tokens()):
                 _log.warning("no token exists yet; create one: byrote token create NAME --role …")
-        service = build_service(door, options, emit=emit)
+        service = build_service(address, options, emit=emit)
         server = build_server(build_app(service, version=version("byrote")), where, service.stop)
         server.run()
 

@@ -15,7 +15,7 @@ from types import FrameType
 import click
 import psycopg
 
-from byrote.assembly.identity import chance, new_id, new_secret
+from byrote.assembly.identity import jitter, new_id, new_secret
 from byrote.cli.database import check, masked, open_url
 from byrote.cli.errors import FAILED
 from byrote.cli.options import url_option
@@ -55,9 +55,9 @@ def up(*, app: str | None, url: str | None, port: int, queues: str | None) -> No
     their part. When one part ends, all are stopped.
     """
     with open_url(url) as found:
-        door = DatabaseAddress(found)
-        migrate(door, chance=chance)
-        with contextlib.closing(Store(door, chance=chance)) as store, _token(store) as secret:
+        address = DatabaseAddress(found)
+        migrate(address, jitter=jitter)
+        with contextlib.closing(Store(address, jitter=jitter)) as store, _token(store) as secret:
             check(store)
             parts = _commands(app, port=port, queues=queues)
             _banner(found, secret, parts, port=port)

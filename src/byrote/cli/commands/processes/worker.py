@@ -15,7 +15,7 @@ import psycopg
 
 from byrote.assembly.clock import now
 from byrote.assembly.executors import log_form
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
 from byrote.assembly.worker import build_worker
@@ -95,8 +95,8 @@ def worker(app: str, *, url: str | None, drain: bool, no_listen: bool, **flags: 
     settings = resolve(flags).settings
     emit = start_log(settings)
     if flags["queues"] is not None and settings.database_url is not None:
-        door = DatabaseAddress(settings.database_url, pooled=settings.pooled)
-        _mention_new_queues(door, settings.queues or {})
+        address = DatabaseAddress(settings.database_url, pooled=settings.pooled)
+        _mention_new_queues(address, settings.queues or {})
     with contextlib.ExitStack() as opened:
         fallback = functools.partial(_embedded, opened)
         built = build_worker(app, settings, emit=emit, drain=drain, fallback=fallback)
@@ -115,18 +115,18 @@ def _embedded(opened: contextlib.ExitStack) -> str:
     """Start or join the embedded server; it is released when the worker has stopped."""
     server = opened.enter_context(open_server(environ=os.environ))
     url = own_url(server.url, Path.cwd(), os.environ)
-    migrate(DatabaseAddress(url), chance=chance)
+    migrate(DatabaseAddress(url), jitter=jitter)
     return url
 
 
-def _mention_new_queues(door: DatabaseAddress, queues: Mapping[str, int]) -> None:
+def _mention_new_queues(address: DatabaseAddress, queues: Mapping[str, int]) -> None:
     """Log queues that were never used: allowed, but often a typing mistake."""
     try:
-        with door.open("worker") as connection:
+        with address.open("worker") as connection:
             unused = new_queues(connection, queues)
     except psycopg.errors.UndefinedTable:
         return  # The worker checks the schema next and reports what to do.
     except psycopg.OperationalError as error:
-        raise unreachable(door, error) from error
+        raise unreachable(address, error) from error
     for name in unused:
         _log.info("queue %s is new to this database", name)

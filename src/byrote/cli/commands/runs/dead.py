@@ -99,7 +99,7 @@ def _report(ids: Sequence[str], moves: Moves[str], success: str, *, as_json: boo
         why = LOCKED_ROW if locked else "another call changed it first"
         words = success if done else f"unchanged: {why}"
         if as_json:
-            print_json({"id": run_id, "done": done, "locked": locked, "said": words})
+            print_json({"id": run_id, "done": done, "locked": locked, "message": words})
         else:
             click.echo(f"{run_id}  {words}")
     show_locked(len(moves.locked), as_json=as_json)

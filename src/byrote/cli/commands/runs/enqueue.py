@@ -144,7 +144,7 @@ def _accept_all(app: App, specs: Iterator[Spec], *, as_json: bool) -> None:
             numbered = ((new_id(), spec) for spec, _ in zip(read, counter, strict=False))
             bulk.enqueue_all(connection, bulk.batches(numbered))
     except psycopg.OperationalError as error:
-        raise unreachable(app.door, error) from error
+        raise unreachable(app.address, error) from error
     accepted = next(counter)
     if as_json:
         print_json({"accepted": accepted})

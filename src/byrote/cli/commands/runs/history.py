@@ -78,17 +78,17 @@ def history(begun: str, *, url: str | None, as_json: bool, at: datetime | None) 
         raise UnknownRun(begun)
     steps = list(_steps(logged))
     if as_json:
-        for event, picture in steps:
-            print_json({**msgspec.structs.asdict(event), "then": msgspec.structs.asdict(picture)})
+        for event, state in steps:
+            print_json({**msgspec.structs.asdict(event), "then": msgspec.structs.asdict(state)})
     else:
         print_table(HISTORY_HEADS, (_line(*step) for step in steps), empty="")
 
 
 def _steps(logged: Iterable[LogEntry]) -> Iterable[tuple[LogEntry, RunState]]:
-    picture = BLANK
+    state = BLANK
     for event in logged:
-        picture = fold(picture, event)
-        yield event, picture
+        state = fold(state, event)
+        yield event, state
 
 
 def _line(logged: LogEntry, then: RunState) -> tuple[object, ...]:

@@ -174,7 +174,7 @@ def _report(
         message = changed.get(run_id, f"unchanged: {LOCKED_ROW if stuck else refused}")
         if as_json:
             fields = {"id": run_id, "done": done, "locked": stuck, "status": run.status}
-            print_json({**fields, "said": message})
+            print_json({**fields, "message": message})
         else:
             click.echo(f"{run_id}  {run.status}  {message}")
     show_locked(len(locked), as_json=as_json)

@@ -37,7 +37,7 @@ def signal(begun: str, event: str, payload: str, *, url: str | None, as_json: bo
         raise UnknownRun(begun)
     message = "signalled" if sent else "unchanged: it had finished already"
     if as_json:
-        print_json({"id": run_id, "done": sent, "status": run.status, "said": message})
+        print_json({"id": run_id, "done": sent, "status": run.status, "message": message})
     else:
         click.echo(f"{run_id}  {run.status}  {message}")
     if not sent:

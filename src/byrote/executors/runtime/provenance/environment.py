@@ -68,7 +68,7 @@ def measure(registry: Registry, checkout: GitCheckout) -> dict[str, Any]:
         },
         "image": image_digest(),
         "byrote": packages.get("byrote"),
-        "environment": {name: _said(name) for name in FIXED},
+        "environment": {name: _variable(name) for name in FIXED},
     }
 
 
@@ -242,7 +242,7 @@ def distributions(folders: Iterable[str]) -> dict[str, str]:
 
 def image_digest() -> str | None:
     """The container image: from BYROTE_IMAGE_DIGEST, or from podman's /run/.containerenv."""
-    named = _said("BYROTE_IMAGE_DIGEST")
+    named = _variable("BYROTE_IMAGE_DIGEST")
     if named:
         return named
     with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -251,7 +251,7 @@ def image_digest() -> str | None:
     return None
 
 
-def _said(name: str) -> str | None:
+def _variable(name: str) -> str | None:
     """A variable of the environment, in a form that can be stored whatever bytes it holds."""
     value = os.environ.get(name)
     return None if value is None else safe_text(value)

@@ -31,7 +31,7 @@ class GitCheckout:
 
         The latter with whether tracked files were changed.
         """
-        status = self._heard()
+        status = self._status()
         named = os.environ.get("BYROTE_COMMIT")
         if named:
             return {"commit": safe_text(named), "dirty": None}
@@ -41,7 +41,7 @@ class GitCheckout:
             return None
         if root != self.root:
             self.root, self._git = root, _start_git(root)
-            status = self._heard()
+            status = self._status()
         if status is None:
             return {"commit": head_of(self.root / ".git"), "dirty": None}
         lines = status.splitlines()
@@ -49,7 +49,7 @@ class GitCheckout:
         changed = any(not line.startswith("#") for line in lines)
         return {"commit": None if commit == "(initial)" else commit, "dirty": changed}
 
-    def _heard(self) -> str | None:
+    def _status(self) -> str | None:
         if self._git is None:
             return None
         try:

@@ -11,7 +11,7 @@ from byrote.core.errors import BadOption, BadPayload
 from byrote.core.json.codec import pack
 from byrote.core.json.exact import exact_form
 from byrote.core.replay.withholding import withholding
-from byrote.executors.runtime.output import current_tray, open_tray, shut_tray
+from byrote.executors.runtime.output import current_scope, open_scope, reset_scope
 
 NAME_MAX = 200
 ARGS_MAX = 256 * 1024
@@ -57,8 +57,8 @@ class StepCall:
 
     def line(self, kind: str) -> dict[str, Any]:
         """What is written of it."""
-        told = {"sequence": self.sequence, "kind": kind, "name": self.name, "place": self.place}
-        return told if self.args is None else told | {"args_hash": self.args}
+        fields = {"sequence": self.sequence, "kind": kind, "name": self.name, "place": self.place}
+        return fields if self.args is None else fields | {"args_hash": self.args}
 
 
 class LedgerEntry(NamedTuple):
@@ -105,14 +105,16 @@ def args_hash(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
 def within(place: str) -> Iterator[None]:
     """Inside the function of the step at this place."""
     # What a step draws must not change what is drawn after it: later attempts do not call it.
-    token, tray = _inside.set(place), current_tray()
-    opened = open_tray(tray.within(place)) if tray is not None and tray.job is not None else None
+    token, scope = _inside.set(place), current_scope()
+    opened = (
+        open_scope(scope.within(place)) if scope is not None and scope.job is not None else None
+    )
     try:
         yield
     finally:
         _inside.reset(token)
         if opened is not None:
-            shut_tray(opened)
+            reset_scope(opened)
 
 
 def spoken(kind: str, name: str) -> str:

@@ -7,13 +7,13 @@ A class is only looked up in modules that are imported already, never imported: 
 import sys
 from typing import Any
 
-from byrote.core.errors import BadPayload, LeaseGone, NonDeterminism, NotRecorded, Snooze
+from byrote.core.errors import BadPayload, LeaseLost, NonDeterminism, NotRecorded, Snooze
 from byrote.core.json.codec import Packed, pack, unpack
 from byrote.core.outcome import safe_text
 
 ARGS_MAX = 64 * 1024
 """Bytes of JSON of an error's arguments that are stored; of larger ones only the message is."""
-_OURS = (Snooze, NonDeterminism, NotRecorded, LeaseGone)
+_OURS = (Snooze, NonDeterminism, NotRecorded, LeaseLost)
 """Not what the step did: the attempt ends, or steps aside."""
 
 

@@ -26,7 +26,7 @@ from byrote.core.errors import (
     BadOption,
     BadPayload,
     ByroteError,
-    LeaseGone,
+    LeaseLost,
     NonDeterminism,
     NotRecorded,
 )
@@ -72,7 +72,7 @@ class Suspended(BaseException):
 class StepSource(Protocol):
     """What `Sync` and `Async` ask: the ledger of an attempt, or that of a replay."""
 
-    desk: AskClient
+    ask_client: AskClient
     slot: int
 
     def call(self, kind: str, name: str, args: str | None = None) -> StepCall:
@@ -110,14 +110,14 @@ class Ledger:
 
     def __init__(
         self,
-        desk: AskClient,
+        ask_client: AskClient,
         slot: int,
         who: tuple[str, int],
         root: Branch | None = None,
         *,
         fresh: bool | None = None,
     ) -> None:
-        self.desk = desk
+        self.ask_client = ask_client
         self.slot = slot
         run_id, attempt = who
         self._who = {"run": run_id, "attempt": attempt}
@@ -198,7 +198,7 @@ class Ledger:
     def lines(self) -> StepScript[dict[str, LedgerEntry]]:
         """Every line that earlier attempts wrote, by place; read once."""
         if self._known is None:
-            self._learn(self._heard((yield "load", self._who)))
+            self._learn(self._payload((yield "load", self._who)))
         return self._known or {}
 
     def _learn(self, rows: list[Any]) -> None:
@@ -230,7 +230,7 @@ class Ledger:
             answer = yield "load", self._who
             if not answer.ok and answer.payload is not None:
                 return  # The ledger is not known; a task that never used a step must not fail.
-            self._learn(self._heard(answer))
+            self._learn(self._payload(answer))
         known = (self._known or {}).values()
         left = [line for line in known if line.sequence not in self.seen and line.kind != RAISED]
         if left:
@@ -253,7 +253,7 @@ class Ledger:
             reason = f"The results of all steps of a run have at most {CHARS_MAX:,} characters."
             raise BadPayload("$", reason)
         result = {"result": packed.text, "hash": packed.digest.hex()}
-        self._heard((yield "note", self._who | call.line(STEP) | result))
+        self._payload((yield "note", self._who | call.line(STEP) | result))
 
     def fail(self, call: StepCall, error: Exception) -> StepScript[None]:
         """Write that a step's function raised: for replays, a later attempt calls it again."""
@@ -263,7 +263,7 @@ class Ledger:
         result = {"result": packed.text, "hash": packed.digest.hex()}
         answer = yield "note", self._who | call.line(RAISED) | result
         if not answer.ok and answer.payload is None:
-            self._heard(answer)  # The lease is lost; without this record an attempt goes on.
+            self._payload(answer)  # The lease is lost; without this record an attempt goes on.
 
     def wait(self, kind: str, name: str, length: timedelta | None) -> StepScript[str | None]:
         """What a wait ended with, None for its time being up; Suspended while it goes on."""
@@ -273,17 +273,17 @@ class Ledger:
             return line.text
         delay = None if length is None else micros(length)
         asked = call.line(kind) | {"delay_us": delay}
-        is_open, text, left_us = self._heard((yield "note", self._who | asked))
+        is_open, text, left_us = self._payload((yield "note", self._who | asked))
         if not is_open or (left_us is not None and left_us <= 0 and kind == SLEEP):
             return text  # type: ignore[no-any-return]
         after = DURATION_MAX if left_us is None else timedelta(microseconds=max(left_us, 0))
         raise self.end(Suspended(after, kind, name if kind == EVENT else None))
 
-    def _heard(self, answer: AskResult) -> Any:
+    def _payload(self, answer: AskResult) -> Any:
         if answer.ok:
             return answer.payload
         if answer.payload is None:
-            raise self.end(LeaseGone("The attempt lost its lease; another one goes on."))
+            raise self.end(LeaseLost("The attempt lost its lease; another one goes on."))
         raise ByroteError(f"The ledger could not be asked: {answer.payload}")
 
 
@@ -317,7 +317,7 @@ class SyncSteps:
         self._run(self._ledger.close())
 
     def _run[T](self, script: StepScript[T]) -> T:
-        ask, slot = self._ledger.desk.ask, self._ledger.slot
+        ask, slot = self._ledger.ask_client.ask, self._ledger.slot
         return run_script(script, lambda request: ask(slot, *request))
 
 
@@ -353,7 +353,7 @@ class AsyncSteps:
         await self._run(self._ledger.close())
 
     def _run[T](self, script: StepScript[T]) -> Awaitable[T]:
-        ask, slot = self._ledger.desk.aask, self._ledger.slot
+        ask, slot = self._ledger.ask_client.aask, self._ledger.slot
         return arun_script(script, lambda request: ask(slot, *request))
 
 

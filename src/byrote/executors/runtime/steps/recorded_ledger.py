@@ -26,13 +26,13 @@ class RecordedLedger:
     """The steps of one replay, in order."""
 
     def __init__(
-        self, desk: AskClient, slot: int, who: tuple[str, int], root: Branch | None = None
+        self, ask_client: AskClient, slot: int, who: tuple[str, int], root: Branch | None = None
     ) -> None:
-        self.desk = desk
+        self.ask_client = ask_client
         self.slot = slot
         self._who = who
-        self._live = desk.replay == "live"
-        self._ledger = Ledger(desk, slot, who, root, fresh=False)
+        self._live = ask_client.replay == "live"
+        self._ledger = Ledger(ask_client, slot, who, root, fresh=False)
         self._waits: Counter[str] = Counter()
 
     def end(self, error: BaseException) -> BaseException:

@@ -27,7 +27,7 @@ from byrote.store.runners.sync import fetch
 type Shown = dict[str, Any] | None
 
 FREEZE_S = 2 * LEASE_S
-TOLD_MAX_S = 10.0
+REPORTED_MAX_S = 10.0
 """How long to wait until a worker logs that a hand has ended."""
 
 
@@ -54,14 +54,14 @@ def kill_hand(stage: TortureSetup, dice: Random) -> Shown:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             return None
-        logged_s = _told_of(log, pid, since=killed)
-    return {"pid": pid, "worker": worker.name, "told_s": logged_s}
+        logged_s = _reported(log, pid, since=killed)
+    return {"pid": pid, "worker": worker.name, "reported_s": logged_s}
 
 
-def _told_of(log: BinaryIO, pid: int, *, since: float) -> float:
+def _reported(log: BinaryIO, pid: int, *, since: float) -> float:
     """Seconds until a worker logged the end of a hand, by our clock: the worker's may be off."""
     read = b""
-    while (took := monotonic() - since) < TOLD_MAX_S:
+    while (took := monotonic() - since) < REPORTED_MAX_S:
         read += log.read()
         logged = objects(read.splitlines(keepends=True))
         if any(line.get("event") == "HandEnded" and line.get("pid") == pid for line in logged):

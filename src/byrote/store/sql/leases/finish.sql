@@ -137,7 +137,7 @@ logged as (
       result_id,
       jsonb_build_object(
         'delay_us', delay_us, 'kind', error -> 'kind', 'type', error -> 'type',
-        'said', sent_verdict, 'status', status, 'wait', wait_reason
+        'reported', sent_verdict, 'status', status, 'wait', wait_reason
       )
     ) filter (where verdict not in ('S', 'L'))
   from accepted

@@ -38,7 +38,7 @@ logged as (
     ) as latest
     cross join lateral unnest(latest.runs, latest.attempts) as entry (result_id, attempt)
     where latest.kind in ('Succeeded', 'Released')
-      or latest.data -> (entry.result_id::text) ? 'said'
+      or latest.data -> (entry.result_id::text) ? 'reported'
   ) as event
   join sent on sent.id = event.result_id and sent.attempt = event.attempt
   where not exists (

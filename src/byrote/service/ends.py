@@ -34,7 +34,7 @@ async def held_by[T: (wire.Held, wire.Finish, wire.Step, wire.Keep)](
     return {place: item for place, item in enumerate(sent) if item.run in mine}
 
 
-async def settle(
+async def write_ends(
     call: RequestContext, rows: Sequence[Row], action: str
 ) -> dict[str, wire.AcceptedAs | None]:
     """What was accepted, and as what, also earlier from the same lease; None for what is locked."""
@@ -87,7 +87,9 @@ def reply_of(
     """The reply to these runs: what was accepted, what is lost and what is locked."""
     return wire.FinishReply(
         accepted=[
-            wire.AcceptedAttempt(run=run_id, heard=how) for run_id, how in accepted.items() if how
+            wire.AcceptedAttempt(run=run_id, accepted_as=how)
+            for run_id, how in accepted.items()
+            if how
         ],
         lost=[run_id for run_id in sent if run_id not in accepted],
         locked=[run_id for run_id, how in accepted.items() if how is None] or UNSET,

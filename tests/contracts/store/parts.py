@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A store on the desk: lines of every kind to it, and a proxy that breaks its exchanges."""
+"""A store on the parts: lines of every kind to it, and a proxy that breaks its exchanges."""
 
 import threading
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from byrote.assembly.clock import monotonic
-from byrote.assembly.identity import chance, new_token
+from byrote.assembly.identity import jitter, new_token
 from byrote.core.json.codec import pack
 from byrote.core.outcome import (
     Fault,
@@ -55,7 +55,7 @@ WORDS = {
 NO = Fault("raised", "ValueError", "no")
 
 
-class Desk:
+class Parts:
     """A store, and a line of each kind to it."""
 
     def __init__(self, store: WorkerStore, kind: str, proxy: Proxy) -> None:
@@ -67,13 +67,13 @@ class Desk:
             self._line("claim"), on_cancel=lambda: None, on_return=lambda: None
         )
         self.verdicts: FinishPort = store.verdicts(self._line("finish"))
-        self.roll: RegistryPort = store.roll(self._line("renew"))
+        self.registry: RegistryPort = store.registry(self._line("renew"))
         self.ledgers: StepPort = store.ledgers(self._line("steps"))
-        self.shelf: ArtifactPort = store.shelf(self._line("ask"))
+        self.artifact_rows: ArtifactPort = store.artifact_rows(self._line("ask"))
 
     def _line(self, purpose: str) -> PartContext:
         stopped = threading.Event().wait
-        return PartContext(purpose, stopped, lambda *said: self.heard.append(said), chance)
+        return PartContext(purpose, stopped, lambda *said: self.heard.append(said), jitter)
 
     def break_next(self, verb: str, moment: Any) -> Any:
         """Have the next exchange of this verb break."""
@@ -100,7 +100,7 @@ class Desk:
 
     def close(self) -> None:
         """Leave."""
-        for line in (self.leases, self.verdicts, self.roll, self.ledgers, self.shelf):
+        for line in (self.leases, self.verdicts, self.registry, self.ledgers, self.artifact_rows):
             line.close()
         self.proxy.close()
 
