@@ -58,14 +58,15 @@ def rooms(modules: set[str]) -> set[str]:
 def test_set_up_imports_the_app_and_its_models_and_nothing_else() -> None:
     modules = imported()
 
-    assert rooms(modules) == {"django"}
+    assert rooms(modules) == {"django", "core", "exports"}
+    assert {name for name in modules if name.startswith("byrote.core.")} == {"byrote.core.state"}
     assert not {"msgspec", "click", "byrote.django.backend.backend"} & modules
 
 
 def test_a_project_without_the_admin_renders_templates_and_imports_little_for_it() -> None:
     modules = imported("template")
 
-    assert rooms(modules) == {"django", "core"}
+    assert rooms(modules) == {"django", "core", "exports"}
     assert not {"msgspec", "byrote.django.admin"} & modules
 
 
