@@ -274,13 +274,17 @@ async def branches(ctx: Context, path: str, first: list[Any], later: list[Any]) 
 @app.task(retry=NOW)
 async def broken_branches(ctx: Context, path: str) -> list[Any]:
     """The branch that was started first has finished nothing when the attempt fails."""
+    others = asyncio.Barrier(3)
 
     async def one(number: int) -> Any:
         if ctx.attempt == 1 and number == 0:
-            await asyncio.sleep(0.05)
+            await others.wait()
             raise ConnectionError("before its first step")
         got = await ctx.astep("one", amarked, path, f"one:{number}", number)
-        return await ctx.astep("two", lambda: marked(path, f"two:{number}", number * 10 + got))
+        two = await ctx.astep("two", lambda: marked(path, f"two:{number}", number * 10 + got))
+        if ctx.attempt == 1:
+            await others.wait()
+        return two
 
     return await asyncio.gather(*(one(number) for number in range(3)))
 
