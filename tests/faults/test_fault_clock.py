@@ -61,5 +61,5 @@ def test_fault_32_workers_go_on_when_the_clock_is_set_back(
     assert (run.status, run.attempts, run.losses) == (Status.SUCCESSFUL, 1, 0)
     assert due.status is Status.SUCCESSFUL
     assert len(marks.words) == 1
-    assert not any(worker.logged("LeaseLost") for worker in workers)
+    assert not any(worker.logged("LeaseRefused") for worker in workers)
     assert verify(stepping).sound

@@ -75,7 +75,7 @@ def test_the_end_of_a_locked_run_is_written_as_soon_as_it_is_free(
     [run] = await_end(db, stuck, within=5)
 
     assert (run.status, run.attempts, run.losses) == (Status.SUCCESSFUL, 1, 0)
-    assert not worker.logged("LeaseLost")
+    assert not worker.logged("LeaseRefused")
 
 
 def test_the_lease_of_an_attempt_that_has_ended_is_renewed_until_its_end_is_written(
@@ -93,7 +93,7 @@ def test_the_lease_of_an_attempt_that_has_ended_is_renewed_until_its_end_is_writ
     [run] = await_end(db, run_id, within=10)
 
     assert (run.status, run.attempts, run.losses) == (Status.SUCCESSFUL, 1, 0)
-    assert not worker.logged("LeaseLost")
+    assert not worker.logged("LeaseRefused")
 
 
 @pytest.mark.parametrize("drain", [False, True])
@@ -109,8 +109,8 @@ def test_no_stop_or_drain_waits_for_a_locked_run_whose_lease_is_over(
         gate.touch()
         if not drain:
             assert worker.stop(within=30) == 0
-        worker.await_log("LeaseLost", run=stuck)
-        assert len(worker.logged("LeaseLost")) == 1
+        worker.await_log("LeaseRefused", run=stuck)
+        assert len(worker.logged("LeaseRefused")) == 1
     if drain:
         assert worker.wait(30) == 0  # It takes the run back, and executes it again.
         assert run_of(db, stuck).status is Status.SUCCESSFUL

@@ -91,7 +91,7 @@ def test_a_worker_whose_exchange_is_lost_runs_each_run_once(
     assert fault.happened.is_set()
     assert marks.words == ["warm", "once"]
     assert (run.status, run.attempts, run.charged, run.losses) == (Status.SUCCESSFUL, 1, 1, 0)
-    assert not worker.logged("LeaseLost")
+    assert not worker.logged("LeaseRefused")
 
 
 @LOST

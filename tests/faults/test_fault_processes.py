@@ -165,7 +165,7 @@ def test_p3_a_frozen_workers_finish_is_refused(
     [run] = await_end(db, run_id)
     frozen.signal(signal.SIGCONT)
 
-    assert frozen.await_log("LeaseLost", run=run_id)["attempt"] == 1
+    assert frozen.await_log("LeaseRefused", run=run_id)["attempt"] == 1
     assert run_of(db, run_id) == run
     assert (run.worker_ids[-1], run.attempts, run.charged) == (second.name, 2, 1)
     assert not frozen.logged("Succeeded", run=run_id)
@@ -191,7 +191,7 @@ def test_fault_05_a_worker_frozen_with_its_hands_drops_the_task(
     [run] = await_end(db, run_id)
 
     assert (run.worker_ids[-1], run.attempts, run.losses) == (second.name, 2, 1)
-    assert frozen.await_log("LeaseLost", run=run_id)
+    assert frozen.await_log("LeaseRefused", run=run_id)
 
 
 def test_fault_06_a_claim_that_arrives_after_its_lease_is_not_begun(

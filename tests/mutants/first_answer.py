@@ -11,7 +11,7 @@ from psycopg import generators, pq, waiting
 from byrote.store.runners import prepared
 
 
-def first_answer(wire: pq.abc.PGconn) -> pq.abc.PGresult:
+def first_answer(wire: pq.abc.PGconn, _poll: object = None) -> pq.abc.PGresult:
     """The first result; raises only if that one is an error."""
     first = waiting.wait(generators.execute(wire), wire.socket)[0]
     if first.status == pq.ExecStatus.FATAL_ERROR:

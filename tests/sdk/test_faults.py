@@ -186,7 +186,7 @@ def test_a_worker_whose_exchange_is_lost_runs_each_run_once(
     assert marks.words == ["warm", "once"]
     assert (ended.status, ended.charged) == (Status.SUCCESSFUL, 1)
     assert [kind for kind, _, _ in history(db, run.id)].count("Succeeded") == 1
-    assert not worker.logged("LeaseLost", run=run.id)
+    assert not worker.logged("LeaseRefused", run=run.id)
 
 
 def test_a_worker_cut_off_for_longer_than_its_lease_is_not_heard(

@@ -80,7 +80,7 @@ def test_a_lease_is_renewed_for_as_long_as_the_work_takes(
 
     assert (ended.status, ended.attempts, marks.words) == (Status.SUCCESSFUL, 1, ["long"])
     assert [kind for kind, _, _ in history(db, run.id)].count("Renewed") >= 2
-    assert not worker.logged("LeaseLost")
+    assert not worker.logged("LeaseRefused")
 
 
 def test_a_cancel_reaches_running_code(

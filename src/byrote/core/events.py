@@ -63,7 +63,7 @@ class Crashed(RunEvent, frozen=True, tag=True):
     error: str = ""
 
 
-class LeaseLost(RunEvent, frozen=True, tag=True):
+class LeaseRefused(RunEvent, frozen=True, tag=True):
     """A worker lost its lease on a run; its verdict was rejected or not sent."""
 
 
@@ -175,5 +175,5 @@ def is_trouble(event: Event) -> bool:
 
 
 ENDED_WELL = "exited with code 0"
-TROUBLE = (Failed, LeaseLost, Crashed, Lost, HandEnded, Troubled, Unserved)
+TROUBLE = (Failed, LeaseRefused, Crashed, Lost, HandEnded, Troubled, Unserved)
 """Events worth a warning."""

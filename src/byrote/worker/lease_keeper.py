@@ -129,7 +129,7 @@ class LeaseKeeper:
         self._executor.forget(lost)
         self._context.emit(
             [
-                events.LeaseLost(run.id, run.task, run.queue, run.attempt, self._context.worker)
+                events.LeaseRefused(run.id, run.task, run.queue, run.attempt, self._context.worker)
                 for run in lost
             ]
         )

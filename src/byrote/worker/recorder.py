@@ -92,7 +92,10 @@ class Recorder:
             late = [run for run, _ in aside if run.deadline < now and run in self._held]
             self._held.drop(late)
             self._context.emit(
-                [events.LeaseLost(run.id, run.task, run.queue, run.attempt, worker) for run in late]
+                [
+                    events.LeaseRefused(run.id, run.task, run.queue, run.attempt, worker)
+                    for run in late
+                ]
             )
         for start in range(0, len(aside), BATCH_MAX):
             self._write(aside[start : start + BATCH_MAX])
@@ -188,7 +191,7 @@ def event_of(  # noqa: PLR0911 -- one fact per verdict.
         return events.Succeeded(run.id, run.task, run.queue, run.attempt, worker, took_s)
     who = (run.id, run.task, run.queue, run.attempt, worker)
     if accepted_as is None:
-        return events.LeaseLost(*who)
+        return events.LeaseRefused(*who)
     if accepted_as == "C":
         return events.Cancelled(*who)
     if accepted_as == "F":

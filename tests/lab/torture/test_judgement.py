@@ -152,8 +152,8 @@ def test_a_success_that_two_workers_believe_is_noticed(peace: Peace) -> None:
 def test_a_lease_that_is_called_lost_though_its_attempt_was_settled_is_noticed(
     peace: Peace,
 ) -> None:
-    logged(peace, "LeaseLost", peace.ids[1])
-    logged(peace, "LeaseLost", peace.ids[2], attempt=2)
+    logged(peace, "LeaseRefused", peace.ids[1])
+    logged(peace, "LeaseRefused", peace.ids[2], attempt=2)
 
     assert peace.kinds == ["misreported"]
 
@@ -165,7 +165,7 @@ def test_a_failure_by_a_sweep_is_not_taken_for_a_word_of_the_holder(peace: Peace
               set losses = 9, leased_until = byrote_now() - interval '1 s' where result_id = %s"""
     peace.db.execute(text, (run_id,))
     fetch(peace.db, queries.sweep())
-    logged(peace, "LeaseLost", run_id)
+    logged(peace, "LeaseRefused", run_id)
 
     assert run_of(peace.db, run_id).status is Status.FAILED
     assert peace.kinds == []

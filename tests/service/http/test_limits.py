@@ -20,7 +20,7 @@ import pytest
 from byrote.core.text.ids import token_digest
 from byrote.service import server
 from byrote.service.http import auth
-from byrote.service.http.auth import CACHED_MAX, Bucket, Grant, Keyring
+from byrote.service.http.auth import CACHED_MAX, Grant, Keyring
 from byrote.service.http.slots import Slots
 from byrote.service.options import ServiceOptions
 from byrote.service.readiness import Readiness
@@ -279,16 +279,6 @@ def test_a_body_that_arrives_after_its_token_was_revoked_does_nothing(
 
 
 # -- Rates -----------------------------------------------------------------------------------------
-
-
-def test_a_clock_that_goes_back_takes_nothing_from_a_token() -> None:
-    bucket = Bucket(3, now=100.0)
-    for moment in (100.0, 97.0, 98.0):
-        bucket.spend(moment)
-
-    with pytest.raises(TooMany):
-        bucket.spend(99.0)
-    bucket.spend(100.5)
 
 
 class SlowStore:

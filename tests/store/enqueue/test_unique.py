@@ -20,12 +20,11 @@ from byrote.core.spec import Delivery, Spec, describe
 from byrote.core.state import Status
 from byrote.store import bulk, queries
 from byrote.store.connect import DatabaseAddress
-from byrote.store.queries import EnqueuedRow, again, enqueue_memo, enqueue_unique, until_accepted
+from byrote.store.queries import EnqueuedRow, again, enqueue_unique, until_accepted
 from byrote.store.queries.enqueue import TRIES_MAX
 from byrote.store.runners.sync import fetch
 from byrote.store.verify import verify
 from byrote.testing import FakeClock
-from tests.store.enqueue.test_memo import kept
 from tests.support import (
     LEASE,
     Db,
@@ -51,9 +50,9 @@ def spec(key: str | None = "k", task: str = "t", version: int = 1, **delivery: A
 def send(db: Db, *specs: Spec) -> list[tuple[str, bool]]:
     """Enqueue a batch; each run's id, and whether it was made."""
     sent = [(new_id(), each) for each in specs]
-    settled = run_script(until_accepted(enqueue_unique(sent)), partial(fetch, db))
+    accepted = run_script(until_accepted(enqueue_unique(sent)), partial(fetch, db))
     return [
-        (settled.instead.get(run_id, run_id), run_id not in settled.instead) for run_id, _ in sent
+        (accepted.instead.get(run_id, run_id), run_id not in accepted.instead) for run_id, _ in sent
     ]
 
 
@@ -178,9 +177,9 @@ def test_a_statement_that_was_sent_before_makes_nothing_twice(db: Db) -> None:
 
 def test_a_statement_that_never_arrived_is_made_when_it_is_sent_again(db: Db) -> None:
     sent = [(new_id(), spec("a")), (new_id(), spec(None))]
-    settled = run_script(until_accepted(again(enqueue_unique(sent))), partial(fetch, db))
+    accepted = run_script(until_accepted(again(enqueue_unique(sent))), partial(fetch, db))
 
-    assert (settled.instead, settled.landed) == ({}, False)
+    assert (accepted.instead, accepted.landed) == ({}, False)
     assert count(db, "byrote_runs") == 2
 
 
@@ -370,39 +369,3 @@ def test_a_key_goes_with_its_run_to_the_archive(db: Db, clock: FakeClock) -> Non
 
 
 # -- Beside a memo ---------------------------------------------------------------------------------
-
-
-CODE = "a" * 64
-
-
-def remembering(db: Db, *specs: Spec) -> list[tuple[str, bool]]:
-    sent = [(new_id(), each) for each in specs]
-    settled = run_script(until_accepted(enqueue_memo(sent, {("t", 1): CODE})), partial(fetch, db))
-    return [
-        (settled.instead.get(run_id, run_id), run_id not in settled.instead) for run_id, _ in sent
-    ]
-
-
-def test_two_runs_of_a_memo_task_with_one_key_are_computed_once(db: Db) -> None:
-    [(first, _), again_first] = remembering(db, spec(), spec())
-    assert again_first == (first, False)
-    [lease] = claim(db)
-    finish(db, [success(lease, "42") | {"more": {"memo": kept(lease)}}])
-    [(answered, made), (later, _)] = remembering(db, spec(), spec(run_after="1h"))
-
-    assert made
-    assert (run_of(db, answered).memo_of, run_of(db, answered).unique_key) == (first, "k")
-    assert run_of(db, later).status is Status.WAITING
-
-
-def test_a_stored_result_is_given_even_while_its_key_is_held(db: Db) -> None:
-    """Nothing is executed for it, so there is nothing to be unique."""
-    remembering(db, spec())
-    [lease] = claim(db)
-    finish(db, [success(lease, "42") | {"more": {"memo": kept(lease)}}])
-    holder, _ = send(db, describe("t", 1, ["other"], {}, delivery=Delivery(unique_key="k")))[0]
-    [(answered, made)] = remembering(db, spec())
-
-    assert made
-    assert run_of(db, answered).status is Status.SUCCESSFUL
-    assert one(db) == (holder, False)

@@ -189,7 +189,7 @@ def test_a_worker_that_slept_through_its_lease_stores_nothing(
     gate.touch()
     marks.await_words(4)
     frozen.signal(signal.SIGCONT)
-    until(lambda: frozen.logged("LeaseLost", run=run_id), what="the loss was not noticed")
+    until(lambda: frozen.logged("LeaseRefused", run=run_id), what="the loss was not noticed")
 
     assert run.result == "by 2"
     assert sorted(marks.words) == ["attempt1", "attempt2", "called1", "called2"]

@@ -69,7 +69,7 @@ def gather(folder: Path, logs: Iterable[Path]) -> DiaryFacts:
             match line.get("event"):
                 case kind if kind in FINISHED and line["attempt"]:  # 0: ended without one.
                     seen.logged[line["run"], line["attempt"], kind] += 1
-                case "LeaseLost":
+                case "LeaseRefused":
                     seen.lost += 1
                     seen.given_up.add((line["run"], line["attempt"], line["worker"]))
     return seen
