@@ -278,3 +278,55 @@ def test_endless_tasks_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_apps_own_database_is_never_used() -> None:
     with pytest.raises(BadOption, match="byrote_app"):
         run_tasks(App())
+
+
+def test_a_memo_answers_the_next_call(connection: psycopg.Connection[Any]) -> None:
+    own = App()
+
+    @own.task(memo="1d")
+    def price(number: int) -> int:
+        calls.append(number)
+        return number * 2
+
+    with use_connection(own, connection):
+        price.enqueue(2)
+        run_tasks(own)
+        again = price.enqueue(2)
+
+        assert run_tasks(own) == []
+        assert again.result(timeout=1) == 4
+    assert calls == [2]
+
+
+def test_an_effect_is_done_once_in_the_tests_transaction(
+    connection: psycopg.Connection[Any],
+) -> None:
+    own = App()
+
+    @own.task(retry=Retry(attempts=2))
+    def pay(ctx: Context) -> None:
+        with ctx.once("pay", connection) as first:
+            calls.append(first)
+        if ctx.attempt == 1:
+            raise ConnectionError
+
+    with use_connection(own, connection):
+        pay.enqueue()
+        run_tasks(own)
+
+    assert calls == [True, False]
+
+
+def test_an_async_task_that_blocks_is_refused_as_by_a_worker(
+    connection: psycopg.Connection[Any],
+) -> None:
+    own = App()
+
+    @own.task
+    async def blocking(ctx: Context) -> None:
+        ctx.step("one", lambda: 1)
+
+    with use_connection(own, connection):
+        blocking.enqueue()
+        with pytest.raises(BadOption, match=r"await ctx\.astep"):
+            run_tasks(own)
