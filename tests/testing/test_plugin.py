@@ -37,6 +37,7 @@ def test_each_test_begins_with_an_empty_database(byrote_app, number):
     assert_enqueued(byrote_app, shop.welcome, count=1)
     [run] = run_tasks(byrote_app)
     assert (run.attempts, shop.sent) == (2, [f"user {number}"])
+    shop.welcome.using(run_after="1d").enqueue("left behind")
 
 
 def test_time_is_moved_by_the_test(byrote_app, byrote_clock):
