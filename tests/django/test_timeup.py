@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from byrote.django.testing.timeouts import TimeUp, limited
+from byrote.testing.timeouts import TimeUp, limited
 
 
 def test_somebody_elses_alarm_is_put_off_and_not_forgotten() -> None:

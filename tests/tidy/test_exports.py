@@ -15,6 +15,7 @@ PACKAGES = {
     "byrote": SOURCE / "__init__.py",
     "byrote.sdk": SOURCE / "sdk" / "__init__.py",
     "byrote.django": SOURCE / "django" / "__init__.py",
+    "byrote.testing": SOURCE / "testing" / "__init__.py",
 }
 
 

@@ -2,6 +2,7 @@
 """The pytest plugin: the fixture `byrote_tasks`. Imports nothing of Django before it is used."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -36,6 +37,12 @@ class TasksFixture:
 @pytest.fixture
 def byrote_tasks(request: pytest.FixtureRequest) -> Iterator[TasksFixture]:
     """Tasks of a Django project under test; with pytest-django, in its test transaction."""
+    if find_spec("django") is None:
+        pytest.fail(
+            "byrote_tasks is for Django projects, and Django is not installed; the fixture for a "
+            "plain app is byrote_app.",
+            pytrace=False,
+        )
     if request.config.pluginmanager.hasplugin("django"):
         request.getfixturevalue("db")
     from byrote.django.test import captured_tasks  # noqa: PLC0415 -- settings are there by now.

@@ -26,15 +26,16 @@ from byrote.django.backend.backend import VERSION, Backend, definition_at
 from byrote.django.backend.database import fetch
 from byrote.django.errors import TaskTimedOut
 from byrote.django.models import TaskRun
-from byrote.django.testing.timeouts import TimeUp, limited
 from byrote.django.worker.attempt import Attempts
 from byrote.django.worker.memo import code_for
 from byrote.django.worker.signals import FINAL
 from byrote.executors.runtime import call
 from byrote.executors.runtime.context import Context
-from byrote.executors.runtime.job import Job, Result, job_of
+from byrote.executors.runtime.job import Job, job_of
 from byrote.store import queries
+from byrote.testing.attempt import AttemptEnd
 from byrote.testing.clock import settable
+from byrote.testing.timeouts import TimeUp, limited
 
 WORKER = "test"
 LEASE = timedelta(days=1)
@@ -160,10 +161,6 @@ class Testbed:
     def results(self) -> list[Any]:
         """The results of all executed runs, in order."""
         return [self._backend.get_result(run_id) for run_id in self._done]
-
-
-type AttemptEnd = tuple[BaseException | None, Result]
-"""The exception of an attempt, if any, and its result."""
 
 
 def execute(task: Any, job: Job, ctx: Context, *, is_async: bool) -> AttemptEnd:

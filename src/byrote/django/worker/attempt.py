@@ -28,7 +28,6 @@ from byrote.django.backend.policy import delivery_of, wait_of
 from byrote.django.backend.progress import attempt_under_way
 from byrote.django.backend.result import TaskResult
 from byrote.django.backend.values import plain
-from byrote.django.testing.timeouts import TimeUp, cancelled_in_time
 from byrote.django.worker.async_threads import AsyncThreads, share_of
 from byrote.django.worker.context import AttemptContext, TaskContext
 from byrote.django.worker.outages import Outage, delay_of, may_be_outage, outage_of
@@ -37,6 +36,7 @@ from byrote.django.worker.signals import TaskSignals
 from byrote.executors.runtime.call import Decided, Disruption
 from byrote.executors.runtime.context import Context
 from byrote.executors.runtime.steps.ledger import Suspended
+from byrote.testing.timeouts import TimeUp, cancelled_in_time
 
 ENVIRONMENT = ("DJANGO_SETTINGS_MODULE", "PYTHONPATH")
 """Environment variables that a fresh process needs to find the project."""

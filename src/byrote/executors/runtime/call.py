@@ -81,7 +81,7 @@ WITHHELD = "replay.withheld"
 CALLERS = (
     "byrote.executors.",
     "byrote.django.worker.attempt",
-    "byrote.django.testing.timeouts",
+    "byrote.testing.",
     "asgiref.",
 )
 """Modules whose frames come before a task's own."""
