@@ -5,7 +5,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, Protocol, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Protocol, Unpack, overload
 
 import msgspec
 
@@ -17,7 +17,7 @@ from byrote.core.errors import ResultTimeout, RunFailed, UnknownRun
 from byrote.core.json.codec import unpack
 from byrote.core.replay.withholding import Withholding, withholding
 from byrote.core.run import Run
-from byrote.core.spec import Delivery, Spec, describe
+from byrote.core.spec import Delivery, DeliveryOptions, Spec, check_options, describe
 from byrote.core.state import FINAL, Status
 from byrote.core.task import Task
 from byrote.core.unique import CallKey, call_key
@@ -74,11 +74,14 @@ class TaskHandle[**P, R]:
         """Call the function directly, without a queue."""
         return self._task.function(*args, **kwargs)
 
-    def using(self, *, connection: Any = None, **delivery: Any) -> "TaskHandle[P, R]":
+    def using(
+        self, *, connection: Any = None, **delivery: Unpack[DeliveryOptions]
+    ) -> "TaskHandle[P, R]":
         """Return the same task with other fields of Delivery, or with the caller's connection.
 
         A `unique_key` may also be a function of the task's arguments that returns the key.
         """
+        check_options(delivery, "connection")
         key = self._key
         if "unique_key" in delivery:
             chosen, key = delivery["unique_key"], None

@@ -80,6 +80,7 @@ def make_task(
     if type(version) is not int or not 1 <= version <= 2**31 - 1:
         raise BadOption(f"A task's version is a whole number from 1, not {version!r}.")
     read_paths(replay_ignore)
+    check_function(function)
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
     takes_context = bool(parameters) and parameters[0].name == "ctx"
@@ -105,6 +106,24 @@ def make_task(
         files=check_files(files),
         memo=memo,
     )
+
+
+def check_function(function: object) -> None:
+    """Raise BadOption for a callable that a worker could not find and call as a task."""
+    if inspect.isclass(function):
+        wrong = f"The class {function.__name__} is not a function; decorate a function that uses it"
+    elif inspect.ismethod(function):
+        wrong = (
+            f"The method {function.__qualname__} has an object that a worker does not have; "
+            "decorate a function that makes the object and calls its method"
+        )
+    elif inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        wrong = f"{function.__name__} is a generator, which has no result; return a list instead"
+    elif not callable(function) or not hasattr(function, "__name__"):
+        wrong = f"{function!r:.80} is not a function; define one with `def` and decorate that"
+    else:
+        return
+    raise BadOption(f"{wrong}.")
 
 
 def check_files(files: Sequence[str]) -> tuple[str, ...]:
