@@ -13,6 +13,13 @@ from byrote.core.errors import BadArguments, BadOption, DuplicateTask, UnknownTa
 from byrote.core.json.paths import read_paths
 from byrote.core.json.seed import SeedFrom, check_seed
 from byrote.core.spec import Delivery, check_name
+from byrote.core.typed.converter import (
+    ArgumentConverter,
+    Converter,
+    argument_converter,
+    converter_of,
+)
+from byrote.core.typed.hints import signature_of
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -44,6 +51,10 @@ class Task(msgspec.Struct, frozen=True):
     """Data files that it reads, from the folder of its module; their hashes are recorded."""
     memo: timedelta | None = None
     """How long a result is reused for the same spec and the same code; None: never."""
+    arguments: ArgumentConverter | None = None
+    """Converts its arguments by their annotations; None if all are plain JSON types."""
+    result: Converter | None = None
+    """Converts its results by the return annotation."""
 
     @property
     def key(self) -> str:
@@ -81,12 +92,14 @@ def make_task(
         raise BadOption(f"A task's version is a whole number from 1, not {version!r}.")
     read_paths(replay_ignore)
     check_function(function)
-    signature = inspect.signature(function)
+    signature = signature_of(function)
+    names = getattr(inspect.unwrap(function), "__globals__", {})
     parameters = list(signature.parameters.values())
     takes_context = bool(parameters) and parameters[0].name == "ctx"
     parameters = parameters[takes_context:]
     placed = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    own_signature = signature.replace(parameters=parameters)
     return Task(
         name=check_name("task", name or function.__name__),
         version=version,
@@ -94,7 +107,7 @@ def make_task(
         delivery=delivery,
         is_async=inspect.iscoroutinefunction(function),
         takes_context=takes_context,
-        signature=signature.replace(parameters=parameters),
+        signature=own_signature,
         names=frozenset(p.name for p in named),
         required=frozenset(p.name for p in named if p.default is p.empty),
         open_ended=len(named) != len(parameters),
@@ -105,6 +118,8 @@ def make_task(
         replay_ignore=tuple(replay_ignore),
         files=check_files(files),
         memo=memo,
+        arguments=argument_converter(own_signature, names),
+        result=converter_of(signature.return_annotation, names),
     )
 
 
