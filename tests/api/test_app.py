@@ -52,7 +52,7 @@ def test_using_delivers_otherwise_and_leaves_the_task_as_it_was(tasks: App, db: 
 def test_using_checks_what_it_is_given(tasks: App) -> None:
     with pytest.raises(BadOption, match="priority"):
         api.add.using(priority=500)
-    with pytest.raises(TypeError, match="colour"):
+    with pytest.raises(BadOption, match="colour"):
         api.add.using(colour="red")
 
 
@@ -252,3 +252,22 @@ def test_an_app_defines_a_schedule_once() -> None:
         app.schedule("s", tell.spec("a"), every="2m")
     with pytest.raises(BadOption, match="cron"):
         app.schedule("t", tell.spec("a"), every="2m", cron="0 3 * * *")
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ({"retry": 5}, r"retry is a Retry, such as Retry\(attempts=5\), not 5"),
+        ({"retry": 0}, "retry is a Retry"),
+        ({"queu": "mail"}, "no option 'queu'; did you mean 'queue'"),
+        ({"priority": "high"}, "priority is a whole number"),
+        ({"colour": "red"}, "no option 'colour'; the options are .*priority"),
+    ],
+)
+def test_wrong_options_fail_where_they_are_written(
+    app: App, options: dict[str, Any], advice: str
+) -> None:
+    with pytest.raises(BadOption, match=advice):
+        app.task(**options)(len)
+    with pytest.raises(BadOption, match=advice):
+        api.add.using(**options)

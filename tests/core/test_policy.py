@@ -155,7 +155,7 @@ def test_a_policy_that_makes_no_sense_is_refused(bad: dict[str, Any]) -> None:
 
 
 def test_durations_of_a_policy_may_be_written_as_people_write_them() -> None:
-    rule = Retry(delay_first="5s", delay_max=600, age_max="1d")  # type: ignore[arg-type]
+    rule = Retry(delay_first="5s", delay_max=600, age_max="1d")
 
     assert (rule.delay_first, rule.delay_max) == (timedelta(seconds=5), timedelta(minutes=10))
     assert rule.age_max == timedelta(days=1)

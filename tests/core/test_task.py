@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 import itertools
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -120,6 +121,34 @@ def test_a_version_is_a_whole_number_from_one(version: Any) -> None:
 def test_a_lambda_needs_a_name() -> None:
     with pytest.raises(BadOption, match="<lambda>"):
         task_of(lambda: None)
+
+
+class Shop:
+    def open(self) -> None: ...
+
+
+def counting() -> Iterator[int]:
+    yield 1
+
+
+async def counting_later() -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("function", "advice"),
+    [
+        (Shop, "The class Shop is not a function"),
+        (Shop().open, r"The method Shop\.open has an object.*decorate a function"),
+        (counting, "counting is a generator.*return a list"),
+        (counting_later, "counting_later is a generator"),
+        (partial(plain, 1), "is not a function; define one"),
+        ("mail", "'mail' is not a function"),
+    ],
+)
+def test_what_is_not_a_function_is_refused_where_it_is_written(function: Any, advice: str) -> None:
+    with pytest.raises(BadOption, match=advice):
+        task_of(function)
 
 
 def test_tasks_are_found_by_name_and_version() -> None:

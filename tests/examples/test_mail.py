@@ -14,7 +14,7 @@ from tests.examples.smtp import MailServer
 from tests.sdk.harness import Db, Service, StartSdkWorker
 from tests.support import count, until
 
-RETRY = Retry(attempts=3, delay_first=0.0)  # type: ignore[arg-type]
+RETRY = Retry(attempts=3, delay_first=0.0)
 MAIL: dict[str, Any] = {"to": ["ada@example.com"], "subject": "Grüße", "text": "Hello.\n"}
 
 

@@ -58,7 +58,7 @@ def test_runs_end_as_their_handlers_say(service: Service, start: Start) -> None:
     start()
     client = service.client
     shout = client.enqueue("shout", "hello")
-    broken = client.enqueue("broken", 1, retry=Retry(attempts=2, delay_first=0.0))  # type: ignore[arg-type]
+    broken = client.enqueue("broken", 1, retry=Retry(attempts=2, delay_first=0.0))
 
     assert client.result(shout.id, 30) == "HELLO"
     ended = client.wait(broken.id, 30)

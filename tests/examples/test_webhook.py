@@ -18,7 +18,7 @@ from tests.support import count
 from tests.worker.harness import await_row
 
 SECRET = b"s3cret"
-RETRY = Retry(attempts=3, delay_first=0.0)  # type: ignore[arg-type]
+RETRY = Retry(attempts=3, delay_first=0.0)
 NOWHERE: frozenset[str] = frozenset()
 
 # fmt: off

@@ -8,7 +8,7 @@ from byrote.core.state import Status
 from byrote.sdk import Retry
 from tests.sdk.harness import Service, StartSdkWorker
 
-TWICE = Retry(attempts=2, delay_first=0.0)  # type: ignore[arg-type]  # Seconds are taken, too.
+TWICE = Retry(attempts=2, delay_first=0.0)
 
 
 @pytest.mark.parametrize("executor", ["hand", "inline", "command"])

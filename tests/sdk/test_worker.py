@@ -24,7 +24,7 @@ from tests.sdk.harness import Db, Service, StartSdkWorker, free_port, new_servic
 from tests.support import count, run_of, until
 from tests.worker.harness import Marks, await_status, history
 
-MOODY = Retry(attempts=3, delay_first=0.0)  # type: ignore[arg-type]  # Seconds are taken, too.
+MOODY = Retry(attempts=3, delay_first=0.0)
 
 
 def test_a_run_comes_back_as_the_handler_left_it(

@@ -9,7 +9,7 @@ import psycopg
 from byrote import App, Context, Fatal, Retry
 
 app = App()
-TWICE = Retry(attempts=3, backoff="fixed", delay_first="0s")  # type: ignore[arg-type]
+TWICE = Retry(attempts=3, backoff="fixed", delay_first="0s")
 
 
 @app.task(retry=TWICE)

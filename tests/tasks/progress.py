@@ -8,7 +8,7 @@ from pathlib import Path
 from byrote import App, Context, Fatal, Retry
 
 app = App()
-NOW = Retry(attempts=2, backoff="fixed", delay_first="0s")  # type: ignore[arg-type]
+NOW = Retry(attempts=2, backoff="fixed", delay_first="0s")
 
 
 def told(ctx: Context, times: int) -> int:

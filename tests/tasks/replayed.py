@@ -18,7 +18,7 @@ from byrote.store import queries
 from tests.tasks.fates import leave_mark
 
 app = App()
-NOW = Retry(attempts=3, backoff="fixed", delay_first="0s")  # type: ignore[arg-type]
+NOW = Retry(attempts=3, backoff="fixed", delay_first="0s")
 
 
 def marked(path: str, word: str, value: Any = None) -> Any:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Public signatures, pinned: `mypy --strict` fails here when one changes."""
 
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any, assert_type
+from uuid import UUID
 
 import psycopg
 
@@ -61,6 +63,16 @@ def report(month: str) -> str:
     return month
 
 
+@dataclass
+class Order:
+    id: UUID
+
+
+@app.task
+def ship(order: Order, due: date | None = None) -> tuple[Order, date]:
+    return order, due or date.min
+
+
 @app.task(unique_key="nightly")
 async def nightly() -> None: ...
 
@@ -107,6 +119,9 @@ assert_type(add.using(priority=10, run_after="10m", labels={"a": "b"}).enqueue(2
 assert_type(report.enqueue("11"), RunHandle[str])
 assert_type(report.using(unique_key=None).enqueue("11").created, bool)
 assert_type(nightly.enqueue().result(), None)
+assert_type(add.using(timeout=1.5, retry=Retry(delay_first="1s"), queue="mail").spec(1), Spec)
+assert_type(Retry(delay_first="1s", delay_max=60, age_max=timedelta(days=1)).delay_first, timedelta)
+assert_type(ship.enqueue(Order(UUID(int=1))).result(), tuple[Order, date])
 assert_type(add.spec(1, 2), Spec)
 assert_type(add.name, str)
 assert_type(add.version, int)
@@ -128,6 +143,12 @@ fetch.enqueue(1)  # type: ignore[arg-type]
 knows.enqueue()  # type: ignore[call-arg]
 mail.enqueue(3)  # type: ignore[arg-type]
 count.enqueue(things="a", more=1)  # type: ignore[call-arg, arg-type]
+add.using(queu="mail")  # type: ignore[call-arg]
+add.using(priority="high")  # type: ignore[arg-type]
+add.using(retry=5)  # type: ignore[arg-type]
+app.task(retry=5)  # type: ignore[call-overload]
+Retry(delay_first=[1])  # type: ignore[arg-type]
+ship.enqueue({"id": 1})  # type: ignore[arg-type]
 app.replay("id", task="add")  # type: ignore[call-overload]
 app.replay("id", jobs=2)  # type: ignore[call-overload]
 

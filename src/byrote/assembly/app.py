@@ -26,7 +26,7 @@ from byrote.core.ports.app import WithoutReports
 from byrote.core.replay.verdict import Replayed
 from byrote.core.replay.withholding import withholding
 from byrote.core.schedule.schedule import Schedule, Timing, make_schedule
-from byrote.core.spec import Delivery, Spec
+from byrote.core.spec import Delivery, Spec, check_options
 from byrote.core.task import Registry, make_task, stand_in
 from byrote.core.unique import UniqueKey
 from byrote.embedded.databases import own_url
@@ -120,15 +120,15 @@ class App(WithoutReports):
         **options: Any,
     ) -> TaskHandle[..., Any]:
         own = {name: options.pop(name) for name in OWN_OPTIONS if name in options}
-        policy = Delivery(retry=retry or ONCE, **options)
+        check_options(options, "name", "version", "executor", "memo", *OWN_OPTIONS)
+        policy = Delivery(retry=ONCE if retry is None else retry, **options)
         self._check_queue(policy.queue)
-        command = command_of(executor)
         task = make_task(
             function,
             name=name,
             version=version,
             delivery=policy,
-            command=command,
+            command=command_of(executor),
             memo=None if memo is None else memo_keep(memo),
             **own,
         )

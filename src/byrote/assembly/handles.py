@@ -5,7 +5,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, Protocol, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Protocol, Unpack, overload
 
 import msgspec
 
@@ -17,9 +17,10 @@ from byrote.core.errors import ResultTimeout, RunFailed, UnknownRun
 from byrote.core.json.codec import unpack
 from byrote.core.replay.withholding import Withholding, withholding
 from byrote.core.run import Run
-from byrote.core.spec import Delivery, Spec, describe
+from byrote.core.spec import Delivery, DeliveryOptions, Spec, check_options, describe
 from byrote.core.state import FINAL, Status
 from byrote.core.task import Task
+from byrote.core.typed.converter import Converter
 from byrote.core.unique import CallKey, call_key
 from byrote.core.unserved import Standing
 from byrote.executors.runtime.context import Context
@@ -74,11 +75,14 @@ class TaskHandle[**P, R]:
         """Call the function directly, without a queue."""
         return self._task.function(*args, **kwargs)
 
-    def using(self, *, connection: Any = None, **delivery: Any) -> "TaskHandle[P, R]":
+    def using(
+        self, *, connection: Any = None, **delivery: Unpack[DeliveryOptions]
+    ) -> "TaskHandle[P, R]":
         """Return the same task with other fields of Delivery, or with the caller's connection.
 
         A `unique_key` may also be a function of the task's arguments that returns the key.
         """
+        check_options(delivery, "connection")
         key = self._key
         if "unique_key" in delivery:
             chosen, key = delivery["unique_key"], None
@@ -97,17 +101,27 @@ class TaskHandle[**P, R]:
         delivery = self._delivery
         if self._key is not None:
             delivery = msgspec.structs.replace(delivery, unique_key=self._key(args, kwargs))
-        return describe(
-            self._task.name, self._task.version, list(args), kwargs, delivery=delivery, limit=limit
-        )
+        task = self._task
+        sent: tuple[list[Any], dict[str, Any]] = list(args), kwargs
+        if task.arguments is not None:
+            sent = task.arguments.dump(args, kwargs)
+        return describe(task.name, task.version, *sent, delivery=delivery, limit=limit)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> "RunHandle[R]":
-        """Enqueue a call with these arguments."""
-        return self._app.enqueue(self.spec(*args, **kwargs), connection=self._connection)
+        """Enqueue a call with these arguments, converted to JSON by the task's annotations.
+
+        Raises BadArguments if they do not fit the signature, and BadPayload with the path of a
+        value that does not fit its annotation or cannot be sent.
+        """
+        run = self._app.enqueue(self.spec(*args, **kwargs), connection=self._connection)
+        run.converter = self._task.result
+        return run
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> "RunHandle[R]":
-        """Enqueue a call with these arguments."""
-        return await self._app.aenqueue(self.spec(*args, **kwargs), connection=self._connection)
+        """Enqueue a call with these arguments, as `enqueue` does."""
+        run = await self._app.aenqueue(self.spec(*args, **kwargs), connection=self._connection)
+        run.converter = self._task.result
+        return run
 
 
 class TaskMaker(Protocol):
@@ -139,6 +153,8 @@ class RunHandle[R]:
         self.id = run_id
         self.created = created
         """Whether the call that returned this enqueued the run; False if its key was taken."""
+        self.converter: Converter | None = None
+        """Converts the result to the task's return type; None: the result is plain JSON."""
 
     def __repr__(self) -> str:
         return f"RunHandle({self.id!r})"
@@ -165,12 +181,16 @@ class RunHandle[R]:
         return (self._run or self.refresh()).status
 
     def result(self, timeout: timedelta | str | float | None = None) -> R:
-        """Wait for the result; raises RunFailed, or ResultTimeout after `timeout`."""
+        """Wait for the result; raises RunFailed, or ResultTimeout after `timeout`.
+
+        It has the task's return type if a task's `enqueue` returned this handle; otherwise it is
+        plain JSON.
+        """
         patience = _Patience(self.id, timeout)
         while True:
             ended = self._app.store.first(queries.outcome(self.id))
             if patience.over(ended):
-                return patience.value  # type: ignore[no-any-return]
+                return self._converted(patience.value)
             if patience.late:
                 raise patience.timeout(self._app.store.all(why_waiting(self.id)))
             time.sleep(patience.pause)
@@ -184,10 +204,13 @@ class RunHandle[R]:
         while True:
             ended = await self._app.astore.first(queries.outcome(self.id))
             if patience.over(ended):
-                return patience.value  # type: ignore[no-any-return]
+                return self._converted(patience.value)
             if patience.late:
                 raise patience.timeout(await self._app.astore.all(why_waiting(self.id)))
             await asyncio.sleep(patience.pause)
+
+    def _converted(self, value: Any) -> R:
+        return value if self.converter is None else self.converter.load(value)  # type: ignore[no-any-return]
 
     def artifacts(self) -> list[Artifact]:
         """Return the artifacts stored so far, oldest attempt first."""

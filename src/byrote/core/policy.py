@@ -3,11 +3,11 @@
 
 import hashlib
 from datetime import timedelta
-from typing import Literal, assert_never
+from typing import TYPE_CHECKING, Literal, assert_never
 
 import msgspec
 
-from byrote.core.duration import duration
+from byrote.core.duration import DurationLike, duration
 from byrote.core.errors import BadOption
 from byrote.core.outcome import Cancelled, Crashed, Failed, Outcome, Released, Snoozed, Succeeded
 from byrote.core.run import Leased
@@ -34,6 +34,20 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Wait a fraction of the back-off drawn from the spec's hash: the same on replay."""
     age_max: timedelta | None = None
     """Never retry a run that would then be older than this."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            attempts: int = 5,
+            backoff: Backoff = "exponential",
+            delay_first: DurationLike = timedelta(seconds=2),
+            delay_max: DurationLike = timedelta(hours=1),
+            *,
+            factor: float = 2.0,
+            jitter: bool = True,
+            age_max: DurationLike | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if type(self.attempts) is not int or not 1 <= self.attempts <= ATTEMPTS_MAX:

@@ -7,17 +7,17 @@ how often to try. Two specs with the same identity share a hash whatever their d
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
-from byrote.core.duration import duration
+from byrote.core.duration import DurationLike, duration
 from byrote.core.errors import BadOption
 from byrote.core.json.codec import PAYLOAD_MAX, pack
 from byrote.core.policy import ONCE, Retry
-from byrote.core.unique import check_key
+from byrote.core.unique import UniqueKey, check_key
 
 NAME_MAX = 200
 LABELS_MAX = 32
@@ -57,6 +57,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.timeout is not None:
             msgspec.structs.force_setattr(self, "timeout", _timeout(self.timeout))
+        if not isinstance(self.retry, Retry):
+            raise BadOption(f"retry is a Retry, such as Retry(attempts=5), not {self.retry!r}.")
         if self.labels is not None:
             _check_labels(self.labels)
         if self.traceparent is not None and not _TRACE.fullmatch(self.traceparent):
@@ -65,6 +67,36 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.unique_key is not None:
             check_key(self.unique_key)
+
+
+class DeliveryOptions(TypedDict, total=False):
+    """The fields of Delivery as callers may write them."""
+
+    queue: str
+    priority: int
+    run_after: datetime | DurationLike | None
+    timeout: DurationLike | None
+    retry: Retry
+    labels: Mapping[str, str] | None
+    traceparent: str | None
+    unique_key: UniqueKey | None
+
+
+_OPTIONS = frozenset(DeliveryOptions.__annotations__)
+
+
+def check_options(options: Iterable[str], *others: str) -> None:
+    """Raise BadOption for an option that neither Delivery nor `others` have."""
+    unknown = next((o for o in options if o not in _OPTIONS and o not in others), None)
+    if unknown is None:
+        return
+    # An error path only: importing difflib takes longer than the check.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    known = sorted({*_OPTIONS, *others})
+    near = get_close_matches(unknown, known, 1)
+    advice = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(known)}."
+    raise BadOption(f"There is no option {unknown!r}; {advice}")
 
 
 class Spec(msgspec.Struct, frozen=True):

@@ -13,6 +13,13 @@ from byrote.core.errors import BadArguments, BadOption, DuplicateTask, UnknownTa
 from byrote.core.json.paths import read_paths
 from byrote.core.json.seed import SeedFrom, check_seed
 from byrote.core.spec import Delivery, check_name
+from byrote.core.typed.converter import (
+    ArgumentConverter,
+    Converter,
+    argument_converter,
+    converter_of,
+)
+from byrote.core.typed.hints import signature_of
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -44,6 +51,10 @@ class Task(msgspec.Struct, frozen=True):
     """Data files that it reads, from the folder of its module; their hashes are recorded."""
     memo: timedelta | None = None
     """How long a result is reused for the same spec and the same code; None: never."""
+    arguments: ArgumentConverter | None = None
+    """Converts its arguments by their annotations; None if all are plain JSON types."""
+    result: Converter | None = None
+    """Converts its results by the return annotation."""
 
     @property
     def key(self) -> str:
@@ -80,12 +91,15 @@ def make_task(
     if type(version) is not int or not 1 <= version <= 2**31 - 1:
         raise BadOption(f"A task's version is a whole number from 1, not {version!r}.")
     read_paths(replay_ignore)
-    signature = inspect.signature(function)
+    check_function(function)
+    signature = signature_of(function)
+    names = getattr(inspect.unwrap(function), "__globals__", {})
     parameters = list(signature.parameters.values())
     takes_context = bool(parameters) and parameters[0].name == "ctx"
     parameters = parameters[takes_context:]
     placed = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    own_signature = signature.replace(parameters=parameters)
     return Task(
         name=check_name("task", name or function.__name__),
         version=version,
@@ -93,7 +107,7 @@ def make_task(
         delivery=delivery,
         is_async=inspect.iscoroutinefunction(function),
         takes_context=takes_context,
-        signature=signature.replace(parameters=parameters),
+        signature=own_signature,
         names=frozenset(p.name for p in named),
         required=frozenset(p.name for p in named if p.default is p.empty),
         open_ended=len(named) != len(parameters),
@@ -104,7 +118,27 @@ def make_task(
         replay_ignore=tuple(replay_ignore),
         files=check_files(files),
         memo=memo,
+        arguments=argument_converter(own_signature, names),
+        result=converter_of(signature.return_annotation, names),
     )
+
+
+def check_function(function: object) -> None:
+    """Raise BadOption for a callable that a worker could not find and call as a task."""
+    if inspect.isclass(function):
+        wrong = f"The class {function.__name__} is not a function; decorate a function that uses it"
+    elif inspect.ismethod(function):
+        wrong = (
+            f"The method {function.__qualname__} has an object that a worker does not have; "
+            "decorate a function that makes the object and calls its method"
+        )
+    elif inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        wrong = f"{function.__name__} is a generator, which has no result; return a list instead"
+    elif not callable(function) or not hasattr(function, "__name__"):
+        wrong = f"{function!r:.80} is not a function; define one with `def` and decorate that"
+    else:
+        return
+    raise BadOption(f"{wrong}.")
 
 
 def check_files(files: Sequence[str]) -> tuple[str, ...]:

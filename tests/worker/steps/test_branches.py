@@ -24,8 +24,8 @@ from tests.worker.harness import (
 )
 
 STEPS = "tests.tasks.steps:app"
-NOW = Retry(attempts=3, backoff="fixed", delay_first="0s")  # type: ignore[arg-type]
-LATER = Retry(attempts=3, backoff="fixed", delay_first="1h")  # type: ignore[arg-type]
+NOW = Retry(attempts=3, backoff="fixed", delay_first="0s")
+LATER = Retry(attempts=3, backoff="fixed", delay_first="1h")
 DELAYS = st.lists(
     st.lists(st.sampled_from([0.0, 0.001, 0.003]), min_size=3, max_size=3), min_size=3, max_size=3
 )

@@ -31,7 +31,7 @@ from tests.worker.harness import (
 )
 
 STEPS = "tests.tasks.steps:app"
-NOW = Retry(attempts=3, backoff="fixed", delay_first="0s")  # type: ignore[arg-type]
+NOW = Retry(attempts=3, backoff="fixed", delay_first="0s")
 KINDS = pytest.mark.parametrize("kind", ["", "a_"], ids=["sync", "async"])
 
 

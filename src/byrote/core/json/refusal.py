@@ -41,7 +41,8 @@ _ADVICE: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
 _WRITTEN_AS_TEXT: Final = frozenset({"decimal", "ipaddress", "pathlib", "uuid"})
 """Modules whose values `str` represents completely."""
 
-type _Trail = tuple[_Trail, str | int] | None
+type Trail = tuple[Trail, str | int] | None
+"""The steps to a part of a value, the last one first."""
 
 
 class Members(list[tuple[str, Any]]):
@@ -52,11 +53,11 @@ class Members(list[tuple[str, Any]]):
 
 def find_fault(value: object) -> BadPayload | None:
     """Returns the first part of `value`, in reading order, that JSON would not return exactly."""
-    pending: list[tuple[object, _Trail, int]] = [(value, None, 0)]
+    pending: list[tuple[object, Trail, int]] = [(value, None, 0)]
     while pending:
         node, trail, depth = pending.pop()
         if reason := _reason(node, depth):
-            return BadPayload(_path(trail), reason)
+            return BadPayload(path_text(trail), reason)
         children = [(child, (trail, step), depth + 1) for step, child in _children(node)]
         pending.extend(reversed(children))
     return None
@@ -133,7 +134,16 @@ def _name(kind: type) -> str:
     return kind.__name__[:_KEY_SHOWN_MAX]
 
 
-def _path(trail: _Trail) -> str:
+def trail_of(steps: Iterable[str | int]) -> Trail:
+    """Returns the trail of these steps, in reading order."""
+    trail: Trail = None
+    for step in steps:
+        trail = (trail, step)
+    return trail
+
+
+def path_text(trail: Trail) -> str:
+    """Returns a path as errors show it: `$.address.zip`."""
     steps = []
     while trail is not None:
         trail, step = trail

@@ -39,6 +39,7 @@ from byrote.core.outcome import (
 )
 from byrote.core.replay.withholding import Withholding, open_withholding
 from byrote.core.task import Registry, Task
+from byrote.core.typed.converter import Converter
 from byrote.executors.runtime import usage as meter
 from byrote.executors.runtime.asks import AskClient
 from byrote.executors.runtime.context import Context
@@ -95,7 +96,9 @@ def prepare(
     """The task a job names, what to call it with, and the record it must come to the end of."""
     task = registry.find(job.task, job.version)
     spec = unpack(job.spec_json)
-    args = spec["args"]
+    args, kwargs = spec["args"], spec["kwargs"]
+    if task.arguments is not None:
+        args, kwargs = task.arguments.load(args, kwargs)
     steps = None
     digest = _spec_digest(job) if task.seed == "spec" else None
     if ask_client is not None and ask_client.replay is not None:
@@ -109,7 +112,7 @@ def prepare(
     elif ask_client is not None and ask_client.replay is not None:
         # It has no steps; the run it repeats may have had some.
         steps = Context.of(job, ask_client).unsettled
-    return task, args, spec["kwargs"], steps
+    return task, args, kwargs, steps
 
 
 def _report(ask_client: AskClient, job: Job, *what: Any) -> None:
@@ -138,7 +141,7 @@ def call_sync(registry: Registry, job: Job, ask_client: AskClient | None = None)
             meter.end(begun)
         if steps is not None:
             SyncSteps(steps).close()
-        result = returned(job.slot, value)
+        result = returned(job.slot, value, task.result)
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
         result = raised(job.slot, error) if steps is None else _broken_off(job.slot, error, steps)
     if ctx is not None and ctx.reports is not None:
@@ -155,7 +158,7 @@ async def call_async(registry: Registry, job: Job, ask_client: AskClient | None 
         value = await task.function(*args, **kwargs)
         if steps is not None:
             await AsyncSteps(steps).close()
-        result = returned(job.slot, value)
+        result = returned(job.slot, value, task.result)
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
@@ -173,11 +176,13 @@ def _broken_off(slot: int, error: BaseException, steps: StepSource) -> Result:
     return result
 
 
-def returned(slot: int, value: object) -> Result:
+def returned(slot: int, value: object, converter: Converter | None = None) -> Result:
     """The result of a task that returned; a value that cannot be stored is a `bad_result`."""
-    if value is None:
+    if value is None and converter is None:
         return ReturnedResult(slot, _NONE.text, _NONE_DIGEST)
     try:
+        if converter is not None:
+            value = converter.dump(value)
         packed = pack(value, limit=PAYLOAD_MAX)
     except BadPayload as error:
         message = f"The task returned a value that cannot be stored: {error}"
