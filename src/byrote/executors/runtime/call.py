@@ -55,7 +55,8 @@ from byrote.executors.runtime.job import (
 )
 from byrote.executors.runtime.output import current_scope
 from byrote.executors.runtime.steps.branches import open_branches
-from byrote.executors.runtime.steps.ledger import AsyncSteps, StepSource, Suspended, SyncSteps
+from byrote.executors.runtime.steps.callers import AsyncSteps, SyncSteps
+from byrote.executors.runtime.steps.ledger import StepSource, Suspended
 
 
 class Decided(Exception):
@@ -136,6 +137,8 @@ def call_sync(registry: Registry, job: Job, ask_client: AskClient | None = None)
             value = task.function(*args, **kwargs)
         finally:
             meter.end(begun)
+        if steps is None and ctx is not None:
+            steps = ctx.opened
         if steps is not None:
             SyncSteps(steps).close()
         result = returned(job.slot, value)
@@ -153,6 +156,8 @@ async def call_async(registry: Registry, job: Job, ask_client: AskClient | None 
         task, args, kwargs, steps = prepare(registry, job, ask_client)
         ctx = args[0] if task.takes_context else None
         value = await task.function(*args, **kwargs)
+        if steps is None and ctx is not None:
+            steps = ctx.opened
         if steps is not None:
             await AsyncSteps(steps).close()
         result = returned(job.slot, value)
