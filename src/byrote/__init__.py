@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         RetryLater as RetryLater,
         RunFailed as RunFailed,
         Snooze as Snooze,
+        StepFailed as StepFailed,
         WaitTimeout as WaitTimeout,
     )
     from byrote.core.policy import Retry as Retry
@@ -42,7 +43,7 @@ else:
             "byrote.core.command": "Command Container Limits",
             "byrote.core.errors": (
                 "ByroteError Fatal LeaseLost NonDeterminism "
-                "ResultTimeout RetryLater RunFailed Snooze WaitTimeout"
+                "ResultTimeout RetryLater RunFailed Snooze StepFailed WaitTimeout"
             ),
             "byrote.core.policy": "Retry",
             "byrote.core.replay.verdict": "Differs NotReplayable Same",

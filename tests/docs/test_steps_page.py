@@ -37,12 +37,21 @@ def test_the_examples_do_what_the_page_says(
     checkout = shop["checkout"].enqueue(7)
     reminder = shop["remind"].enqueue(0.3)
     booking = shop["book"].enqueue(url, 5)
+    rate = shop["convert"].enqueue(100, "USD")
 
     assert checkout.result(timeout=60) == "receipt 1007 sent"
     assert reminder.result(timeout=60) == "how do you like it?"
     assert booking.result(timeout=60) == 1
+    assert rate.result(timeout=60) == 116
     assert checkout.refresh().attempts == 2
     db.execute("drop table bookings")
+
+
+def test_the_example_of_an_undo_takes_the_same_way_in_every_attempt(shop: dict[str, Any]) -> None:
+    run = shop["travel"].enqueue(1)
+
+    assert run.result(timeout=60) == "no room left: flight 701 cancelled"
+    assert run.refresh().attempts == 2
 
 
 def test_the_example_of_a_signal_is_heard(

@@ -300,6 +300,20 @@ class WaitTimeout(ByroteError, TimeoutError):
     code = "wait_timeout"
 
 
+class StepFailed(ByroteError):
+    """A step that failed in an earlier attempt, with an error whose class this process lacks."""
+
+    code = "step_failed"
+
+    def __init__(self, type: str, message: str) -> None:  # noqa: A002 -- the same name as in a fault.
+        super().__init__(f"{type}: {message}")
+        self.type = type
+        self.message = message
+
+    def __reduce__(self) -> tuple["type[StepFailed]", tuple[str, str]]:
+        return StepFailed, (self.type, self.message)
+
+
 class MissingExtra(ByroteError, ImportError):
     """A package of an optional extra is not installed; the message has the command."""
 

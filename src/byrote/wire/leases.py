@@ -236,7 +236,7 @@ class Step(Identified, frozen=True, kw_only=True):
     run: Id
     token: Id
     sequence: Count
-    kind: Literal["step", "sleep", "event", "raised"]
+    kind: Literal["step", "sleep", "event", "raised", "failed"]
     name: Word
     result: Raw | UnsetType = UNSET
     delay_us: Micros | None = None

@@ -41,6 +41,19 @@ def test_a_step_is_written_once_and_read_by_the_next_attempt(parts: Parts, db: D
     ]
 
 
+def test_only_an_error_that_was_caught_is_read_by_the_next_attempt(parts: Parts, db: Db) -> None:
+    [run_id] = enqueue(db)
+    [lease] = parts.claim()
+    failed, raised = step(lease, 1, {"class": "E"}), step(lease, 2, {"class": "E"})
+    parts.ledgers.note([failed | {"kind": "raised"}, raised | {"kind": "raised"}])
+    [noted] = parts.ledgers.note([failed | {"kind": "failed"}])
+    expire(db, run_id)
+    [again] = parts.claim()
+
+    assert (noted.open, noted.result_json) == (False, '{"class":"E"}')
+    assert [(line.sequence, line.kind) for line in parts.ledgers.load([again])] == [(1, "failed")]
+
+
 def test_a_step_under_a_lost_lease_is_not_written(parts: Parts, db: Db) -> None:
     [run_id] = enqueue(db)
     [late] = parts.claim()

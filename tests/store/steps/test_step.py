@@ -12,6 +12,7 @@ from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.locks import holding
 from byrote.store.runners.sync import fetch
+from byrote.store.verify import verify_on
 from byrote.testing import FakeClock
 from tests.support import (
     LEASE,
@@ -252,3 +253,17 @@ def test_a_step_that_raised_is_replaced_by_what_comes_later(db: Db) -> None:
         (None, None),
         ("a.1/1", "ab" * 32),
     ]
+
+
+def test_a_step_that_failed_replaces_what_it_raised_and_stays(db: Db) -> None:
+    run_id = enqueue(db)
+    [lease] = claim(db)
+    note(db, line(lease, 1, "pay", {"class": "E"}) | {"kind": "raised"})
+    note(db, line(lease, 1, "pay", {"class": "E"}) | {"kind": "failed"})
+    note(db, line(lease, 1, "pay", 5))
+    note(db, line(lease, 1, "pay", {"class": "F"}) | {"kind": "raised"})
+    [row] = fetch(db, queries.steps([run_id]))
+
+    assert (row.kind, row.open, row.result_json) == ("failed", False, '{"class":"E"}')
+    with db.transaction():
+        assert verify_on(db).findings == []

@@ -56,7 +56,8 @@ from byrote.executors.runtime.job import (
 )
 from byrote.executors.runtime.output import current_scope
 from byrote.executors.runtime.steps.branches import open_branches
-from byrote.executors.runtime.steps.ledger import AsyncSteps, StepSource, Suspended, SyncSteps
+from byrote.executors.runtime.steps.callers import AsyncSteps, SyncSteps
+from byrote.executors.runtime.steps.ledger import StepSource, Suspended
 
 
 class Decided(Exception):
@@ -139,6 +140,8 @@ def call_sync(registry: Registry, job: Job, ask_client: AskClient | None = None)
             value = task.function(*args, **kwargs)
         finally:
             meter.end(begun)
+        if steps is None and ctx is not None:
+            steps = ctx.opened
         if steps is not None:
             SyncSteps(steps).close()
         result = returned(job.slot, value, task.result)
@@ -156,6 +159,8 @@ async def call_async(registry: Registry, job: Job, ask_client: AskClient | None 
         task, args, kwargs, steps = prepare(registry, job, ask_client)
         ctx = args[0] if task.takes_context else None
         value = await task.function(*args, **kwargs)
+        if steps is None and ctx is not None:
+            steps = ctx.opened
         if steps is not None:
             await AsyncSteps(steps).close()
         result = returned(job.slot, value, task.result)

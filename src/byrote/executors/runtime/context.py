@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 from uuid import UUID
@@ -18,14 +18,16 @@ from byrote.core.duration import DurationLike
 from byrote.core.errors import BadOption, WaitTimeout
 from byrote.core.json.codec import unpack
 from byrote.core.json.seed import SEED_LABEL, place_digest, run_digest, seed_of, uuid_bits
+from byrote.core.policy import Retry
 from byrote.core.progress import ProgressReport, report_of
 from byrote.executors.runtime.asks import AskClient
 from byrote.executors.runtime.job import Job
 from byrote.executors.runtime.once import MARKED, ado_once, arecite_once, do_once, recite_once
 from byrote.executors.runtime.seeding import Random, seeded
 from byrote.executors.runtime.steps.branches import Branch
-from byrote.executors.runtime.steps.call import EVENT, SLEEP, check_name, current_step
-from byrote.executors.runtime.steps.ledger import AsyncSteps, Ledger, StepSource, SyncSteps
+from byrote.executors.runtime.steps.call import EVENT, SLEEP, args_hash, check_name, current_step
+from byrote.executors.runtime.steps.callers import AsyncSteps, SyncSteps
+from byrote.executors.runtime.steps.ledger import Ledger, StepSource
 from byrote.executors.runtime.steps.recorded_ledger import RecordedLedger
 
 if TYPE_CHECKING:
@@ -214,6 +216,11 @@ class Context:
             return None
         return self._ledger
 
+    @property
+    def opened(self) -> StepSource | None:
+        """The ledger, if the task has used it: what it caught is written before it ends."""
+        return self.__dict__.get("_ledger")
+
     def _open_ask_client(self) -> AskClient:
         if self._ask_client is None:
             raise BadOption(
@@ -222,23 +229,51 @@ class Context:
             )
         return self._ask_client
 
-    def step[R](self, name: str, function: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
-        """Call a function and store its result; a later attempt gets the result without a call."""
-        return SyncSteps(self._ledger).step(name, function, args, kwargs)  # type: ignore[no-any-return]
+    def step[R](
+        self,
+        name: str,
+        function: Callable[..., R],
+        /,
+        *args: Any,
+        retry: Retry | None = None,
+        **kwargs: Any,
+    ) -> R:
+        """Call a function and store its result; a later attempt gets the result without a call.
+
+        An error that the task catches is stored too, and a later attempt raises it again. With
+        `retry`, the function is called again before it has failed.
+        """
+        call = partial(function, *args, **kwargs)
+        return SyncSteps(self._ledger).step(name, call, args_hash(args, kwargs), retry)  # type: ignore[no-any-return]
 
     @overload
     async def astep[R](
-        self, name: str, function: Callable[..., Awaitable[R]], /, *args: Any, **kwargs: Any
+        self,
+        name: str,
+        function: Callable[..., Awaitable[R]],
+        /,
+        *args: Any,
+        retry: Retry | None = None,
+        **kwargs: Any,
     ) -> R: ...
 
     @overload
     async def astep[R](
-        self, name: str, function: Callable[..., R], /, *args: Any, **kwargs: Any
+        self,
+        name: str,
+        function: Callable[..., R],
+        /,
+        *args: Any,
+        retry: Retry | None = None,
+        **kwargs: Any,
     ) -> R: ...
 
-    async def astep(self, name: str, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    async def astep(
+        self, name: str, function: Any, /, *args: Any, retry: Retry | None = None, **kwargs: Any
+    ) -> Any:
         """As `step`, in an async task; the function may be async or not."""
-        return await AsyncSteps(self._ledger).step(name, function, args, kwargs)
+        call = partial(function, *args, **kwargs)
+        return await AsyncSteps(self._ledger).step(name, call, args_hash(args, kwargs), retry)
 
     def sleep(self, length: DurationLike) -> None:
         """Give up the slot and go on after so long, in another attempt; restarts do no harm."""
@@ -280,7 +315,7 @@ class Context:
             return recite_once(
                 lambda: ask_client.ask(self._slot, MARKED, who), self._ledger, key, connection
             )
-        return do_once(ask_client.once, self.run_id, key, connection)
+        return do_once(ask_client.once, (self.run_id, key), connection, self.opened)
 
     def aonce(self, key: str, connection: Any) -> AbstractAsyncContextManager[bool]:
         """As `once`, with an async connection: `async with ctx.aonce(…) as first:`."""
@@ -291,7 +326,7 @@ class Context:
             return arecite_once(
                 lambda: ask_client.aask(self._slot, MARKED, who), self._ledger, key, connection
             )
-        return ado_once(ask_client.once, self.run_id, key, connection)
+        return ado_once(ask_client.once, (self.run_id, key), connection, self.opened)
 
 
 def _without_seed(labels: Mapping[str, str]) -> Mapping[str, str]:

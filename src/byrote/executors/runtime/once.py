@@ -11,6 +11,7 @@ from typing import Any
 from byrote.core.errors import NotRecorded
 from byrote.core.ports.executor import OnceStatement
 from byrote.executors.runtime.asks import AskResult
+from byrote.executors.runtime.steps.callers import AsyncSteps, SyncSteps
 from byrote.executors.runtime.steps.ledger import StepSource
 
 MARKED = "replay.marked"
@@ -18,19 +19,25 @@ MARKED = "replay.marked"
 
 
 @contextlib.contextmanager
-def do_once(statement: OnceStatement, run_id: str, key: str, connection: Any) -> Iterator[bool]:
+def do_once(
+    statement: OnceStatement, mark: tuple[str, str], connection: Any, steps: StepSource | None
+) -> Iterator[bool]:
     """A transaction, or a savepoint in the caller's; whether the effect is still to be done."""
-    text, args = statement(run_id, key)
+    if steps is not None:
+        SyncSteps(steps).settle()
+    text, args = statement(*mark)
     with connection.transaction():
         yield bool(connection.execute(text, args).rowcount)
 
 
 @contextlib.asynccontextmanager
 async def ado_once(
-    statement: OnceStatement, run_id: str, key: str, connection: Any
+    statement: OnceStatement, mark: tuple[str, str], connection: Any, steps: StepSource | None
 ) -> AsyncIterator[bool]:
     """A transaction, or a savepoint in the caller's; whether the effect is still to be done."""
-    text, args = statement(run_id, key)
+    if steps is not None:
+        await AsyncSteps(steps).settle()
+    text, args = statement(*mark)
     async with connection.transaction():
         yield bool((await connection.execute(text, args)).rowcount)
 

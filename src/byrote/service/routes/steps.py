@@ -61,7 +61,7 @@ def _step(item: wire.Step, path: str) -> dict[str, Any]:
         "place": None if item.place is None else safe_text(item.place),
         "args_hash": item.args_hash,
     }
-    if (item.kind in {"step", "raised"}) != (item.result is not UNSET):
+    if (item.kind in {"step", "raised", "failed"}) != (item.result is not UNSET):
         raise Invalid(f"{path}: a step has a result, and nothing else has.")
     if item.kind == "sleep" and item.delay_us is None:
         raise Invalid(f"{path}: a sleep has a delay_us.")

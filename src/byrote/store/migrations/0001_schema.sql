@@ -505,6 +505,8 @@ create table byrote_steps (
       when 'step' then not open and result_json is not null and octet_length(result_hash) = 32
       -- The step's function raised; the error is in result_json. Only a replay of its attempt reads it.
       when 'raised' then not open and result_json is not null and octet_length(result_hash) = 32
+      -- The task caught it and went on: later attempts raise it again.
+      when 'failed' then not open and result_json is not null and octet_length(result_hash) = 32
       when 'sleep' then wake_at is not null and result_json is null
       when 'event' then not (open and result_json is not null)
       else false

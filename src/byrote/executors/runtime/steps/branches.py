@@ -34,11 +34,26 @@ _branch: ContextVar["Branch | None"] = ContextVar("byrote_branch", default=None)
 class Branch:
     """The line of calls of one attempt, or of one asyncio task in it."""
 
-    __slots__ = ("_adopted", "_calls", "_children", "_owner", "path", "root")
+    __slots__ = (
+        "_adopted",
+        "_calls",
+        "_children",
+        "_owner",
+        "_ticks",
+        "born",
+        "line",
+        "path",
+        "root",
+    )
 
     def __init__(self, parent: "Branch | None" = None, label: str = "") -> None:
         self.root: Branch = self if parent is None else parent.root
         self.path: str = label if parent is None or not parent.path else f"{parent.path}>{label}"
+        self.line: tuple[Branch, ...] = (self,) if parent is None else (*parent.line, self)
+        """From the task itself to this branch."""
+        self._ticks = 0
+        self.born = self.root.tick()
+        """When it was started, in starts and errors of the attempt."""
         self._calls = 0
         self._children: Counter[str] = Counter()
         self._owner: Callable[[], object] | None = None
@@ -57,6 +72,19 @@ class Branch:
         self._children[label] += 1
         return Branch(self, f"{label}.{self._children[label]}")
 
+    def tick(self) -> int:
+        """Count a start or an error; of the root, for the whole attempt."""
+        self._ticks += 1
+        return self._ticks
+
+    @property
+    def ended(self) -> bool:
+        """Whether its asyncio task has ended; False for the task itself."""
+        if self._owner is None:
+            return False
+        task: Any = self._owner()
+        return task is None or task.done()
+
     def belong_to(self, task: "asyncio.Task[Any]") -> None:
         """Remember the asyncio task whose calls these are."""
         self._owner = ref(task)
@@ -69,6 +97,7 @@ class Branch:
             self._adopted = WeakKeyDictionary()
         if task not in self._adopted:
             self._adopted[task] = self.start(task.get_coro())
+            self._adopted[task].belong_to(task)
         return self._adopted[task]
 
 
@@ -88,6 +117,18 @@ def current_branch(root: Branch) -> Branch:
     if branch is None or branch.root is not root:
         return root  # A thread that the task has started, or another attempt's.
     return branch.of_task(_current_task())
+
+
+def went_on(caller: Branch, failed: Branch, at: int) -> bool:
+    """Whether a call of one branch proves that the task has caught what another one raised.
+
+    The branch they have in common must have gone on since: it calls, or it has started the line
+    that calls after the error; and all that is below it on the other line must have ended. While
+    the others of a `gather` go on, the error of one may still end the task.
+    """
+    shared = sum(one is other for one, other in zip(caller.line, failed.line, strict=False))
+    since = all(branch.born > at for branch in caller.line[shared : shared + 1])
+    return since and all(branch.ended for branch in failed.line[shared:])
 
 
 def _current_task() -> "asyncio.Task[Any] | None":

@@ -17,7 +17,9 @@ NAME_MAX = 200
 ARGS_MAX = 256 * 1024
 """Bytes of JSON of a step's arguments that are hashed."""
 
-STEP, SLEEP, EVENT, RAISED = "step", "sleep", "event", "raised"
+STEP, SLEEP, EVENT = "step", "sleep", "event"
+RAISED, FAILED = "raised", "failed"
+"""A step whose function raised: as a replay reads it, and as a later attempt does."""
 END = "the end of the task"
 
 _inside: ContextVar[str] = ContextVar("byrote_inside_a_step", default="")
@@ -74,7 +76,7 @@ class LedgerEntry(NamedTuple):
 
     def fits(self, call: StepCall) -> bool:
         """Whether it is of the same kind and name as a call."""
-        kind = STEP if self.kind == RAISED else self.kind
+        kind = STEP if self.kind in (RAISED, FAILED) else self.kind
         return (kind, self.name) == (call.kind, call.name)
 
     def has_other_args(self, call: StepCall) -> bool:

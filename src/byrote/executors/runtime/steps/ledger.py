@@ -11,17 +11,25 @@ line that an earlier attempt wrote. Lines are numbered (`sequence`) in the order
 A line without a place was written before places were; it is found by its number or, if that is
 another call's, by its kind and name.
 
-The rules are written once, as generators that yield what to ask; `Sync` and `Async` ask it. The
-ledger of a replay, `recital.py`, has the same methods.
+A step whose function raised is written twice. At once as `raised`, which only a replay of this
+attempt reads. And as `failed` when the task has caught the error and goes on: before its next step,
+sleep, wait or effect, and before it returns. A later attempt raises a `failed` step's error again
+and so takes the same way; a step whose error ended the attempt is called again.
+
+Between two tries of a step with a retry of its own, a long wait is a sleep at the step's place with
+the number of the try (`3~1`).
+
+The rules are written once, as generators that yield what to ask; `callers.py` asks it. The ledger
+of a replay, `recorded_ledger.py`, has the same methods.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Generator
 from datetime import timedelta
-from inspect import isawaitable, iscoroutine
-from typing import Any, Protocol
+from inspect import iscoroutine
+from typing import Any, NamedTuple, Protocol
 
-from byrote.core.duration import DURATION_MAX, DurationLike, duration, micros
+from byrote.core.duration import DURATION_MAX, micros
 from byrote.core.errors import (
     BadOption,
     BadPayload,
@@ -30,29 +38,30 @@ from byrote.core.errors import (
     NonDeterminism,
     NotRecorded,
 )
-from byrote.core.json.codec import pack, unpack
-from byrote.core.ports.script import arun_script, run_script
+from byrote.core.json.codec import Packed, pack
 from byrote.executors.runtime.asks import AskClient, AskResult
-from byrote.executors.runtime.steps.branches import Branch, current_branch
+from byrote.executors.runtime.steps.branches import Branch, current_branch, went_on
 from byrote.executors.runtime.steps.call import (
     END,
     EVENT,
+    FAILED,
     RAISED,
     SLEEP,
     STEP,
     LedgerEntry,
     StepCall,
-    args_hash,
     check_name,
     current_step,
-    within,
 )
-from byrote.executors.runtime.steps.error import recorded_error, stored_error
+from byrote.executors.runtime.steps.error import stored_error
 
 STEPS_MAX = 10_000
 """Steps, sleeps and waits of one run."""
 CHARS_MAX = 64 * 1024 * 1024
 """Characters of JSON of all results of one run: every later attempt reads them."""
+
+PAUSE = "~"
+"""Separates a step's place from the number of a try, in the place of the wait that follows it."""
 
 _log = logging.getLogger("byrote.steps")
 
@@ -69,11 +78,22 @@ class Suspended(BaseException):
         self.event = event
 
 
+class CaughtFailure(NamedTuple):
+    """A step's error that is written as soon as the task is known to have caught it."""
+
+    branch: Branch
+    at: int
+    """When it was raised, in starts of branches and errors of this attempt."""
+    call: StepCall
+    error: Packed
+
+
 class StepSource(Protocol):
-    """What `Sync` and `Async` ask: the ledger of an attempt, or that of a replay."""
+    """What `SyncSteps` and `AsyncSteps` ask: the ledger of an attempt, or that of a replay."""
 
     ask_client: AskClient
     slot: int
+    run_id: str
 
     def call(self, kind: str, name: str, args: str | None = None) -> StepCall:
         """The call that is made now, with its place and the hash of its arguments."""
@@ -86,6 +106,15 @@ class StepSource(Protocol):
 
     def fail(self, call: StepCall, error: Exception) -> StepScript[None]:
         """Write that a step's function raised."""
+
+    def settle(self) -> StepScript[None]:
+        """Write the errors that the task has caught, before it goes on."""
+
+    def tried(self, call: StepCall) -> StepScript[int]:
+        """How many tries of a step earlier attempts made; Suspended while the last wait goes on."""
+
+    def pause(self, call: StepCall, tried: int, length: timedelta) -> StepScript[None]:
+        """Wait before the next try of a step, without a slot."""
 
     def wait(self, kind: str, name: str, length: timedelta | None) -> StepScript[str | None]:
         """What a wait ended with."""
@@ -119,8 +148,8 @@ class Ledger:
     ) -> None:
         self.ask_client = ask_client
         self.slot = slot
-        run_id, attempt = who
-        self._who = {"run": run_id, "attempt": attempt}
+        self.run_id, attempt = who
+        self._who = {"run": self.run_id, "attempt": attempt}
         self._root = Branch() if root is None else root
         fresh = attempt == 1 if fresh is None else fresh
         self._known: dict[str, LedgerEntry] | None = {} if fresh else None
@@ -131,6 +160,10 @@ class Ledger:
         self._count = 0
         self._size = 0
         self._over: BaseException | None = None
+        self._failures: list[CaughtFailure] = []
+        """Errors of steps that are not written yet; those that end the attempt never are."""
+        self._pauses: dict[str, dict[int, LedgerEntry]] = {}
+        """Waits between the tries of a step, by its place and the number of the try before."""
 
     def call(self, kind: str, name: str, args: str | None = None) -> StepCall:
         """The call that is made now, with its place and the hash of its arguments."""
@@ -153,6 +186,8 @@ class Ledger:
         A step that was recorded with other arguments keeps its result, and that is logged; in a
         branch it may be the step of another branch, so there it is NonDeterminism.
         """
+        if self._failures:
+            yield from self.settle()
         line = yield from self.match(call)
         if line is not None and line.has_other_args(call):
             self._warn(call)
@@ -164,6 +199,7 @@ class Ledger:
         line = known.get(call.place)
         if line is None or not line.fits(call):
             line = next((old for old in self._unplaced() if old.fits(call)), line)
+        self.seen |= {pause.sequence for pause in self._pauses.get(call.place, {}).values()}
         if line is None:
             call.sequence = self._free(call.sequence)
             return None
@@ -205,6 +241,10 @@ class Ledger:
         lines = [LedgerEntry(*row) for row in rows]
         self._known = {line.place or str(line.sequence): line for line in lines}
         self._taken |= {line.sequence for line in lines}
+        for line in lines:
+            place, between, tried = (line.place or "").partition(PAUSE)
+            if between:
+                self._pauses.setdefault(place, {})[int(tried)] = line
         self._size = sum(len(line.text or "") for line in lines)
 
     def end(self, error: BaseException) -> BaseException:
@@ -226,6 +266,9 @@ class Ledger:
         """The task returns; NonDeterminism when earlier attempts did more than it came to."""
         if self.strayed is not None:
             raise self.strayed
+        for failure in tuple(self._failures):
+            # Nothing depends on it any more unless this attempt's outcome is lost.
+            yield from self._write_error(failure.call, FAILED, failure.error)
         if self._known is None:
             answer = yield "load", self._who
             if not answer.ok and answer.payload is not None:
@@ -248,22 +291,61 @@ class Ledger:
         except BadPayload as error:
             reason = f"The result of step {call.name!r} cannot be stored: {error.reason}"
             raise BadPayload(error.path, reason) from None
+        self._grow(packed)
+        result = {"result": packed.text, "hash": packed.digest.hex()}
+        self._payload((yield "note", self._who | call.line(STEP) | result))
+
+    def _grow(self, packed: Packed) -> None:
         self._size += len(packed.text)
         if self._size > CHARS_MAX:
             reason = f"The results of all steps of a run have at most {CHARS_MAX:,} characters."
             raise BadPayload("$", reason)
-        result = {"result": packed.text, "hash": packed.digest.hex()}
-        self._payload((yield "note", self._who | call.line(STEP) | result))
 
     def fail(self, call: StepCall, error: Exception) -> StepScript[None]:
-        """Write that a step's function raised: for replays, a later attempt calls it again."""
+        """Write that a step's function raised, for replays; and remember it, for `settle`."""
         packed = stored_error(error)
         if packed is None:
             return
-        result = {"result": packed.text, "hash": packed.digest.hex()}
-        answer = yield "note", self._who | call.line(RAISED) | result
+        branch = current_branch(self._root)
+        self._failures.append(CaughtFailure(branch, branch.root.tick(), call, packed))
+        yield from self._write_error(call, RAISED, packed)
+
+    def _write_error(self, call: StepCall, kind: str, error: Packed) -> StepScript[AskResult]:
+        result = {"result": error.text, "hash": error.digest.hex()}
+        answer = yield "note", self._who | call.line(kind) | result
         if not answer.ok and answer.payload is None:
             self._payload(answer)  # The lease is lost; without this record an attempt goes on.
+        return answer
+
+    def settle(self) -> StepScript[None]:
+        """Write the errors that the task has caught, which this call proves: it goes on."""
+        branch = current_branch(self._root)
+        caught = [
+            failure for failure in self._failures if went_on(branch, failure.branch, failure.at)
+        ]
+        for failure in caught:
+            self._grow(failure.error)
+            self._payload((yield from self._write_error(failure.call, FAILED, failure.error)))
+            # Only now: a call of another branch must not overtake the write.
+            if failure in self._failures:
+                self._failures.remove(failure)
+
+    def tried(self, call: StepCall) -> StepScript[int]:
+        """How many tries of a step earlier attempts made; Suspended while the last wait goes on."""
+        pauses = self._pauses.get(call.place)
+        if not pauses:
+            return 0
+        tried = max(pauses)
+        if pauses[tried].open:
+            yield from self.pause(call, tried, timedelta(0))
+        return tried
+
+    def pause(self, call: StepCall, tried: int, length: timedelta) -> StepScript[None]:
+        """Wait before the next try of a step, without a slot: Suspended until then."""
+        line = self._pauses.get(call.place, {}).get(tried)
+        sequence = self._free(call.sequence) if line is None else line.sequence
+        place = f"{call.place}{PAUSE}{tried}"
+        yield from self._wait_at(StepCall(place, SLEEP, call.name, sequence=sequence), length)
 
     def wait(self, kind: str, name: str, length: timedelta | None) -> StepScript[str | None]:
         """What a wait ended with, None for its time being up; Suspended while it goes on."""
@@ -271,6 +353,10 @@ class Ledger:
         line = yield from self.find(call)
         if line is not None and not line.open:
             return line.text
+        return (yield from self._wait_at(call, length))
+
+    def _wait_at(self, call: StepCall, length: timedelta | None) -> StepScript[str | None]:
+        kind, name = call.kind, call.name
         delay = None if length is None else micros(length)
         asked = call.line(kind) | {"delay_us": delay}
         is_open, text, left_us = self._payload((yield "note", self._who | asked))
@@ -285,85 +371,3 @@ class Ledger:
         if answer.payload is None:
             raise self.end(LeaseLost("The attempt lost its lease; another one goes on."))
         raise ByroteError(f"The ledger could not be asked: {answer.payload}")
-
-
-class SyncSteps:
-    """Asks and waits in the task's thread."""
-
-    def __init__(self, ledger: StepSource) -> None:
-        self._ledger = ledger
-
-    def step(self, name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """The function's result, of an earlier attempt if one finished this step."""
-        call = self._ledger.call(STEP, name, args_hash(args, kwargs))
-        line = self._run(self._ledger.find(call))
-        if line is not None:
-            return _answer(self._ledger, line)
-        try:
-            with within(call.place):
-                value = function(*args, **kwargs)
-        except Exception as error:
-            self._run(self._ledger.fail(call, error))
-            raise
-        self._run(self._ledger.keep(call, value))
-        return value
-
-    def wait(self, kind: str, name: str, length: DurationLike | None) -> str | None:
-        """What a wait ended with; Suspended while it goes on."""
-        return self._run(self._ledger.wait(kind, name, _length(length)))
-
-    def close(self) -> None:
-        """The task returns; NonDeterminism when it has not come to every line."""
-        self._run(self._ledger.close())
-
-    def _run[T](self, script: StepScript[T]) -> T:
-        ask, slot = self._ledger.ask_client.ask, self._ledger.slot
-        return run_script(script, lambda request: ask(slot, *request))
-
-
-class AsyncSteps:
-    """Asks and lets other tasks of the loop work meanwhile."""
-
-    def __init__(self, ledger: StepSource) -> None:
-        self._ledger = ledger
-
-    async def step(self, name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """The function's result, awaited, or that of an earlier attempt."""
-        call = self._ledger.call(STEP, name, args_hash(args, kwargs))
-        line = await self._run(self._ledger.find(call))
-        if line is not None:
-            return _answer(self._ledger, line)
-        try:
-            with within(call.place):
-                value = function(*args, **kwargs)
-                if isawaitable(value):
-                    value = await value
-        except Exception as error:
-            await self._run(self._ledger.fail(call, error))
-            raise
-        await self._run(self._ledger.keep(call, value))
-        return value
-
-    def wait(self, kind: str, name: str, length: DurationLike | None) -> Awaitable[str | None]:
-        """What a wait ended with; Suspended while it goes on."""
-        return self._run(self._ledger.wait(kind, name, _length(length)))
-
-    async def close(self) -> None:
-        """The task returns; NonDeterminism when it has not come to every line."""
-        await self._run(self._ledger.close())
-
-    def _run[T](self, script: StepScript[T]) -> Awaitable[T]:
-        ask, slot = self._ledger.ask_client.aask, self._ledger.slot
-        return arun_script(script, lambda request: ask(slot, *request))
-
-
-def _answer(steps: StepSource, line: LedgerEntry) -> Any:
-    """A recorded result, or the error that the step's function raised."""
-    if line.kind != RAISED:
-        return unpack(line.text or "null")
-    error = recorded_error(line.text or "null")
-    raise error if not isinstance(error, NotRecorded) else steps.end(error)
-
-
-def _length(value: DurationLike | None) -> timedelta | None:
-    return None if value is None else duration(value)

@@ -30,6 +30,7 @@ class RecordedLedger:
     ) -> None:
         self.ask_client = ask_client
         self.slot = slot
+        self.run_id = who[0]
         self._who = who
         self._live = ask_client.replay == "live"
         self._ledger = Ledger(ask_client, slot, who, root, fresh=False)
@@ -73,6 +74,21 @@ class RecordedLedger:
     def fail(self, call: StepCall, error: Exception) -> StepScript[None]:
         """A live step raised; the shadow run is not replayed itself, so nothing is written."""
         del call, error
+        yield from ()
+
+    def settle(self) -> StepScript[None]:
+        """The errors of live steps are not written."""
+        yield from ()
+
+    def tried(self, call: StepCall) -> StepScript[int]:
+        """A live step begins with its first try."""
+        del call
+        yield from ()
+        return 0
+
+    def pause(self, call: StepCall, tried: int, length: timedelta) -> StepScript[None]:
+        """A replay does not wait."""
+        del call, tried, length
         yield from ()
 
     def wait(self, kind: str, name: str, length: timedelta | None) -> StepScript[str | None]:

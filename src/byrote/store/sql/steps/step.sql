@@ -3,7 +3,8 @@
 -- A step has its result. A sleep or a wait (kinds `sleep`, `event`) is written open, with the moment it ends, when the
 -- run first reaches it; reached again, it is closed if that moment has passed. A wait takes the oldest signal that no
 -- step has taken.
--- A step whose function raised (kind `raised`) is written for replays of this attempt; a later write replaces it.
+-- A step whose function raised (kind `raised`) is written for replays of this attempt; a later write replaces it. If the
+-- task has caught the error and goes on, that is the kind `failed`, which stays like a result.
 -- Sending it twice changes nothing: the first write stays, and is the answer.
 -- The lease's row is locked for key share: that keeps a sweep and a claim away until this has committed, but neither
 -- waits for nor delays our own renewals. A run is skipped if another transaction has locked its row, the row of a step that
@@ -103,7 +104,9 @@ written as (
   select
     requested.id, requested.sequence, requested.attempts, (select now from clock),
     (select now from clock) + requested.delay_us * interval '1 microsecond',
-    requested.kind not in ('step', 'raised') and received.sequence is null and coalesce(requested.delay_us > 0, true),
+    requested.kind not in ('step', 'raised', 'failed')
+      and received.sequence is null
+      and coalesce(requested.delay_us > 0, true),
     requested.kind, requested.name, coalesce(requested.result, received.payload_json),
     coalesce(decode(requested.hash, 'hex'), received.payload_hash), requested.place, decode(requested.args_hash, 'hex')
   from requested
@@ -151,7 +154,7 @@ select
   requested.id::text,
   requested.sequence,
   -- Written by another copy of this statement, not visible yet: the caller looks it up again at once.
-  coalesce(written.open, requested.open, requested.kind not in ('step', 'raised')) as open,
+  coalesce(written.open, requested.open, requested.kind not in ('step', 'raised', 'failed')) as open,
   case when written.sequence is null then requested.result_json else written.result_json end as result_json,
   case
     when written.sequence is null and not requested.known then 0
