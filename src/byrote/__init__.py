@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ResultTimeout as ResultTimeout,
         RetryLater as RetryLater,
         RunFailed as RunFailed,
+        RunNotFound as RunNotFound,
         Snooze as Snooze,
         WaitTimeout as WaitTimeout,
     )
@@ -42,7 +43,7 @@ else:
             "byrote.core.command": "Command Container Limits",
             "byrote.core.errors": (
                 "ByroteError Fatal LeaseLost NonDeterminism "
-                "ResultTimeout RetryLater RunFailed Snooze WaitTimeout"
+                "ResultTimeout RetryLater RunFailed RunNotFound Snooze WaitTimeout"
             ),
             "byrote.core.policy": "Retry",
             "byrote.core.replay.verdict": "Differs NotReplayable Same",

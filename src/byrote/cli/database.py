@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 from byrote.assembly.app import App
 from byrote.assembly.identity import jitter
 from byrote.assembly.settings import merge, resolve
-from byrote.core.errors import BadOption, UnknownRun
+from byrote.core.errors import BadOption, RunNotFound
 from byrote.core.text.ids import dashed
 from byrote.core.text.redaction import HIDDEN, redacted
 from byrote.embedded.databases import own_url
@@ -73,7 +73,7 @@ def check(store: Store) -> None:
 
 
 def whole_id(store: Store, begun: str) -> str:
-    """Return the id with this prefix; raises UnknownRun if none has it, BadOption if several."""
+    """Return the id with this prefix; raises RunNotFound if none has it, BadOption if several."""
     digits = begun.replace("-", "")
     if len(digits) == 32:
         return dashed(digits)
@@ -83,7 +83,7 @@ def whole_id(store: Store, begun: str) -> str:
     found = [run.id for run in store.all(queries.runs(before=above, limit=2, shadow=True))]
     matching = [run_id for run_id in found if run_id.replace("-", "").startswith(digits)]
     if not matching:
-        raise UnknownRun(begun)
+        raise RunNotFound(begun)
     if len(matching) > 1:
         raise BadOption(f"Several runs begin with {begun}; write more characters of the id.")
     return matching[0]

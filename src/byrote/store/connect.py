@@ -2,6 +2,7 @@
 """Settings of every connection: detection of dead peers, and safe plans for workers."""
 
 import contextlib
+import math
 from typing import Any
 
 import psycopg
@@ -70,8 +71,18 @@ def _of_scheme(scheme: str) -> str:
 class DatabaseAddress:
     """The address of a database: a checked URL and the settings of a connection."""
 
-    def __init__(self, url: str, *, name: str = "byrote", pooled: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        name: str = "byrote",
+        pooled: bool = False,
+        patience_s: float | None = None,
+    ) -> None:
+        """An impatient caller, below five seconds, gets a shorter time to connect as well."""
         fields = _fields(url)
+        if patience_s is not None and patience_s < NOTICES_DEATH["connect_timeout"]:
+            fields = {"connect_timeout": max(math.ceil(patience_s), 1), **fields}
         self.pooled = pooled
         self._name = name
         self._fields = {**NOTICES_DEATH, **fields}
