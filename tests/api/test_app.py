@@ -228,6 +228,14 @@ def test_a_database_that_is_not_there_is_named_without_its_password() -> None:
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize("driver", ["asyncpg", "psycopg", "psycopg2", "psycopg_async"])
+def test_a_url_of_sqlalchemy_is_understood(driver: str) -> None:
+    address = App(f"postgresql+{driver}://me:hush@db:5433/shop").address
+    plain = App("postgresql://me:hush@db:5433/shop").address
+
+    assert (address.place, address.conninfo("x")) == ("db:5433/shop", plain.conninfo("x"))
+
+
 def test_how_long_an_enqueue_waits_is_a_setting(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from byrote.core.text.redaction import HIDDEN, redacted
 from byrote.embedded.databases import own_url
 from byrote.embedded.server import open_server
 from byrote.store import migrate, queries
-from byrote.store.connect import DatabaseAddress
+from byrote.store.connect import DatabaseAddress, without_driver
 from byrote.store.outlines import ReadingStore
 from byrote.store.runners.sync import Store, unreachable
 
@@ -92,7 +92,7 @@ def whole_id(store: Store, begun: str) -> str:
 def masked(url: str) -> str:
     """A database URL that may be shown: without its password."""
     try:
-        conninfo_to_dict(url)
+        conninfo_to_dict(without_driver(url))
     except psycopg.ProgrammingError:
         return HIDDEN
     return redacted(url)
