@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ResultTimeout as ResultTimeout,
         RetryLater as RetryLater,
         RunFailed as RunFailed,
+        RunNotFound as RunNotFound,
         Snooze as Snooze,
         StepFailed as StepFailed,
         WaitTimeout as WaitTimeout,
@@ -43,7 +44,7 @@ else:
             "byrote.core.command": "Command Container Limits",
             "byrote.core.errors": (
                 "ByroteError Fatal LeaseLost NonDeterminism "
-                "ResultTimeout RetryLater RunFailed Snooze StepFailed WaitTimeout"
+                "ResultTimeout RetryLater RunFailed RunNotFound Snooze StepFailed WaitTimeout"
             ),
             "byrote.core.policy": "Retry",
             "byrote.core.replay.verdict": "Differs NotReplayable Same",

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
+import socket
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -12,10 +14,12 @@ from byrote.core.errors import (
     BadArguments,
     BadOption,
     DatabaseUnreachable,
+    RunNotFound,
     UnknownQueue,
-    UnknownRun,
 )
+from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
+from byrote.store.runners.sync import Store
 from tests.support import Db, count, run_of
 from tests.tasks import api
 
@@ -212,17 +216,59 @@ def test_an_app_that_declares_its_queues_refuses_others(url: str, db: Db) -> Non
 def test_an_unknown_run_is_said_to_be_unknown(app: App) -> None:
     handle = app.run("01a1e0f7-8a29-7eea-8c71-1a986ee4dea1")
     for ask in (handle.refresh, handle.result, lambda: handle.status):
-        with pytest.raises(UnknownRun, match="01a1e0f7"):
+        with pytest.raises(RunNotFound, match="01a1e0f7"):
             ask()
 
 
 def test_a_database_that_is_not_there_is_named_without_its_password() -> None:
-    app = App("postgresql://me:secret@127.0.0.1:1/none")
-    app.store._patience_s = 0.2
+    app = App("postgresql://me:secret@127.0.0.1:1/none", enqueue_patience="200ms")
     with pytest.raises(DatabaseUnreachable, match=r"127\.0\.0\.1:1/none") as refused:
         app.enqueue(api.add.spec(1))
 
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("driver", ["asyncpg", "psycopg", "psycopg2", "psycopg_async"])
+def test_a_url_of_sqlalchemy_is_understood(driver: str) -> None:
+    address = App(f"postgresql+{driver}://me:hush@db:5433/shop").address
+    plain = App("postgresql://me:hush@db:5433/shop").address
+
+    assert (address.place, address.conninfo("x")) == ("db:5433/shop", plain.conninfo("x"))
+
+
+def test_how_long_an_enqueue_waits_is_a_setting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "byrote.toml").write_text('enqueue_patience = "3s"')
+    monkeypatch.chdir(tmp_path)
+    by_file = App().settings.enqueue_patience
+    monkeypatch.setenv("BYROTE_ENQUEUE_PATIENCE", "2s")
+    by_variable = App().settings.enqueue_patience
+
+    assert (by_file, by_variable) == (timedelta(seconds=3), timedelta(seconds=2))
+    assert App(enqueue_patience=1).settings.enqueue_patience == timedelta(seconds=1)
+    with pytest.raises(ValueError, match="duration"):
+        App(enqueue_patience="soon")
+
+
+def test_patience_counts_the_time_of_the_tries() -> None:
+    """A server that accepts connections and never answers costs a try, not only a pause."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"127.0.0.1:{silent.getsockname()[1]}"
+        with App(f"postgresql://me@{place}/none", enqueue_patience="1s") as app:
+            began = monotonic()
+            with pytest.raises(DatabaseUnreachable):
+                app.enqueue(api.add.spec(1))
+
+    assert monotonic() - began < 10
+
+
+def test_patience_ends_also_without_pauses() -> None:
+    address = DatabaseAddress("postgresql://me@127.0.0.1:1/none")
+    store = Store(address, jitter=lambda: 0.0, patience_s=0.1)
+
+    with pytest.raises(DatabaseUnreachable):
+        store.all(queries.workers())
 
 
 @pytest.mark.parametrize("url", ["mysql://host/db", "not a url", "postgresql://host:port:x/db"])

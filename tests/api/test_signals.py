@@ -6,13 +6,13 @@ import psycopg
 import pytest
 
 from byrote import App, ByroteError, Context
-from byrote.core.errors import BadOption, BadPayload, UnknownRun
+from byrote.core.errors import BadOption, BadPayload, RunNotFound
 from tests.store.steps.test_step import leased
 from tests.support import Db, count, enqueue, finish, success
 
 
 def test_a_signal_to_an_unknown_run_says_so(app: App) -> None:
-    with pytest.raises(UnknownRun):
+    with pytest.raises(RunNotFound):
         app.signal("01932c4e-8d5b-7a90-b1c2-3d4e5f607182", "paid")
 
 

@@ -10,7 +10,7 @@ import pytest
 from byrote import App
 from byrote.artifacts.artifact import Artifact
 from byrote.core.artifact import COUNT_MAX, ArtifactDamaged, UnknownArtifact
-from byrote.core.errors import UnknownRun
+from byrote.core.errors import RunNotFound
 from byrote.core.run import Run
 from byrote.core.state import Status
 from tests.artifacts.bucket import NAME, open_bucket
@@ -221,7 +221,7 @@ def test_unknown_runs_and_names_are_told_apart(app: App, db: Database) -> None:
     assert app.run(run_id).artifacts() == []
     with pytest.raises(UnknownArtifact, match="There are: none"):
         app.run(run_id).artifact("x")
-    with pytest.raises(UnknownRun):
+    with pytest.raises(RunNotFound):
         app.run("01932c4e-8d5b-7a90-b1c2-3d4e5f607182").artifacts()
 
 

@@ -127,6 +127,7 @@ BAD = {
     "threads": "65",
     "lease": "0.5s",
     "grace": "soon",
+    "enqueue_patience": "later",
     "poll_interval": "-1",
     "listen": "2",
     "claims": "slow",

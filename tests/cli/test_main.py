@@ -139,7 +139,7 @@ def test_a_url_that_cannot_be_read_is_wrong_usage(url: str) -> None:
         (errors.BadOption("no"), 2),
         (errors.BadPayload("$", "no"), 2),
         (errors.SchemaMismatch("no"), 3),
-        (errors.UnknownRun("x"), 4),
+        (errors.RunNotFound("x"), 4),
         (errors.UnknownQueue("x", []), 4),
         (errors.RunFailed("x", "FAILED", []), 1),
         (errors.DatabaseUnreachable("no"), 75),

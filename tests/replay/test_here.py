@@ -5,7 +5,7 @@ import pytest
 
 from byrote import App, Differs, NotReplayable, Same, Status
 from byrote.assembly.identity import new_id
-from byrote.core.errors import BadOption, UnknownRun
+from byrote.core.errors import BadOption, RunNotFound
 from byrote.core.json.diff import Change
 from byrote.core.replay.verdict import Replayed
 from byrote.store import queries
@@ -156,7 +156,7 @@ def test_what_has_not_ended_or_is_gone_has_nothing_to_compare(
     assert refused(here.replay(waiting.id)).why == "cancelled"
     db.execute("delete from byrote_task_runs where result_id = %s", (run.id,))
     assert refused(here.replay(run.id)).why == "expired"
-    with pytest.raises(UnknownRun):
+    with pytest.raises(RunNotFound):
         here.replay(new_id())
 
 

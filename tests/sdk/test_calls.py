@@ -12,8 +12,8 @@ import pytest
 from byrote.core.errors import (
     BadOption,
     BadPayload,
+    RunNotFound,
     ServiceUnreachable,
-    UnknownRun,
     WithheldInReplay,
 )
 from byrote.core.policy import Retry
@@ -148,7 +148,7 @@ def test_a_refusal_is_raised_as_what_it_is() -> None:
 
 def test_a_run_that_is_not_there_is_an_unknown_run() -> None:
     body = b'{"type":"urn:x","title":"","status":404,"detail":"no","code":"not_found"}'
-    with pytest.raises(UnknownRun, match="abc"):
+    with pytest.raises(RunNotFound, match="abc"):
         Stage(ServiceResponse(404, body)).run(producer.get("abc"))
 
 

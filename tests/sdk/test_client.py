@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from byrote.core.errors import BadOption, ResultTimeout, RunFailed, ServiceUnreachable, UnknownRun
+from byrote.core.errors import BadOption, ResultTimeout, RunFailed, RunNotFound, ServiceUnreachable
 from byrote.core.state import Status
 from byrote.sdk import AsyncClient, Client, new_run
 from byrote.store import queries
@@ -233,7 +233,7 @@ def test_a_stream_is_resumed_where_it_broke(
 
 def test_a_run_that_is_not_there_is_an_unknown_run(client: Any) -> None:
     for verb in (client.get, client.cancel, client.retry, client.replay):
-        with pytest.raises(UnknownRun):
+        with pytest.raises(RunNotFound):
             verb(SOMEBODY)
 
 

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from byrote.core.artifact import ArtifactDamaged, UnknownArtifact
-from byrote.core.errors import BadOption, ServiceUnreachable, UnknownRun
+from byrote.core.errors import BadOption, RunNotFound, ServiceUnreachable
 from byrote.lab.torture.faults.relay import Cut, RelayedConnection
 from byrote.sdk import AsyncClient
 from byrote.sdk.calls import artifacts
@@ -222,9 +222,9 @@ def test_what_is_not_there_is_unknown(
         for which in (hash_of(b"never stored"), "0.csv", hash_of(gone)):
             with pytest.raises(UnknownArtifact, match=which):
                 client.fetch(run, which, to=tmp_path / "a.csv")
-        with pytest.raises(UnknownRun):
+        with pytest.raises(RunNotFound):
             client.fetch(NOWHERE, hash_of(gone), to=tmp_path / "a.csv")
-    with pytest.raises(UnknownRun):
+    with pytest.raises(RunNotFound):
         client.artifacts(NOWHERE)
 
 
@@ -233,9 +233,9 @@ def test_artifacts_of_somebody_elses_run_are_not_there(
 ) -> None:
     run = keep(b"small")
     other = kind(module_service.url, new_service_token(db, "read", queues=("other",)))
-    with pytest.raises(UnknownRun):
+    with pytest.raises(RunNotFound):
         other.artifacts(run)
-    with pytest.raises(UnknownRun):
+    with pytest.raises(RunNotFound):
         other.fetch(run, hash_of(b"small"))
     other.close()
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from byrote.core.errors import UnknownRun
+from byrote.core.errors import RunNotFound
 from byrote.core.state import Status
 from byrote.sdk import Retry
 from tests.sdk.harness import Service, StartSdkWorker
@@ -38,5 +38,5 @@ def test_a_second_attempt_begins_anew(service: Service, start_sdk_worker: StartS
 
 
 def test_a_run_that_is_not_there_has_no_progress(service: Service) -> None:
-    with pytest.raises(UnknownRun):
+    with pytest.raises(RunNotFound):
         service.client.progress("0190b0a0-1111-7222-8333-444455556666")

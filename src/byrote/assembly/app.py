@@ -1,45 +1,35 @@
 # SPDX-License-Identifier: MIT
 """The public App: registers tasks and schedules, and enqueues runs in its database."""
 
-import atexit
-import os
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property
-from pathlib import Path
 from typing import Any, Concatenate, Unpack, overload
 
 import psycopg
 
-from byrote.assembly.handles import RunHandle, TaskHandle, TaskMaker, note_withheld, withheld_runs
-from byrote.assembly.identity import jitter, new_id, new_ids
+from byrote.assembly.handles import RunHandle, TaskHandle, TaskMaker, withheld_runs
+from byrote.assembly.identity import new_id, new_ids
 from byrote.assembly.memo import Memos
-from byrote.assembly.settings import Settings, resolve
+from byrote.assembly.operations.methods import Operations
+from byrote.assembly.operations.verbs import checked_id
 from byrote.core.command import Command, Container, Limits, Payload, command_of
 from byrote.core.errors import BadOption, UnknownQueue
-from byrote.core.json.codec import PAYLOAD_LARGE, pack
+from byrote.core.json.codec import PAYLOAD_LARGE
 from byrote.core.json.seed import SeedFrom
 from byrote.core.memo import memo_keep
 from byrote.core.policy import ONCE, Retry
-from byrote.core.ports.app import WithoutReports
 from byrote.core.replay.verdict import Replayed
 from byrote.core.replay.withholding import withholding
 from byrote.core.schedule.schedule import Schedule, Timing, make_schedule
 from byrote.core.spec import Delivery, Spec, check_options
 from byrote.core.task import Registry, make_task, stand_in
 from byrote.core.unique import UniqueKey
-from byrote.embedded.databases import own_url
-from byrote.embedded.server import open_server
 from byrote.executors.runtime.context import Context
-from byrote.executors.runtime.steps.call import check_name
-from byrote.store import bulk, queries
-from byrote.store.connect import DatabaseAddress
-from byrote.store.migrate import migrate
+from byrote.store import bulk
 from byrote.store.queries.enqueue import EnqueueResult
 from byrote.store.query import Query
-from byrote.store.runners.aio import AsyncStore
-from byrote.store.runners.sync import Store
+from byrote.store.runners.sync import schema_errors
 
 
 class LargePayload(UserWarning):
@@ -50,13 +40,18 @@ OWN_OPTIONS = ("deterministic", "seed", "replay_ignore", "files")
 """Options of a task that are not part of its Delivery."""
 
 
-class App(WithoutReports):
+class App(Operations):
     """Tasks and the database of their runs. It connects when it is first needed."""
 
-    def __init__(self, url: str | None = None, *, queues: Iterable[str] | None = None) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        queues: Iterable[str] | None = None,
+        enqueue_patience: timedelta | str | float | None = None,
+    ) -> None:
+        super().__init__(url, enqueue_patience=enqueue_patience)
         self.registry = Registry()
-        self.url = url
-        """The database set in code; absent: that of the settings, else the embedded server."""
         self._queues = None if queues is None else frozenset(queues)
         self._memos = Memos()
         self._schedules: dict[str, Schedule] = {}
@@ -222,11 +217,12 @@ class App(WithoutReports):
         handles: list[RunHandle[Any]] = []
         statements = bulk.batches(self._numbered(specs, handles), self._memos.codes)
         if connection is not None:
-            return _with_holders(handles, bulk.enqueue_all(connection, statements))
+            with schema_errors():
+                return _with_holders(handles, bulk.enqueue_all(connection, statements))
         sent: list[Query[Any]] = []
         lost: list[int] = []
         try:
-            with self.store.borrow(lost) as borrowed:
+            with schema_errors(), self.store.borrow(lost) as borrowed:
                 instead = bulk.enqueue_all(borrowed, _recorded(statements, sent))
         except psycopg.OperationalError as error:
             # Whether it was committed is unknown; sending the same ids again finds out.
@@ -243,11 +239,13 @@ class App(WithoutReports):
         handles: list[RunHandle[Any]] = []
         statements = list(bulk.batches(self._numbered(specs, handles), self._memos.codes))
         if connection is not None:
-            return _with_holders(handles, await bulk.aenqueue_all(connection, statements))
+            with schema_errors():
+                return _with_holders(handles, await bulk.aenqueue_all(connection, statements))
         lost: list[int] = []
         try:
-            async with self.astore.borrow(lost) as borrowed:
-                instead = await bulk.aenqueue_all(borrowed, statements)
+            with schema_errors():
+                async with self.astore.borrow(lost) as borrowed:
+                    instead = await bulk.aenqueue_all(borrowed, statements)
         except psycopg.OperationalError as error:
             # Whether it was committed is unknown; sending the same ids again finds out.
             again = bulk.ResentAll(statements)
@@ -280,28 +278,8 @@ class App(WithoutReports):
     # -- Runs ------------------------------------------------------------------------------------
 
     def run(self, run_id: str) -> RunHandle[Any]:
-        """Return a handle on a run by its id; sends no query."""
-        return RunHandle(self, run_id)
-
-    def signal(self, run_id: str, event: str, payload: Any = None) -> bool:
-        """Send a signal that a run waits for now or later; returns False if it has ended."""
-        check_name(event)
-        if note_withheld("signal", event):
-            return True
-        if self.store.all(queries.signal(run_id, new_id(), event, pack(payload))):
-            return True
-        self.run(run_id).refresh()
-        return False
-
-    async def asignal(self, run_id: str, event: str, payload: Any = None) -> bool:
-        """Send a signal that a run waits for now or later; returns False if it has ended."""
-        check_name(event)
-        if note_withheld("signal", event):
-            return True
-        if await self.astore.all(queries.signal(run_id, new_id(), event, pack(payload))):
-            return True
-        await self.run(run_id).arefresh()
-        return False
+        """Return a handle on a run; sends no query. Raises RunNotFound if it cannot be an id."""
+        return RunHandle(self, checked_id(run_id))
 
     # -- Replay ----------------------------------------------------------------------------------
 
@@ -343,45 +321,6 @@ class App(WithoutReports):
         from byrote.assembly.replay.session import replay_here  # noqa: PLC0415
 
         return replay_here(self, which, **options)
-
-    # -- The database ----------------------------------------------------------------------------
-
-    @cached_property
-    def settings(self) -> Settings:
-        """Settings from files and the environment."""
-        return resolve({"database_url": self.url}).settings
-
-    @cached_property
-    def address(self) -> DatabaseAddress:
-        """The database's address; starts the embedded server if no database is set."""
-        url = self.settings.database_url or self._embedded()
-        return DatabaseAddress(url, pooled=self.settings.pooled)
-
-    def _embedded(self) -> str:
-        server = open_server(environ=os.environ)
-        atexit.register(server.close)
-        url = own_url(server.url, Path.cwd(), os.environ)
-        migrate(DatabaseAddress(url), jitter=jitter)
-        return url
-
-    @cached_property
-    def store(self) -> Store:
-        """The store that executes this app's queries."""
-        return Store(self.address, jitter=jitter)
-
-    @cached_property
-    def astore(self) -> AsyncStore:
-        """The store that executes this app's queries on the running event loop."""
-        return AsyncStore(self.address, jitter=jitter)
-
-    def migrate(self) -> None:
-        """Bring the database's schema up to date."""
-        migrate(self.address, jitter=jitter)
-
-    def close(self) -> None:
-        """Close idle connections."""
-        if "store" in self.__dict__:
-            self.store.close()
 
 
 def _with_holders(

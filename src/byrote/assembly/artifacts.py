@@ -2,7 +2,7 @@
 """The default location of artifacts, and how they are read."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import platformdirs
@@ -10,9 +10,11 @@ import platformdirs
 from byrote.artifacts.artifact import Artifact, Source
 from byrote.artifacts.content_store import open_place, pieces
 from byrote.core.artifact import POSTGRES, ArtifactEntry, UnknownArtifact
-from byrote.core.errors import UnknownRun
+from byrote.core.errors import RunNotFound
+from byrote.core.ports.script import run_script
 from byrote.embedded.home import ROOT_STATE
 from byrote.store import queries
+from byrote.store.queries.enqueue import QueryScript
 from byrote.store.runners.sync import Store
 
 
@@ -26,17 +28,33 @@ def default_place(environ: Mapping[str, str]) -> str:
     return str(platformdirs.user_data_path("byrote", appauthor=False) / "artifacts")
 
 
-def artifacts_of(store: Store, run_id: str) -> list[Artifact]:
-    """Return all artifacts of a run, oldest attempt first; raises UnknownRun."""
-    entries = store.all(queries.artifacts(run_id))
-    if not entries and store.first(queries.run(run_id)) is None:
-        raise UnknownRun(run_id)
+def entries_of(run_id: str) -> QueryScript[list[ArtifactEntry]]:
+    """Read the rows of a run's artifacts, oldest attempt first; raises RunNotFound."""
+    entries: list[ArtifactEntry] = yield queries.artifacts(run_id)
+    if not entries and (yield queries.is_accepted(run_id)) != [True]:
+        raise RunNotFound(run_id)
+    return entries
+
+
+def readable(store: Store, entries: Iterable[ArtifactEntry]) -> list[Artifact]:
+    """Return artifacts whose content is read through this store when it is needed."""
     return [Artifact(entry, _source(store, entry)) for entry in entries]
+
+
+def artifacts_of(store: Store, run_id: str) -> list[Artifact]:
+    """Return all artifacts of a run, oldest attempt first; raises RunNotFound."""
+    return readable(store, run_script(entries_of(run_id), store.all))
 
 
 def artifact_of(store: Store, run_id: str, name: str, *, attempt: int | None = None) -> Artifact:
     """Return an artifact by its name, of `attempt` or of the newest attempt that has it."""
-    there = artifacts_of(store, run_id)
+    return named(artifacts_of(store, run_id), run_id, name, attempt=attempt)
+
+
+def named(
+    there: Sequence[Artifact], run_id: str, name: str, *, attempt: int | None = None
+) -> Artifact:
+    """Choose an artifact by its name; raises UnknownArtifact."""
     for artifact in reversed(there):
         if artifact.name == name and attempt in {None, artifact.attempt}:
             return artifact

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, Protocol, Unpack, overload
 import msgspec
 
 from byrote.artifacts.artifact import Artifact
-from byrote.assembly.artifacts import artifact_of, artifacts_of
+from byrote.assembly.artifacts import artifact_of, artifacts_of, entries_of, named, readable
 from byrote.assembly.clock import monotonic
 from byrote.core.duration import duration
-from byrote.core.errors import ResultTimeout, RunFailed, UnknownRun
+from byrote.core.errors import ResultTimeout, RunFailed, RunNotFound
 from byrote.core.json.codec import unpack
+from byrote.core.ports.script import arun_script
 from byrote.core.replay.withholding import Withholding, withholding
 from byrote.core.run import Run
 from byrote.core.spec import Delivery, DeliveryOptions, Spec, check_options, describe
@@ -25,7 +26,6 @@ from byrote.core.unique import CallKey, call_key
 from byrote.core.unserved import Standing
 from byrote.executors.runtime.context import Context
 from byrote.store import queries
-from byrote.store.locks import move
 from byrote.store.queries.queues import why_waiting
 from byrote.store.rows import RunOutcome
 
@@ -171,7 +171,7 @@ class RunHandle[R]:
 
     def _update(self, run: Run | None) -> Run:
         if run is None:
-            raise UnknownRun(self.id)
+            raise RunNotFound(self.id)
         self._run = run
         return run
 
@@ -216,27 +216,40 @@ class RunHandle[R]:
         """Return the artifacts stored so far, oldest attempt first."""
         return artifacts_of(self._app.store, self.id)
 
+    async def aartifacts(self) -> list[Artifact]:
+        """Return the artifacts stored so far; reading the content of one blocks the event loop."""
+        entries = await arun_script(entries_of(self.id), self._app.astore.all)
+        return readable(self._app.store, entries)
+
     def artifact(self, name: str) -> Artifact:
         """Return the artifact of this name from the newest attempt; raises UnknownArtifact."""
         return artifact_of(self._app.store, self.id, name)
+
+    async def aartifact(self, name: str) -> Artifact:
+        """Return the artifact of this name from the newest attempt; raises UnknownArtifact."""
+        return named(await self.aartifacts(), self.id, name)
 
     def cancel(self) -> bool:
         """Cancel the run; returns False if it had already finished.
 
         Raises RowLocked if another transaction has locked the run for more than a second.
         """
-        if note_withheld("cancel", self.id):
-            return True
-        return move(queries.cancel, [self.id], self._app.store.all).only is not None
+        return self._app.cancel(self.id)
+
+    async def acancel(self) -> bool:
+        """Cancel the run; returns False if it had already finished."""
+        return await self._app.acancel(self.id)
 
     def retry(self) -> bool:
         """Make a dead or waiting run ready now; returns False if it was neither.
 
         Raises RowLocked if another transaction has locked the run for more than a second.
         """
-        if note_withheld("retry", self.id):
-            return True
-        return move(queries.retry, [self.id], self._app.store.all).only is not None
+        return self._app.retry(self.id)
+
+    async def aretry(self) -> bool:
+        """Make a dead or waiting run ready now; returns False if it was neither."""
+        return await self._app.aretry(self.id)
 
 
 def _check_withheld(run_id: str) -> None:
@@ -272,7 +285,7 @@ class _Patience:
 
     def over(self, ended: RunOutcome | None) -> bool:
         if ended is None:
-            raise UnknownRun(self._run_id)
+            raise RunNotFound(self._run_id)
         if ended.status is Status.SUCCESSFUL and ended.result_json is not None:
             self.value = unpack(ended.result_json)
             return True

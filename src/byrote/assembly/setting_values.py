@@ -135,6 +135,7 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "worker_id": lambda raw: check_name("worker", raw),
     "lease": _lease,
     "grace": duration,
+    "enqueue_patience": duration,
     "poll_interval": duration,
     "max_rss": read_size,
     "payload_max": read_payload_max,

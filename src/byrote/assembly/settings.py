@@ -30,6 +30,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """URL of the PostgreSQL database; absent: the embedded server."""
     pooled: bool = False
     """The URL leads to a transaction pooler: no LISTEN, no prepared statements, no SET."""
+    enqueue_patience: timedelta = timedelta(seconds=10)
+    """How long an app's calls wait for a database that does not answer."""
     service_url: str | None = None
     """URL of the queue service, for the SDK."""
     service_token: str | None = None

@@ -12,13 +12,13 @@ from psycopg.conninfo import conninfo_to_dict
 from byrote.assembly.app import App
 from byrote.assembly.identity import jitter
 from byrote.assembly.settings import merge, resolve
-from byrote.core.errors import BadOption, UnknownRun
+from byrote.core.errors import BadOption, RunNotFound
 from byrote.core.text.ids import dashed
 from byrote.core.text.redaction import HIDDEN, redacted
 from byrote.embedded.databases import own_url
 from byrote.embedded.server import open_server
 from byrote.store import migrate, queries
-from byrote.store.connect import DatabaseAddress
+from byrote.store.connect import DatabaseAddress, without_driver
 from byrote.store.outlines import ReadingStore
 from byrote.store.runners.sync import Store, unreachable
 
@@ -73,7 +73,7 @@ def check(store: Store) -> None:
 
 
 def whole_id(store: Store, begun: str) -> str:
-    """Return the id with this prefix; raises UnknownRun if none has it, BadOption if several."""
+    """Return the id with this prefix; raises RunNotFound if none has it, BadOption if several."""
     digits = begun.replace("-", "")
     if len(digits) == 32:
         return dashed(digits)
@@ -83,7 +83,7 @@ def whole_id(store: Store, begun: str) -> str:
     found = [run.id for run in store.all(queries.runs(before=above, limit=2, shadow=True))]
     matching = [run_id for run_id in found if run_id.replace("-", "").startswith(digits)]
     if not matching:
-        raise UnknownRun(begun)
+        raise RunNotFound(begun)
     if len(matching) > 1:
         raise BadOption(f"Several runs begin with {begun}; write more characters of the id.")
     return matching[0]
@@ -92,7 +92,7 @@ def whole_id(store: Store, begun: str) -> str:
 def masked(url: str) -> str:
     """A database URL that may be shown: without its password."""
     try:
-        conninfo_to_dict(url)
+        conninfo_to_dict(without_driver(url))
     except psycopg.ProgrammingError:
         return HIDDEN
     return redacted(url)

@@ -31,7 +31,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.SchemaMismatch, CHECK_FAILED),
     (errors.RightMissing, CHECK_FAILED),
     (errors.AlteredSpec, CHECK_FAILED),
-    (errors.UnknownRun, NOT_FOUND),
+    (errors.RunNotFound, NOT_FOUND),
     (errors.UnknownQueue, NOT_FOUND),
     (errors.UnknownSchedule, NOT_FOUND),
     (UnknownArtifact, NOT_FOUND),

@@ -104,10 +104,10 @@ class BadArguments(ByroteError, TypeError):
     code = "bad_arguments"
 
 
-class UnknownRun(ByroteError, LookupError):
+class RunNotFound(ByroteError, LookupError):
     """No run has this id or hash."""
 
-    code = "unknown_run"
+    code = "run_not_found"
 
     def __init__(self, which: str) -> None:
         super().__init__(f"No run {which!r}. It may have been pruned, or be in another database.")
@@ -130,7 +130,7 @@ class AlteredSpec(ByroteError):
         return type(self), (self.run_id,)
 
 
-class NotThereThen(UnknownRun):
+class NotThereThen(RunNotFound):
     """The event log has no event of the run up to the requested moment."""
 
     def __init__(self, run_id: str, at: datetime) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         RunFailed as RunFailed,
         ServiceUnreachable as ServiceUnreachable,
         Snooze as Snooze,
-        UnknownRun as UnknownRun,
+        RunNotFound as RunNotFound,
     )
     from byrote.core.policy import Retry as Retry
     from byrote.core.run import Run as Run
@@ -39,7 +39,7 @@ else:
             "byrote.core.artifact": "ArtifactDamaged UnknownArtifact",
             "byrote.core.errors": (
                 "ByroteError Fatal ResultTimeout RetryLater "
-                "RunFailed ServiceUnreachable Snooze UnknownRun"
+                "RunFailed ServiceUnreachable Snooze RunNotFound"
             ),
             "byrote.core.policy": "Retry",
             "byrote.core.run": "Run",

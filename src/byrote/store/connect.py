@@ -2,6 +2,8 @@
 """Settings of every connection: detection of dead peers, and safe plans for workers."""
 
 import contextlib
+import math
+import re
 from typing import Any
 
 import psycopg
@@ -32,7 +34,13 @@ PLAN_GUARDS = (
 
 
 FORM = f"Write {EXAMPLE}"
+_DRIVER = re.compile(r"^(postgres(?:ql)?)\+\w+://")
 ENCODED = "in a password, write @ as %40, / as %2F, : as %3A, % as %25 and a space as %20"
+
+
+def without_driver(url: str) -> str:
+    """Return a URL as SQLAlchemy writes it, `postgresql+asyncpg://`, without the driver's name."""
+    return _DRIVER.sub(r"\1://", url)
 
 
 def _fields(url: str) -> dict[str, Any]:
@@ -41,9 +49,12 @@ def _fields(url: str) -> dict[str, Any]:
     libpq's own message is left out: it quotes the part that it could not read, which is often the
     password.
     """
+    url = without_driver(url)
     scheme = url.partition("://")[0] if "://" in url else None
     if scheme is not None and scheme not in {"postgresql", "postgres"}:
-        raise BadOption(f"The database URL must begin with postgresql://. {_of_scheme(scheme)}")
+        raise BadOption(
+            "The database URL must begin with postgresql://. Byrote runs on PostgreSQL only."
+        )
     fields: dict[str, Any] | None = None
     with contextlib.suppress(psycopg.ProgrammingError):
         fields = conninfo_to_dict(url)
@@ -60,18 +71,21 @@ def _fields(url: str) -> dict[str, Any]:
     return fields
 
 
-def _of_scheme(scheme: str) -> str:
-    name, plus, driver = scheme.partition("+")
-    if plus and name in {"postgresql", "postgres"} and driver.isalnum():
-        return f"Leave out +{driver}: Byrote has its own driver."
-    return "Byrote runs on PostgreSQL only."
-
-
 class DatabaseAddress:
     """The address of a database: a checked URL and the settings of a connection."""
 
-    def __init__(self, url: str, *, name: str = "byrote", pooled: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        name: str = "byrote",
+        pooled: bool = False,
+        patience_s: float | None = None,
+    ) -> None:
+        """An impatient caller, below five seconds, gets a shorter time to connect as well."""
         fields = _fields(url)
+        if patience_s is not None and patience_s < NOTICES_DEATH["connect_timeout"]:
+            fields = {"connect_timeout": max(math.ceil(patience_s), 1), **fields}
         self.pooled = pooled
         self._name = name
         self._fields = {**NOTICES_DEATH, **fields}

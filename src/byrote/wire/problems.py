@@ -15,7 +15,8 @@ from byrote.core.errors import (
     KeyContended,
     PayloadTooLarge,
     RowLocked,
-    UnknownRun,
+    RunNotFound,
+    SchemaMismatch,
 )
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -192,11 +193,13 @@ def refusal_of(error: ByroteError) -> Refused:  # noqa: PLR0911 -- one return pe
             return Invalid(str(error), errors=(FieldError(path, reason),))
         case BadOption() | BadArguments():
             return Invalid(str(error))
-        case UnknownRun():
+        case RunNotFound():
             return NotFound(str(error))
         case DatabaseUnreachable():
             # The address of the database is not disclosed to clients.
             return Unavailable("The database does not answer.", retry_after_s=2)
+        case SchemaMismatch():
+            return Unavailable("The database lacks tables of Byrote.", retry_after_s=2)
         case RowLocked(brief=brief):
             return RunLocked(brief, retry_after_s=1)
         case KeyContended():

@@ -118,7 +118,7 @@ def test_an_unknown_run_is_not_found(url: str, command: str) -> None:
     said = byrote("runs", command, NEVER, "--json", url=url)
 
     assert said.code == 4
-    assert said.failure["error"] == "unknown_run"
+    assert said.failure["error"] == "run_not_found"
 
 
 def test_an_id_may_be_shortened_while_it_is_the_only_one(url: str, db: Database) -> None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from byrote.core.errors import BadOption, UnknownRun
+from byrote.core.errors import BadOption, RunNotFound
 from byrote.store import queries
 from byrote.store.runners.sync import Store
 
@@ -17,7 +17,7 @@ _ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def find(store: Store, which: str) -> str:
-    """Return the id of the run with this id or spec hash; raises UnknownRun.
+    """Return the id of the run with this id or spec hash; raises RunNotFound.
 
     Of several runs of a spec it is the newest that has ended, if one has.
     """
@@ -29,7 +29,7 @@ def find(store: Store, which: str) -> str:
     else:
         raise BadOption(f"{which!r} is neither the id of a run nor the hash of a spec.")
     if found is None:
-        raise UnknownRun(which)
+        raise RunNotFound(which)
     return found
 
 

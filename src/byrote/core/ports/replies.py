@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Replies of a store to the parts of a worker."""
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
@@ -14,6 +15,23 @@ class Locked(msgspec.Struct, frozen=True, gc=False):
     """A run that a statement left as it was, because another transaction has locked its row."""
 
     id: str
+
+
+class DoneRuns[T](list[T]):
+    """The runs that a command changed; `locked` has the ids of those that it left as they are.
+
+    Another transaction has locked their rows: try again for those.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.locked: list[str] = []
+
+    def add(self, done: Iterable[T], locked: Iterable[str]) -> Self:
+        """Add the effect of one batch."""
+        self.extend(done)
+        self.locked += locked
+        return self
 
 
 def say_locked(number: int) -> str:

@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Identifiers made of digits and digests: UUIDs, and the digest that stands for a token."""
 
+import re
 from hashlib import sha256
+
+_UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
+
+
+def is_uuid(text: str) -> bool:
+    """Whether a text is a UUID, with or without dashes."""
+    return isinstance(text, str) and _UUID.fullmatch(text) is not None
 
 
 def dashed(digits: str) -> str:

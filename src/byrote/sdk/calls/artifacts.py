@@ -42,7 +42,7 @@ _listed = msgspec.json.Decoder(ArtifactsReply).decode
 
 
 def artifacts(run_id: str) -> ServiceCall[list[ArtifactView]]:
-    """What a run has stored, oldest attempt first; UnknownRun if the run does not exist."""
+    """What a run has stored, oldest attempt first; RunNotFound if the run does not exist."""
     return ServiceCall(
         "GET", _path(run_id), lambda body: _listed(body).artifacts, otherwise=missing(run_id)
     )

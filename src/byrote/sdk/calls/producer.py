@@ -15,9 +15,10 @@ from byrote.core.duration import DurationLike, duration
 from byrote.core.errors import BadOption, ResultTimeout, RunFailed
 from byrote.core.json.codec import pack, unpack
 from byrote.core.policy import Retry
+from byrote.core.ports.replies import DoneRuns
 from byrote.core.run import Run
 from byrote.core.state import Status
-from byrote.sdk.calls.replies import DoneRuns, RunRead, missing, text_of
+from byrote.sdk.calls.replies import RunRead, missing, text_of
 from byrote.sdk.transport.request import CallScript, Program, ServiceCall, Terms
 from byrote.wire.messages import (
     Accepted,
@@ -168,7 +169,7 @@ def _bodies(runs: Iterable[NewRun]) -> Iterable[list[bytes]]:
 
 
 def get(run_id: str) -> ServiceCall[Run]:
-    """The run as the service has it now; UnknownRun when there is none."""
+    """The run as the service has it now; RunNotFound when there is none."""
     return _run(run_id, 0.0)
 
 
@@ -278,7 +279,7 @@ def _move_many(path: str, ids: Sequence[str], *, repeat: bool) -> Program[DoneRu
         for batch in batched(ids, BATCH_MAX):
             body, read = _encode({"runs": batch}), _reader(MovedRuns)
             reply = yield from ServiceCall("POST", path, read, body=body, repeat=repeat)(terms)
-            done.add(reply.runs, reply.locked)
+            done.add(reply.runs, reply.locked or ())
         return done
 
     return script
@@ -322,7 +323,7 @@ def delete(ids: Sequence[str]) -> ServiceCall[DoneRuns[str]]:
 
     def read(body: bytes) -> DoneRuns[str]:
         reply = _reader(Deleted)(body)
-        return DoneRuns[str]().add(reply.runs, reply.locked)
+        return DoneRuns[str]().add(reply.runs, reply.locked or ())
 
     return ServiceCall("POST", "/v1/dead/delete", read, body=_encode({"runs": ids}))
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Replies as the SDK reads them: msgspec reads no `Raw | None`, so null is the text of null."""
 
-from collections.abc import Callable, Iterable
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType
 
-from byrote.core.errors import UnknownRun
+from byrote.core.errors import RunNotFound
 from byrote.wire.leases import Lease, Leases
 from byrote.wire.messages import RunView
 from byrote.wire.problems import Refused
@@ -23,23 +23,6 @@ class LeasesRead(Leases, frozen=True, kw_only=True):
     """What was claimed."""
 
     leases: list[LeaseRead]  # type: ignore[assignment]  # Read, never written.
-
-
-class DoneRuns[T](list[T]):
-    """What a verb did to several runs; `locked` has the ids of those it left as they are.
-
-    Another transaction has locked their rows: try again for those.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.locked: list[str] = []
-
-    def add(self, done: Iterable[T], locked: Iterable[str] | UnsetType) -> Self:
-        """Add what one reply reports."""
-        self.extend(done)
-        self.locked += () if locked is UNSET else locked
-        return self
 
 
 class RunRead(RunView, frozen=True, kw_only=True):
@@ -61,9 +44,9 @@ def given(raw: Raw | UnsetType) -> str | None:
 
 
 def missing(run_id: str) -> dict[str, Callable[[Refused], Any]]:
-    """Of a run, that something was not found means UnknownRun."""
+    """Of a run, that something was not found means RunNotFound."""
 
     def unknown(refused: Refused) -> Any:
-        raise UnknownRun(run_id) from refused
+        raise RunNotFound(run_id) from refused
 
     return {"not_found": unknown}

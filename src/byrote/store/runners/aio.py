@@ -35,7 +35,7 @@ from byrote.store.runners.resend import (
     until_committed,
     until_sent_once,
 )
-from byrote.store.runners.sync import Interrupted, WaitLimit, row_locked
+from byrote.store.runners.sync import Interrupted, WaitLimit, row_locked, schema_errors
 
 
 async def afetch[Row](
@@ -108,7 +108,8 @@ class AsyncStore:
         all of them in the same transaction.
         """
         if connection is not None:
-            return await afetch(connection, query)
+            with schema_errors():
+                return await afetch(connection, query)
         if query.resend is Resend.ONCE:
             once = SentOnce(query, mark_of(self._jitter), also, behind)
             return await arun_script(until_sent_once(once, self._limit().pause_after), self._do)

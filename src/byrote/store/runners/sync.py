@@ -5,9 +5,10 @@ How a lost answer is resolved follows from the query (`resend.py`). On the store
 statements are prepared and bypass psycopg's cursor (`prepared.py`), except behind a pooler.
 """
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -16,7 +17,7 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg.rows import tuple_row
 
-from byrote.core.errors import DatabaseUnreachable, RowLocked, StoreRefused
+from byrote.core.errors import DatabaseUnreachable, RowLocked, SchemaMismatch, StoreRefused
 from byrote.core.ports.script import run_script
 from byrote.store.connect import DatabaseAddress
 from byrote.store.queries.enqueue import (
@@ -68,6 +69,30 @@ def summary(error: psycopg.Error) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
+UNMIGRATED = frozenset({"42P01", "42883", "42703", "42704", "3F000"})
+"""A table, function, column, type or schema is missing."""
+
+
+def raise_if_unmigrated(error: psycopg.Error) -> None:
+    """Raise SchemaMismatch if a part of Byrote's schema is missing."""
+    if error.sqlstate in UNMIGRATED:
+        missing = error.diag.message_primary or type(error).__name__
+        raise SchemaMismatch(
+            f"The database lacks tables of Byrote ({missing}). Run `byrote migrate`; if the tables "
+            "are in a schema of their own, the connection's search_path must name it."
+        ) from error
+
+
+@contextlib.contextmanager
+def schema_errors() -> Iterator[None]:
+    """Turn errors about missing tables into SchemaMismatch, with what to do."""
+    try:
+        yield
+    except psycopg.ProgrammingError as error:
+        raise_if_unmigrated(error)
+        raise
+
+
 LACKS_A_RIGHT = "`byrote doctor`, with the same URL, shows which role this login needs for it."
 
 
@@ -78,22 +103,23 @@ class WaitLimit:
         self, address: DatabaseAddress, limit_s: float, jitter: Callable[[], float]
     ) -> None:
         self._address = address
-        self._left_s = limit_s
+        self._deadline = time.monotonic() + limit_s
         self._jitter = jitter
         self._tries = 1
 
     def pause_after(self, error: psycopg.Error, *, passing: bool = False) -> float:
         """Return the seconds until the next try; raises if retrying is useless or time is up."""
         if remedy(error) is Remedy.RAISE and not passing:
+            raise_if_unmigrated(error)
             if isinstance(error, psycopg.errors.InsufficientPrivilege):
                 error.add_note(LACKS_A_RIGHT)
             raise error
         self._tries += 1
         pause = pause_before(self._tries, self._jitter)
-        self._left_s -= pause
-        if self._left_s < 0 and error.sqlstate == LOCK_NOT_AVAILABLE:
+        late = time.monotonic() + pause > self._deadline
+        if late and error.sqlstate == LOCK_NOT_AVAILABLE:
             raise row_locked(error) from error
-        if self._left_s < 0:
+        if late:
             raise unreachable(self._address, error) from error
         return pause
 
@@ -130,7 +156,8 @@ class Store:
     ) -> list[Row]:
         """Return every row of the answer; on the caller's connection, in its transaction."""
         if connection is not None:
-            return fetch(connection, query)
+            with schema_errors():
+                return fetch(connection, query)
         if query.resend is _ONCE:
             once = SentOnce(query, mark_of(self._jitter))
             return run_script(until_sent_once(once, self._limit().pause_after), self._do)

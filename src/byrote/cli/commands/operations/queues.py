@@ -6,18 +6,18 @@ from datetime import datetime, timedelta
 import click
 import msgspec
 
+from byrote.assembly.operations.methods import perform
+from byrote.assembly.operations.verbs import known_queue
 from byrote.cli.commands.runs.history import at_option, show_queues_at
 from byrote.cli.database import open_store
 from byrote.cli.lazy import ListingGroup
 from byrote.cli.options import database_options
 from byrote.cli.output.tables import print_json, print_table
 from byrote.core.duration import spoken
-from byrote.core.errors import UnknownQueue
 from byrote.core.text.printable import one_line
 from byrote.core.unserved import end_of, like, patience
 from byrote.store import queries
 from byrote.store.rows import QueueRow
-from byrote.store.runners.sync import Store
 
 HEADS = ("queue", "state", "ready", "waiting", "running", "dead", "oldest ready")
 
@@ -62,7 +62,7 @@ def _row(queue: QueueRow) -> tuple[object, ...]:
 def pause(name: str, *, url: str | None, as_json: bool) -> None:
     """Stop claims from a queue; running attempts continue."""
     with open_store(url) as store:
-        _known(store, name)
+        perform(known_queue(name), store)
         store.all(queries.pause(name))
     _report(name, paused=True, as_json=as_json)
 
@@ -73,7 +73,7 @@ def pause(name: str, *, url: str | None, as_json: bool) -> None:
 def resume(name: str, *, url: str | None, as_json: bool) -> None:
     """Allow claims from a queue again."""
     with open_store(url) as store:
-        _known(store, name)
+        perform(known_queue(name), store)
         store.all(queries.resume(name))
     _report(name, paused=False, as_json=as_json)
 
@@ -88,7 +88,7 @@ def choose_events(name: str, kinds: str, *, url: str | None, as_json: bool) -> N
     With few, `byrote verify` cannot check leases of its runs after their first expiry.
     """
     with open_store(url) as store:
-        _known(store, name)
+        perform(known_queue(name), store)
         store.all(queries.set_events(name, events=kinds))
     if as_json:
         print_json({"queue": name, "events": kinds})
@@ -109,20 +109,13 @@ def wait_for_worker(name: str, after: str, *, url: str | None, as_json: bool) ->
     """
     limit = patience(after)
     with open_store(url) as store:
-        _known(store, name)
+        perform(known_queue(name), store)
         store.all(queries.set_unserved(name, after=limit))
     if as_json:
         seconds = None if limit is None else limit.total_seconds()
         print_json({"queue": name, "unserved_for_s": seconds})
     else:
         click.echo(one_line(f"A run in {name} whose task no worker knows: {end_of(limit)}"))
-
-
-def _known(store: Store, name: str) -> None:
-    # Pausing an unknown queue would have no effect; the name is most likely mistyped.
-    known = [queue.queue for queue in store.all(queries.queues())]
-    if name not in known:
-        raise UnknownQueue(name, known)
 
 
 def _report(name: str, *, paused: bool, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from byrote.cli.lazy import ListingGroup
 from byrote.cli.options import RunId, database_options
 from byrote.cli.output.run_page import fields_of, short_error, show_run
 from byrote.cli.output.tables import LOCKED_ROW, print_json, print_table, show_locked
-from byrote.core.errors import UnknownRun
+from byrote.core.errors import RunNotFound
 from byrote.core.run import Run
 from byrote.core.state import Status
 from byrote.store import queries
@@ -58,7 +58,7 @@ def show(begun: str, *, url: str | None, as_json: bool) -> None:
     with open_store(url) as store:
         run = store.first(queries.run(whole_id(store, begun)))
     if run is None or run.status is not Status.FAILED:
-        raise UnknownRun(begun)
+        raise RunNotFound(begun)
     if as_json:
         print_json(fields_of(run, whole=True))
     else:
@@ -89,7 +89,7 @@ def delete(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
 
 def _dead_id(run: Run | None, begun: str) -> str:
     if run is None or run.status is not Status.FAILED:
-        raise UnknownRun(begun)
+        raise RunNotFound(begun)
     return run.id
 
 

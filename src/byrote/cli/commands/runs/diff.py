@@ -8,7 +8,7 @@ from byrote.assembly.replay.environments import environments, last_doc
 from byrote.cli.database import open_store, whole_id
 from byrote.cli.options import RunId, database_options, is_hash
 from byrote.cli.output.tables import coloured, print_json
-from byrote.core.errors import RightMissing, UnknownRun
+from byrote.core.errors import RightMissing, RunNotFound
 from byrote.core.json.diff import Change, Changes
 from byrote.core.ports.replies import StepRow
 from byrote.core.replay.compare import Comparison, compare
@@ -55,7 +55,7 @@ def _known(docs: tuple[object, object]) -> list[bool]:
 def _run(store: Store, begun: str) -> Run:
     run = store.first(queries.run(whole_id(store, begun)))
     if run is None:
-        raise UnknownRun(begun)
+        raise RunNotFound(begun)
     if run.hidden:
         raise RightMissing("This login may not read arguments and results of runs.")
     return run

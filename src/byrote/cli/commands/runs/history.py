@@ -13,7 +13,7 @@ from byrote.cli.database import open_store, whole_id
 from byrote.cli.options import RunId, database_options
 from byrote.cli.output.tables import moment, print_json, print_table
 from byrote.core.duration import duration, spoken
-from byrote.core.errors import NotThereThen, UnknownRun
+from byrote.core.errors import NotThereThen, RunNotFound
 from byrote.core.log.asof import as_it_was
 from byrote.core.log.fold import BLANK, RunState, fold, fold_all
 from byrote.core.log.kinds import EventKind
@@ -75,7 +75,7 @@ def history(begun: str, *, url: str | None, as_json: bool, at: datetime | None) 
     with open_store(url) as store:
         logged = store.all(queries.run_history(whole_id(store, begun), at=at))
     if not logged:
-        raise UnknownRun(begun)
+        raise RunNotFound(begun)
     steps = list(_steps(logged))
     if as_json:
         for event, state in steps:
@@ -181,5 +181,5 @@ def known_run(store: Store, begun: str) -> Run:
     """Return the current run whose id has this prefix."""
     run = store.first(queries.run(whole_id(store, begun)))
     if run is None:
-        raise UnknownRun(begun)
+        raise RunNotFound(begun)
     return run

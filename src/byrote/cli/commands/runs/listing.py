@@ -20,7 +20,7 @@ from byrote.cli.options import Label, RunId, SpecHash, database_options
 from byrote.cli.output.provenance import print_provenance, provenance_fields, seed_in
 from byrote.cli.output.run_page import fields_of, row_of, show_run, show_steps, step_fields
 from byrote.cli.output.tables import LOCKED_ROW, print_json, print_table, show_locked
-from byrote.core.errors import UnknownRun
+from byrote.core.errors import RunNotFound
 from byrote.core.state import Status
 from byrote.core.text.printable import one_line
 from byrote.store import queries
@@ -179,6 +179,6 @@ def _report(
             click.echo(f"{run_id}  {run.status}  {message}")
     show_locked(len(locked), as_json=as_json)
     if unknown:
-        raise UnknownRun(unknown[0])
+        raise RunNotFound(unknown[0])
     if any(run_id not in changed for run_id in ids):
         click.get_current_context().exit(FAILED)

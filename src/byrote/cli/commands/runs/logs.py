@@ -10,7 +10,7 @@ from byrote.cli.database import open_store, whole_id
 from byrote.cli.options import RunId, database_options
 from byrote.cli.output.follow import Follower
 from byrote.cli.output.tables import print_json
-from byrote.core.errors import UnknownRun
+from byrote.core.errors import RunNotFound
 from byrote.core.run import Run
 from byrote.store import queries
 from byrote.store.rows import LiveOutput, Printed
@@ -56,7 +56,7 @@ def _follow(store: Store, run_id: str, shown: Follower, *, attempt: int | None, 
         # The status first: whatever a finished run printed is there by then.
         run = store.first(queries.run(run_id))
         if run is None:
-            raise UnknownRun(run_id)
+            raise RunNotFound(run_id)
         seen = None if once or run.finished else store.first(queries.watch(run_id))
         for output in store.all(queries.outputs(run_id, attempt=attempt)):
             shown.end(output)

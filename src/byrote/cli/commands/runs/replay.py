@@ -18,7 +18,7 @@ from byrote.cli.options import (
     wait_option,
 )
 from byrote.cli.output.accepted import print_result
-from byrote.core.errors import UnknownRun
+from byrote.core.errors import RunNotFound
 from byrote.store import queries
 from byrote.store.runners.sync import Store
 
@@ -121,5 +121,5 @@ def _find(store: Store, named: str) -> str:
         return whole_id(store, named)
     found = store.first(queries.latest_by_hash(named))
     if found is None:
-        raise UnknownRun(named)
+        raise RunNotFound(named)
     return found

@@ -8,7 +8,7 @@ from byrote.cli.database import open_store, whole_id
 from byrote.cli.errors import FAILED
 from byrote.cli.options import RunId, database_options
 from byrote.cli.output.tables import print_json
-from byrote.core.errors import UnknownRun
+from byrote.core.errors import RunNotFound
 from byrote.core.json.codec import check_text
 from byrote.executors.runtime.steps.call import check_name
 from byrote.store import queries
@@ -34,7 +34,7 @@ def signal(begun: str, event: str, payload: str, *, url: str | None, as_json: bo
         sent = bool(store.all(queries.signal(run_id, new_id(), event, packed)))
         run = store.first(queries.run(run_id))
     if run is None:
-        raise UnknownRun(begun)
+        raise RunNotFound(begun)
     message = "signalled" if sent else "unchanged: it had finished already"
     if as_json:
         print_json({"id": run_id, "done": sent, "status": run.status, "message": message})
