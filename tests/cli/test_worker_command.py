@@ -61,10 +61,11 @@ def test_a_draining_worker_does_what_there_is_and_leaves(
     assert [told.count(name) for name in ("Claimed", "Succeeded", "WorkerStopped")] == [1, 1, 1]
 
 
-def test_payloads_and_what_tasks_say_of_them_are_never_logged(url: str, folder: Path) -> None:
+def test_messages_of_errors_can_be_kept_out_of_the_log(url: str, folder: Path) -> None:
     byrote("enqueue", "boom", '{"word": "hushhush"}', url=url)
     words = ("worker", "shop:app", "--drain", "--hands", "1", "--log-level", "debug")
-    with Process(*words, url=url, folder=folder) as worker:
+    hidden = {"BYROTE_LOG_TRACEBACKS": "no"}
+    with Process(*words, url=url, folder=folder, **hidden) as worker:
         said = worker.ended()
 
     assert '"event":"Failed"' in said.err

@@ -14,7 +14,7 @@ from byrote.assembly.once import once
 from byrote.core.errors import ByroteError
 from byrote.executors.hands.child_loop import Hand, die_with_parent, refuse
 from byrote.executors.runtime.loading import load_app
-from byrote.executors.runtime.output import capture_streams
+from byrote.executors.runtime.output import attempt_fields, capture_streams
 from byrote.executors.runtime.provenance.git import GitCheckout
 from byrote.executors.runtime.seeding import install
 from byrote.executors.shared.spool import Spool
@@ -35,7 +35,7 @@ def main() -> None:
     sys.setswitchinterval(0.001)
     # Before logging, which keeps a reference to stderr: log lines are part of a task's output.
     capture_streams(Spool(settings["spool"]))
-    set_up_logging(settings["log_format"], settings["log_level"])
+    set_up_logging(settings["log_format"], settings["log_level"], attempt_fields)
     link = socket.socket(fileno=settings["link"])
     checkout = GitCheckout(Path.cwd())
     if settings["deterministic"]:

@@ -12,7 +12,7 @@ import msgspec
 
 from byrote.core import events
 from byrote.core.errors import Unreachable
-from byrote.core.outcome import Outcome
+from byrote.core.outcome import Outcome, kind_and_type
 from byrote.core.ports.executor import Asks, Executor
 from byrote.core.ports.store import PartContext, WorkerStore
 from byrote.core.run import Leased
@@ -197,6 +197,8 @@ class Worker:
         verdicts = self._with_end("recorder", self._store.verdicts(self._line("finish")))
         recorder = Recorder(verdicts, held, context)
         recorder.on_finished = self._on_finished
+        if not options.log_tracebacks:
+            recorder.describe = kind_and_type
         keeper = LeaseKeeper(
             self._with_end("keeper", self._store.registry(self._line("renew"))),
             self._executor,

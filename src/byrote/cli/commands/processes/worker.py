@@ -23,6 +23,7 @@ from byrote.cli.options import url_option
 from byrote.cli.support.server_probe import new_queues
 from byrote.embedded.databases import own_url
 from byrote.embedded.server import open_server
+from byrote.executors.runtime.output import attempt_fields
 from byrote.observe.logs import LogWriter, set_up_logging
 from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
@@ -107,7 +108,7 @@ def worker(app: str, *, url: str | None, drain: bool, no_listen: bool, **flags: 
 def start_log(settings: Settings) -> LogWriter:
     """Set up logging in this process; returns the writer of the worker's events."""
     form = log_form(settings)
-    set_up_logging(form, settings.log_level)
+    set_up_logging(form, settings.log_level, attempt_fields)
     return LogWriter(sys.stderr, form=form, level=settings.log_level, now=now)
 
 
