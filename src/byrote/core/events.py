@@ -127,6 +127,9 @@ class WorkerStopping(Event, frozen=True, tag=True):
 
     worker: str
     reason: str
+    running: int = 0
+    note: str = ""
+    """For how long it waits for which runs, and what a second signal does."""
 
 
 class WorkerStopped(Event, frozen=True, tag=True):

@@ -170,7 +170,10 @@ class Recorder:
 
     def _tell(self, judged: Sequence[Judged], accepted: Mapping[str, str]) -> None:
         now, worker = self._context.clock(), self._context.worker
-        self.finished += sum(run.id in accepted for run, _, _ in judged)
+        stored = [type(verdict) for run, _, verdict in judged if run.id in accepted]
+        released = stored.count(Release)
+        self.released += released
+        self.finished += len(stored) - released
         self._context.emit(
             [
                 event_of(entry, accepted.get(entry[0].id), worker, now, describe=self.describe)
@@ -178,7 +181,6 @@ class Recorder:
             ]
         )
         back = [(run.id, kind) for run, _, v in judged if (kind := type(v)) in COMES_BACK]
-        self.released += sum(kind is Release for _, kind in back)
         if any(run_id in accepted for run_id, _ in back):
             self.on_report()
 

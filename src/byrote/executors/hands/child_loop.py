@@ -56,9 +56,9 @@ def die_with_parent(parent: int) -> None:
         os._exit(0)
 
 
-def refuse(link: socket.socket, reason: str) -> None:
+def refuse(link: socket.socket, reason: str, traceback: str = "") -> None:
     """Send the supervisor the reason why this hand cannot start, and exit."""
-    link.sendall(frame(RefusedRuns(reason)))
+    link.sendall(frame(RefusedRuns(reason, traceback)))
     os._exit(EXIT_CANNOT_START)
 
 

@@ -18,7 +18,7 @@ from byrote.assembly.executors import log_form
 from byrote.assembly.identity import jitter
 from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
-from byrote.assembly.worker import build_worker
+from byrote.assembly.worker import build_worker, check_database
 from byrote.cli.options import url_option
 from byrote.cli.support.server_probe import new_queues
 from byrote.embedded.databases import own_url
@@ -95,6 +95,7 @@ def worker(app: str, *, url: str | None, drain: bool, no_listen: bool, **flags: 
     flags |= {"database_url": url, "listen": False if no_listen else None}
     settings = resolve(flags).settings
     emit = start_log(settings)
+    check_database(settings)
     if flags["queues"] is not None and settings.database_url is not None:
         address = DatabaseAddress(settings.database_url, pooled=settings.pooled)
         _mention_new_queues(address, settings.queues or {})
