@@ -136,6 +136,7 @@ BAD = {
     "executor": "cloud",
     "log_format": "xml",
     "log_level": "loud",
+    "log_tracebacks": "perhaps",
     "payload_max": "0",
     "payload_mode": "pigeon",
     "artifact_max": "lots",

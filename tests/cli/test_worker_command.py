@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from byrote.core.state import Status
 from byrote.embedded import control
@@ -61,10 +62,11 @@ def test_a_draining_worker_does_what_there_is_and_leaves(
     assert [told.count(name) for name in ("Claimed", "Succeeded", "WorkerStopped")] == [1, 1, 1]
 
 
-def test_payloads_and_what_tasks_say_of_them_are_never_logged(url: str, folder: Path) -> None:
+def test_messages_of_errors_can_be_kept_out_of_the_log(url: str, folder: Path) -> None:
     byrote("enqueue", "boom", '{"word": "hushhush"}', url=url)
     words = ("worker", "shop:app", "--drain", "--hands", "1", "--log-level", "debug")
-    with Process(*words, url=url, folder=folder) as worker:
+    hidden = {"BYROTE_LOG_TRACEBACKS": "no"}
+    with Process(*words, url=url, folder=folder, **hidden) as worker:
         said = worker.ended()
 
     assert '"event":"Failed"' in said.err
@@ -95,9 +97,15 @@ def test_a_second_signal_gives_everything_back_at_once(
         worker.signal(signal.SIGTERM)
         said = worker.ended(within=30)
     run = run_of(db, ran)
+    [stopping, stopped] = [e for e in events(worker.err) if e["event"].startswith("WorkerStopp")]
 
     assert said.code == 0
     assert (run.status, run.charged) == (Status.READY, 0)
+    assert stopping["running"] == 1
+    assert stopping["note"] == (
+        "waiting up to 600 s for 1 run; a second signal returns unfinished runs to the queue"
+    )
+    assert (stopped["finished"], stopped["released"]) == (0, 1)
 
 
 def test_sigusr1_prints_the_stacks_and_the_worker_goes_on(
@@ -146,6 +154,56 @@ def test_a_database_that_is_down_at_the_start_is_75_and_says_where(folder: Path)
 
     assert said.code == 75
     assert "PostgreSQL at 127.0.0.1:1/nothing did not answer" in said.err
+
+
+@pytest.mark.parametrize(
+    ("changed", "advice"),
+    [
+        ({"dbname": "missing_shop"}, "`createdb missing_shop`"),
+        ({"user": "nobody_known"}, "`createuser nobody_known`"),
+    ],
+)
+def test_a_refused_login_is_permanent_and_comes_first(
+    url: str, folder: Path, changed: dict[str, str], advice: str
+) -> None:
+    where = make_conninfo(url, **changed)
+    with Process("worker", "shop:app", "--hands", "2", "--url", where, folder=folder) as worker:
+        said = worker.ended()
+
+    assert said.code == 1
+    assert advice in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_an_app_that_names_a_missing_database_logs_only_that(url: str, tmp_path: Path) -> None:
+    named = make_conninfo(url, dbname="missing_shop")
+    (tmp_path / "shop.py").write_text(APP.replace("App()", f"App({named!r})"))
+    with Process("worker", "shop:app", "--hands", "2", folder=tmp_path) as worker:
+        said = worker.ended()
+
+    assert said.code == 1
+    assert "`createdb missing_shop`" in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_an_import_error_is_printed_once_for_all_hands(url: str, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("import no_such_package\n")
+    with Process("worker", "shop:app", "--hands", "3", url=url, folder=tmp_path) as worker:
+        said = worker.ended()
+
+    assert said.code == 2
+    assert said.err.count("Traceback") == 1
+    assert said.err.count("byrote: Importing shop:app raised ModuleNotFoundError") == 1
+    assert "HandEnded" not in said.err
+
+
+def test_a_hand_that_dies_at_the_start_is_named_with_its_reason(url: str, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("import os\nos._exit(7)\n")
+    with Process("worker", "shop:app", "--hands", "1", url=url, folder=tmp_path) as worker:
+        said = worker.ended()
+
+    assert said.code == 2
+    assert said.err == "byrote: A hand exited with code 7 before it was ready.\n"
 
 
 def test_a_schema_that_is_behind_is_3_and_names_the_command(bare_url: str, folder: Path) -> None:

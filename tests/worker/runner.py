@@ -10,7 +10,8 @@ from byrote.assembly.clock import now
 from byrote.assembly.settings import resolve
 from byrote.assembly.worker import build_worker
 from byrote.core.errors import BadOption, DatabaseUnreachable
-from byrote.observe.logs import LogWriter
+from byrote.executors.runtime.output import attempt_fields
+from byrote.observe.logs import LogWriter, set_up_logging
 from byrote.worker.worker import Worker
 
 EXITS = {BadOption: 2, DatabaseUnreachable: 75}
@@ -18,6 +19,7 @@ EXITS = {BadOption: 2, DatabaseUnreachable: 75}
 
 def main() -> int:
     asked = json.loads(sys.argv[1])
+    set_up_logging("json", "info", attempt_fields)
     log = LogWriter(sys.stderr, form="json", level="info", now=now)
     try:
         settings = resolve(asked["settings"]).settings

@@ -23,6 +23,7 @@ from byrote.executors.hands.pool import Hands
 from byrote.executors.inline import Inline
 from byrote.executors.routed import RoutedExecutor
 from byrote.executors.runtime.asks import ReplayMode
+from byrote.executors.runtime.failure_log import FailureLog
 from byrote.executors.runtime.loading import ignores, load_app, path_of, queues_of, schedules_of
 from byrote.executors.runtime.provenance.environment import measure, memos_of
 from byrote.executors.runtime.provenance.git import GitCheckout
@@ -156,6 +157,7 @@ def worker_options(settings: Settings, name: str, *, hands: int, drain: bool) ->
         poll=settings.poll_interval,
         drain=drain,
         version=version("byrote"),
+        log_tracebacks=settings.log_tracebacks,
     )
 
 
@@ -181,6 +183,7 @@ def _inline(
         once=once,
         provenance=provenance,
         deterministic=settings.deterministic,
+        failures=FailureLog(tracebacks=settings.log_tracebacks, ends=not app.logs_failures),
     )
 
 
@@ -197,6 +200,7 @@ def _hand_options(
         python=settings.python_path or sys.executable,
         log_format=log_form(settings),
         log_level=settings.log_level,
+        log_tracebacks=settings.log_tracebacks,
         deterministic=settings.deterministic,
         replay=replay,
         buffer_s=buffer_s,

@@ -13,8 +13,9 @@ from pathlib import Path
 from byrote.assembly.once import once
 from byrote.core.errors import ByroteError
 from byrote.executors.hands.child_loop import Hand, die_with_parent, refuse
+from byrote.executors.runtime.call import fault_of
 from byrote.executors.runtime.loading import load_app
-from byrote.executors.runtime.output import capture_streams
+from byrote.executors.runtime.output import attempt_fields, capture_streams
 from byrote.executors.runtime.provenance.git import GitCheckout
 from byrote.executors.runtime.seeding import install
 from byrote.executors.shared.spool import Spool
@@ -35,7 +36,7 @@ def main() -> None:
     sys.setswitchinterval(0.001)
     # Before logging, which keeps a reference to stderr: log lines are part of a task's output.
     capture_streams(Spool(settings["spool"]))
-    set_up_logging(settings["log_format"], settings["log_level"])
+    set_up_logging(settings["log_format"], settings["log_level"], attempt_fields)
     link = socket.socket(fileno=settings["link"])
     checkout = GitCheckout(Path.cwd())
     if settings["deterministic"]:
@@ -46,8 +47,8 @@ def main() -> None:
     except ByroteError as error:
         refuse(link, str(error))
     except Exception as error:  # noqa: BLE001 -- the app's module may raise anything; report it.
-        sys.excepthook(type(error), error, error.__traceback__)
-        refuse(link, f"Importing {settings['app']} raised {type(error).__name__}: {error}")
+        reason = f"Importing {settings['app']} raised {type(error).__name__}: {error}"
+        refuse(link, reason, fault_of(error).traceback or "")
     if settings["deterministic"]:
         install(task.key for task in app.registry if not task.deterministic)
     if settings["replay"]:

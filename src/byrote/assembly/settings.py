@@ -67,6 +67,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The interpreter hands run on; absent: this one."""
     log_format: Literal["auto", "text", "json"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_tracebacks: bool = True
+    """Log messages and tracebacks of failed attempts, which may quote arguments."""
     payload_max: Mapping[str, int] = msgspec.field(default_factory=lambda: {"*": PAYLOAD_MAX})
     """Maximum bytes of JSON of a spec, by queue; `*` is every other one: `4MB,media=16MB`."""
     artifacts: str | None = None

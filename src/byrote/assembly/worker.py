@@ -21,7 +21,18 @@ from byrote.store.worker import PostgresStore
 from byrote.worker.asks.artifacts import artifact_answers
 from byrote.worker.claiming.discovery import DiscoveryHooks
 from byrote.worker.context import WorkerContext
+from byrote.worker.start_order import OrderedStart
 from byrote.worker.worker import Worker
+
+
+def check_database(settings: Settings) -> None:
+    """Check the database that the settings name, before any hand starts: nothing if none is named.
+
+    Raises if it does not answer, refuses the login, or lacks the schema or a right.
+    """
+    if settings.database_url is not None:
+        address = DatabaseAddress(settings.database_url, pooled=settings.pooled)
+        PostgresStore(address).check()
 
 
 def build_worker(
@@ -37,6 +48,7 @@ def build_worker(
 
     `recognise` decides whether the hands could execute a task that the app did not register.
     """
+    emit = OrderedStart(emit)
     name = settings.worker_id or worker_id()
     hands = hands_of(settings)
     where = settings.artifacts or default_place(os.environ)

@@ -36,6 +36,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.UnknownSchedule, NOT_FOUND),
     (UnknownArtifact, NOT_FOUND),
     (NoServer, NOT_FOUND),
+    (errors.DatabaseRefused, FAILED),
     (errors.DatabaseUnreachable, UNREACHABLE),
     (errors.ByroteError, FAILED),
 )

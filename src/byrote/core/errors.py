@@ -176,6 +176,12 @@ class DatabaseUnreachable(Unreachable):
     code = "database_unreachable"
 
 
+class DatabaseRefused(DatabaseUnreachable):
+    """PostgreSQL answered and refused the login: no such database or role, or a wrong password."""
+
+    code = "database_refused"
+
+
 class ServiceUnreachable(Unreachable):
     """The queue service did not answer; the message has what was tried."""
 

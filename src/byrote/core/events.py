@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Events that workers emit for logs and metrics. No payloads: only ids, names and numbers."""
+"""Events that workers emit for logs and metrics. No payloads, but messages of errors."""
 
 import msgspec
 
@@ -127,6 +127,9 @@ class WorkerStopping(Event, frozen=True, tag=True):
 
     worker: str
     reason: str
+    running: int = 0
+    note: str = ""
+    """For how long it waits for which runs, and what a second signal does."""
 
 
 class WorkerStopped(Event, frozen=True, tag=True):
@@ -169,11 +172,15 @@ class Recovered(Event, frozen=True, tag=True):
     what: str
 
 
-def is_trouble(event: Event) -> bool:
-    """Whether an event deserves a warning; a hand that exited on request does not."""
-    return isinstance(event, TROUBLE) and getattr(event, "reason", "") != ENDED_WELL
+def level_of(event: Event) -> int:
+    """The level of an event, as in `logging`; INFO for a hand that exited on request."""
+    if isinstance(event, Failed):
+        return ERROR
+    warns = isinstance(event, TROUBLE) and getattr(event, "reason", "") != ENDED_WELL
+    return WARNING if warns else INFO
 
 
+INFO, WARNING, ERROR = 20, 30, 40
 ENDED_WELL = "exited with code 0"
-TROUBLE = (Failed, LeaseRefused, Crashed, Lost, HandEnded, Troubled, Unserved)
+TROUBLE = (Retried, LeaseRefused, Crashed, Lost, HandEnded, Troubled, Unserved)
 """Events worth a warning."""

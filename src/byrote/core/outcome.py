@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The outcome of one attempt, as a value; a failing task is expected, not an exception."""
 
+import re
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -10,6 +11,9 @@ TEXT_MAX = 4_000
 TRACEBACK_MAX = 16_000
 OUTPUT_MAX = 1024 * 1024
 """Bytes of stdout, and of stderr, that are stored for one attempt."""
+BRIEF_MAX = 200
+"""Characters of an error's message in an event."""
+_FRAME = re.compile(r'^ *File "(.+)", line (\d+), in (.+)$', re.MULTILINE)
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -31,6 +35,22 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     """The end of a command's standard error."""
     met: list[int] | None = None
     """Of a replay: the recorded steps, sleeps and waits that it had reached."""
+
+
+def kind_and_type(fault: Fault) -> str:
+    """Describe a fault without its message, which may quote what the task was given."""
+    return f"{fault.kind} {fault.type}"
+
+
+def brief(fault: Fault) -> str:
+    """Describe a fault in one line: kind, type, message, and where it was raised."""
+    message = " ".join(fault.message[:BRIEF_MAX].split())
+    told = f"{kind_and_type(fault)}: {message}" if message else kind_and_type(fault)
+    frames = _FRAME.findall(fault.traceback or "")
+    if not frames:
+        return told
+    path, line, function = frames[-1]
+    return f"{told} ({path.rpartition('/')[2]}:{line} in {function})"
 
 
 class Output(msgspec.Struct, frozen=True):

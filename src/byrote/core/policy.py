@@ -162,6 +162,15 @@ def _again(run: Leased, asked: timedelta | None) -> Verdict:
     return RetryIn(delay)
 
 
+def ends_if_failed(run: Leased) -> bool:
+    """Returns whether the run ends if its attempt fails without a delay of its own."""
+    if run.charged + 1 >= run.max_attempts:
+        return True
+    # Only a maximum age needs the policy, which takes longer to decode than to search.
+    limited = run.retry_json is not None and '"age_max"' in run.retry_json
+    return limited and _again(run, None) == FAIL
+
+
 def retry_of(run: Leased) -> Retry:
     """Returns the retry policy that a run was enqueued with."""
     if run.retry_json is None:

@@ -49,6 +49,8 @@ class DjangoApp:
     """The tasks of a Django project as the backend of one alias executes them."""
 
     url = None
+    logs_failures = True
+    """Django's receiver of `task_finished` does."""
 
     def __init__(self, backend: Backend) -> None:
         watch_sessions()

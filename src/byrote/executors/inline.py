@@ -23,6 +23,7 @@ from byrote.executors.capacity import CapacityPlanner
 from byrote.executors.runtime import call
 from byrote.executors.runtime.asks import AskClient, ReplayMode, pass_on
 from byrote.executors.runtime.engine import Engine
+from byrote.executors.runtime.failure_log import FailureLog
 from byrote.executors.runtime.job import (
     DeclinedResult,
     Result,
@@ -53,7 +54,9 @@ class Inline:
         once: OnceStatement | None = None,
         provenance: Provenance | None = None,
         deterministic: bool = True,
+        failures: FailureLog | None = None,
     ) -> None:
+        self._failures = failures
         self.replay: ReplayMode | None = None
         """How steps are answered where every run is a replay; set before the start."""
         self._asks = asks
@@ -106,6 +109,7 @@ class Inline:
             concurrency=self._limits[TaskKind.ASYNC],
             threads=self._limits[TaskKind.SYNC],
             ask_client=self._ask_client,
+            failures=self._failures if self.replay is None else None,
         )
         started.set()
         await self._stopped.wait()

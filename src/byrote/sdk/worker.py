@@ -24,6 +24,7 @@ from byrote.sdk.handlers import Handlers
 from byrote.sdk.store import ServiceStore
 from byrote.sdk.transport.address import ServiceAddress
 from byrote.worker.context import WorkerContext
+from byrote.worker.start_order import OrderedStart
 from byrote.worker.worker import Worker as Supervisor
 
 BUFFER_S = 0.25
@@ -113,6 +114,7 @@ def _supervisor(
     emit: Emit,
     drain: bool,
 ) -> Supervisor:
+    emit = OrderedStart(emit)
     name = settings.worker_id or worker_id()
     hands = hands_of(settings)
     asks: Asks = SimpleQueue()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Which database errors are temporary, and how long to wait. None costs an attempt."""
 
+import re
 from collections.abc import Callable
 from enum import Enum
 
@@ -82,6 +83,34 @@ def advice(code: str | None) -> str:
             return READ_ONLY
         case _:
             return ""
+
+
+_LOGIN_REFUSALS = (
+    (
+        re.compile(r'database "(.+)" does not exist'),
+        "There is no database {0!r}. Create it with `createdb {0}` and then run `byrote migrate`.",
+    ),
+    (
+        re.compile(r'role "(.+)" does not exist'),
+        "There is no role {0!r}. Create it with `createuser {0}`, or name another user in the URL.",
+    ),
+    (
+        re.compile(r'password authentication failed for user "(.+)"'),
+        "The password of {0!r} is wrong. Correct the URL or PGPASSWORD.",
+    ),
+)
+
+
+def login_advice(text: str) -> str | None:
+    """Return what to do about a refused login, by libpq's message; None if it may be temporary.
+
+    libpq reports no SQLSTATE for a refused login. A server whose messages are not in English is
+    therefore treated as one that does not answer.
+    """
+    for pattern, todo in _LOGIN_REFUSALS:
+        if found := pattern.search(text):
+            return todo.format(found[1])
+    return None
 
 
 def is_open(error: BaseException | None) -> bool:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Reports trouble with the store."""
+"""Reports trouble with the store, and what a stopping worker waits for."""
+
+from datetime import timedelta
 
 from byrote.core import events
 from byrote.core.ports.executor import Emit
@@ -22,3 +24,13 @@ class Notices:
         elif what not in self._troubled:
             self._troubled.add(what)
             self._emit([events.Troubled(self._worker, what, error)])
+
+
+def stopping_note(running: int, grace: timedelta, reason: str) -> str:
+    """What a stopping worker waits for, and what a second signal does; empty without runs."""
+    if not running:
+        return ""
+    runs = "1 run" if running == 1 else f"{running} runs"
+    again = "Ctrl-C again" if reason == "SIGINT" else "a second signal"
+    seconds = f"{grace.total_seconds():g} s"
+    return f"waiting up to {seconds} for {runs}; {again} returns unfinished runs to the queue"

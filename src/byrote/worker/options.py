@@ -26,5 +26,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it archives and prunes; not where it only looks at what is there."""
     insists: bool = True
     """Whether it asks again, once it works, for what the database refuses for lack of rights."""
+    log_tracebacks: bool = True
+    """Whether events contain the messages of errors, which may quote arguments."""
     chain_events: bool = False
     """Whether it adds to the chain of the log."""

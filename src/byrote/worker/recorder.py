@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from byrote.core import events
 from byrote.core.errors import StoreRefused, ValueRefused
-from byrote.core.outcome import Crashed, Failed, Fault, Outcome, Succeeded
+from byrote.core.outcome import Crashed, Failed, Fault, Outcome, Succeeded, brief
 from byrote.core.policy import (
     Cancel,
     GiveBackCrashed,
@@ -53,6 +53,8 @@ class Recorder:
         self._closing = False
         self.finished = 0
         self.released = 0
+        self.describe: Callable[[Fault], str] = brief
+        """Describes a fault in events."""
         self.on_report: Callable[[], None] = lambda: None
         self.on_finished: Callable[[Sequence[tuple[Leased, str | None]]], None] | None = None
         """Takes attempts whose verdicts were written, and as what; None for lost leases."""
@@ -171,18 +173,28 @@ class Recorder:
 
     def _tell(self, judged: Sequence[Judged], accepted: Mapping[str, str]) -> None:
         now, worker = self._context.clock(), self._context.worker
-        self.finished += sum(run.id in accepted for run, _, _ in judged)
+        stored = [type(verdict) for run, _, verdict in judged if run.id in accepted]
+        released = stored.count(Release)
+        self.released += released
+        self.finished += len(stored) - released
         self._context.emit(
-            [event_of(entry, accepted.get(entry[0].id), worker, now) for entry in judged]
+            [
+                event_of(entry, accepted.get(entry[0].id), worker, now, describe=self.describe)
+                for entry in judged
+            ]
         )
         back = [(run.id, kind) for run, _, v in judged if (kind := type(v)) in COMES_BACK]
-        self.released += sum(kind is Release for _, kind in back)
         if any(run_id in accepted for run_id, _ in back):
             self.on_report()
 
 
 def event_of(  # noqa: PLR0911 -- one fact per verdict.
-    judged: Judged, accepted_as: str | None, worker: str, now: float
+    judged: Judged,
+    accepted_as: str | None,
+    worker: str,
+    now: float,
+    *,
+    describe: Callable[[Fault], str],
 ) -> events.Event:
     """The fact that a verdict became when it was written."""
     run, outcome, verdict = judged
@@ -195,10 +207,12 @@ def event_of(  # noqa: PLR0911 -- one fact per verdict.
     if accepted_as == "C":
         return events.Cancelled(*who)
     if accepted_as == "F":
-        return events.Failed(*who, error=_error_of(outcome))
+        return events.Failed(*who, error=_error_of(outcome, describe))
     match verdict:
         case RetryIn(delay=delay):
-            return events.Retried(*who, after_s=delay.total_seconds(), error=_error_of(outcome))
+            return events.Retried(
+                *who, after_s=delay.total_seconds(), error=_error_of(outcome, describe)
+            )
         case Cancel():
             return events.Cancelled(*who)
         case SnoozeFor(delay=delay):
@@ -206,13 +220,8 @@ def event_of(  # noqa: PLR0911 -- one fact per verdict.
         case Release():
             return events.Released(*who)
         case _:
-            return events.Crashed(*who, error=_error_of(outcome))
+            return events.Crashed(*who, error=_error_of(outcome, describe))
 
 
-def _error_of(outcome: Outcome) -> str:
-    match outcome:
-        case Failed(fault=fault) | Crashed(fault=fault):
-            # The class only: a message may quote what the task was given.
-            return f"{fault.kind} {fault.type}"
-        case _:
-            return ""
+def _error_of(outcome: Outcome, describe: Callable[[Fault], str]) -> str:
+    return describe(outcome.fault) if isinstance(outcome, Failed | Crashed) else ""

@@ -12,7 +12,7 @@ import msgspec
 
 from byrote.core import events
 from byrote.core.errors import Unreachable
-from byrote.core.outcome import Outcome
+from byrote.core.outcome import Outcome, kind_and_type
 from byrote.core.ports.executor import Asks, Executor
 from byrote.core.ports.store import PartContext, WorkerStore
 from byrote.core.run import Leased
@@ -26,7 +26,7 @@ from byrote.worker.claiming.watermark import Watermark
 from byrote.worker.context import WorkerContext
 from byrote.worker.lease_keeper import LeaseKeeper
 from byrote.worker.leases import HeldLeases
-from byrote.worker.notices import Notices
+from byrote.worker.notices import Notices, stopping_note
 from byrote.worker.options import WorkerOptions
 from byrote.worker.recorder import Recorder
 from byrote.worker.upkeep.live_output import OutputWatcher
@@ -197,6 +197,8 @@ class Worker:
         verdicts = self._with_end("recorder", self._store.verdicts(self._line("finish")))
         recorder = Recorder(verdicts, held, context)
         recorder.on_finished = self._on_finished
+        if not options.log_tracebacks:
+            recorder.describe = kind_and_type
         keeper = LeaseKeeper(
             self._with_end("keeper", self._store.registry(self._line("renew"))),
             self._executor,
@@ -378,7 +380,9 @@ class Worker:
 
     def _emit_stopping(self) -> None:
         reason = self._reason or "failed to start"
-        self._context.emit([events.WorkerStopping(self._options.worker, reason)])
+        running = len(self._held)
+        note = stopping_note(running, self._options.grace, reason)
+        self._context.emit([events.WorkerStopping(self._options.worker, reason, running, note)])
 
     def _drain(self, deadline: float) -> None:
         """Wait for what is under way, as long as the grace lasts and no second stop arrives."""

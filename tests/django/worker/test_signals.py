@@ -56,3 +56,13 @@ def test_a_backoff_sees_the_stored_result(shop: Shop, priority: int, attempts: i
 
     assert result.status == compat.TaskResultStatus.FAILED
     assert result.attempts == attempts
+
+
+def test_each_failed_attempt_is_logged_once_by_byrote_or_by_django(shop: Shop) -> None:
+    result = tasks.fail.enqueue("no")
+    lines = [json.loads(line) for line in drain(shop).splitlines()]
+    failures = [line for line in lines if "traceback" in line]
+
+    assert [line["logger"] for line in failures] == ["byrote.task", "byrote.task", "django.tasks"]
+    assert [line["level"] for line in failures] == ["warning", "warning", "error"]
+    assert [line["run"] for line in failures[:2]] == [result.id, result.id]

@@ -34,6 +34,10 @@ class AppLike(Protocol):
         per batch.
         """
 
+    @property
+    def logs_failures(self) -> bool:
+        """Whether the app logs runs that fail for good; Byrote then logs only their retries."""
+
     def flush(self) -> None:
         """Finish the work of `on_finished`; called once before a hand exits."""
 
@@ -42,6 +46,7 @@ class WithoutReports:
     """Base of apps whose hands need no reports of stored outcomes."""
 
     on_finished: OnFinished | None = None
+    logs_failures = False
 
     def flush(self) -> None:
         """Do nothing: no work is left when a hand exits."""

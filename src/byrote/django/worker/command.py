@@ -12,7 +12,7 @@ from django.db import DatabaseError, connections
 
 from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
-from byrote.assembly.worker import build_worker
+from byrote.assembly.worker import build_worker, check_database
 from byrote.cli.commands.processes.worker import start_log
 from byrote.cli.commands.processes.worker import worker as plain_worker
 from byrote.core.errors import BadOption
@@ -65,6 +65,7 @@ def worker(*, backend: str, reload: bool | None, drain: bool, **flags: Any) -> N
     if reload:
         keep_fresh(settings)
         return
+    check_database(settings)
     store_retention(ours, settings)
     built = build_worker(
         f"byrote.django.app:{backend}",

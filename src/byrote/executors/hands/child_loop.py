@@ -34,6 +34,7 @@ from byrote.executors.hands.messages import (
 )
 from byrote.executors.runtime.asks import AskClient
 from byrote.executors.runtime.engine import Engine
+from byrote.executors.runtime.failure_log import FailureLog
 from byrote.executors.runtime.job import Result
 from byrote.executors.runtime.loading import introduction
 from byrote.executors.runtime.provenance.git import GitCheckout
@@ -55,9 +56,9 @@ def die_with_parent(parent: int) -> None:
         os._exit(0)
 
 
-def refuse(link: socket.socket, reason: str) -> None:
+def refuse(link: socket.socket, reason: str, traceback: str = "") -> None:
     """Send the supervisor the reason why this hand cannot start, and exit."""
-    link.sendall(frame(RefusedRuns(reason)))
+    link.sendall(frame(RefusedRuns(reason, traceback)))
     os._exit(EXIT_CANNOT_START)
 
 
@@ -101,6 +102,7 @@ class Hand:
             threads=self._settings["threads"],
             ask_client=self._ask_client,
             keep=Results(*self._settings["results"]).keep,
+            failures=self._failures(),
         )
         self._send(frame(["ready", introduction(self._app, self._checkout)]))
         loop.add_reader(self._link.fileno(), self._receive)
@@ -110,6 +112,13 @@ class Hand:
         self._app.flush()
         self._link.setblocking(True)
         self._link.sendall(self._unsent)
+
+    def _failures(self) -> FailureLog | None:
+        """Return the log of failed attempts; a replay has none."""
+        if self._ask_client.replay is not None:
+            return None
+        tracebacks = self._settings["log_tracebacks"]
+        return FailureLog(tracebacks=tracebacks, ends=not self._app.logs_failures)
 
     def _receive(self) -> None:
         try:

@@ -61,6 +61,7 @@ class RefusedRuns(msgspec.Struct, array_like=True, gc=False, tag="refused"):
     """The hand cannot start."""
 
     reason: str
+    traceback: str = ""
 
 
 class Done(msgspec.Struct, array_like=True, gc=False, tag="done"):

@@ -27,6 +27,7 @@ class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds of work to buffer; larger where claims take longer."""
     log_format: str = "text"
     log_level: str = "info"
+    log_tracebacks: bool = True
     deterministic: bool = True
     """Whether hash seed, time zone and locale are fixed, and tasks have a seeded `random`."""
     replay: ReplayMode | None = None
@@ -46,6 +47,7 @@ class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
             "threads": self.limits[TaskKind.SYNC],
             "log_format": self.log_format,
             "log_level": self.log_level,
+            "log_tracebacks": self.log_tracebacks,
             "deterministic": self.deterministic,
             "replay": self.replay,
         }

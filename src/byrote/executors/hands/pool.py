@@ -16,6 +16,7 @@ has stopped reading gets no more work, and is killed in the end (`send_buffer.py
 import math
 import os
 import selectors
+import sys
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -272,6 +273,8 @@ class Hands(SelectorLoop):
             case Ready() if not child.ready:
                 self._welcome(child, message.introduction)
             case RefusedRuns() if not child.ready:
+                if self._refusal != message.reason:
+                    sys.stderr.write(message.traceback)  # Once, not once per hand.
                 self._refusal = message.reason
             case _:
                 raise MalformedMessage("A hand that is ready introduced itself again.")
@@ -365,7 +368,7 @@ class Hands(SelectorLoop):
         if child.jobs or child.finished or not (death.ours and self._stopping):
             # An idle hand of a worker that could not start is not worth an event.
             self._emit([HandEnded(self._worker, child.pid, death.reason)])
-        self._mourn(child)
+        self._mourn(child, death.reason)
         self._tell([(child.jobs[slot], outcome) for slot, outcome in verdict.outcomes.items()])
         self._elsewhere([child.jobs[slot] for slot in verdict.elsewhere])
 
@@ -385,13 +388,13 @@ class Hands(SelectorLoop):
         self.submit(live)
         self._release([run for run in runs if run not in live])
 
-    def _mourn(self, child: HandProcess) -> None:
+    def _mourn(self, child: HandProcess, reason: str) -> None:
         if child.ready:
             return
         # It never got as far as importing the app: wait longer each time before trying again.
         self._failures += 1
         self._respawn_at = self._clock() + min(0.1 * 2**self._failures, RESPAWN_MAX_S)
         if not self._first.is_set():
-            self._refusal = self._refusal or "A hand ended before it was ready; see its output."
+            self._refusal = self._refusal or f"A hand {reason} before it was ready."
             self._stopping = True
             self._first.set()

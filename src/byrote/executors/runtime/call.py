@@ -146,7 +146,7 @@ def call_sync(registry: Registry, job: Job, ask_client: AskClient | None = None)
             SyncSteps(steps).close()
         result = returned(job.slot, value, task.result)
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
-        result = raised(job.slot, error) if steps is None else _broken_off(job.slot, error, steps)
+        result = _broken_off(job.slot, error, steps)
     if ctx is not None and ctx.reports is not None:
         ctx.reports.send_last()
     return result
@@ -167,18 +167,29 @@ async def call_async(registry: Registry, job: Job, ask_client: AskClient | None 
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 -- whatever a task raises is its outcome, sys.exit included.
-        result = raised(job.slot, error) if steps is None else _broken_off(job.slot, error, steps)
+        result = _broken_off(job.slot, error, steps)
     if ctx is not None and ctx.reports is not None:
         await ctx.reports.asend_last()
     return result
 
 
-def _broken_off(slot: int, error: BaseException, steps: StepSource) -> Result:
-    """A task with a record raised: whether it took another way, or how far a replay came."""
-    result = raised(slot, steps.strayed or error)
-    if isinstance(result, RaisedResult) and steps.met is not None:
-        result.fault = msgspec.structs.replace(result.fault, met=steps.met)
+def _broken_off(slot: int, error: BaseException, steps: StepSource | None) -> Result:
+    """A task raised; with a record, whether it took another way, or how far a replay came."""
+    if steps is not None and steps.strayed is not None:
+        error = steps.strayed
+    result = raised(slot, error)
+    if isinstance(result, RaisedResult):
+        keep_error(error)
+        if steps is not None and steps.met is not None:
+            result.fault = msgspec.structs.replace(result.fault, met=steps.met)
     return result
+
+
+def keep_error(error: BaseException) -> None:
+    """Keep the exception that ended the attempt, for the log."""
+    scope = current_scope()
+    if scope is not None:
+        scope.error = error.error if isinstance(error, Decided) else error
 
 
 def returned(slot: int, value: object, converter: Converter | None = None) -> Result:

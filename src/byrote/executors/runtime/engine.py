@@ -17,7 +17,14 @@ from typing import Any
 from byrote.core.task import Registry
 from byrote.executors.runtime import call, usage
 from byrote.executors.runtime.asks import AskClient
-from byrote.executors.runtime.job import CancelledResult, DeclinedResult, Job, Result
+from byrote.executors.runtime.failure_log import FailureLog
+from byrote.executors.runtime.job import (
+    CancelledResult,
+    DeclinedResult,
+    Job,
+    RaisedResult,
+    Result,
+)
 from byrote.executors.runtime.output import AttemptScope, open_scope
 from byrote.executors.runtime.steps.branches import count_branches
 from byrote.executors.runtime.steps.call import current_step
@@ -40,8 +47,10 @@ class Engine:
         threads: int,
         ask_client: AskClient | None = None,
         keep: Callable[[Job, Result], None] | None = None,
+        failures: FailureLog | None = None,
     ) -> None:
         self._registry = registry
+        self._failures = failures
         self._keep = keep
         """Takes each result where it outlives this process, before any other code runs."""
         self._ask_client = ask_client
@@ -122,6 +131,8 @@ class Engine:
         result = scope.close_with(result)
         if self._keep is not None:
             self._keep(job, result)
+        if type(result) is RaisedResult:
+            self._log_failure(job, result, scope)
         self._board.step(-1)
         self._end(job.slot, result)
 
@@ -178,7 +189,14 @@ class Engine:
             case _:
                 # The engine did not cancel it: the task cancelled itself, which is a failure like
                 # any other.
+                call.keep_error(error)
                 return call.raised(job.slot, error)
+
+    def _log_failure(self, job: Job, result: RaisedResult, scope: AttemptScope) -> None:
+        # The scope is closed: what is logged now is not part of the task's output.
+        error, scope.error = scope.error, None
+        if self._failures is not None:
+            self._failures(job, result, error)
 
     def _end(self, slot: int, result: Result) -> None:
         self._done.append(result)
@@ -208,6 +226,8 @@ class Engine:
                 result = scope.close_with(call.call_sync(registry, job, ask_client))
                 if keep is not None:
                     keep(job, result)
+                if type(result) is RaisedResult:
+                    self._log_failure(job, result, scope)
                 done.append(result)
                 board.leave(place)
             else:

@@ -10,6 +10,7 @@ from enum import IntEnum
 import msgspec
 
 from byrote.core.outcome import Fault, Output
+from byrote.core.policy import ends_if_failed
 from byrote.core.run import Leased
 
 
@@ -54,6 +55,8 @@ class Job(msgspec.Struct, array_like=True, gc=False, frozen=True):
     """Monotonic time after which the attempt must not begin."""
     spec_hash: bytes
     as_of_us: int
+    last: bool = False
+    """Whether the run ends if this attempt fails; decides only how a failure is logged."""
 
 
 def job_of(slot: int, run: Leased) -> Job:
@@ -74,6 +77,7 @@ def job_of(slot: int, run: Leased) -> Job:
         run.deadline,
         run.spec_hash,
         run.as_of_us,
+        ends_if_failed(run),
     )
 
 

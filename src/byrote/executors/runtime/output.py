@@ -126,6 +126,8 @@ class AttemptScope(msgspec.Struct, eq=False):
     """Things of the attempt's own, see `keep`."""
     outer: "AttemptScope | None" = None
     """The scope of the attempt, if this is the scope of one of its steps."""
+    error: BaseException | None = None
+    """The exception that ended it, until it was logged."""
     digest: bytes | None = None
     """What its random numbers follow from, if that is not the run, see `seed_digest`."""
 
@@ -186,6 +188,15 @@ reset_scope = _scope.reset
 """Restore the scope before the one that was opened with this token."""
 current_scope = _scope.get
 """The scope of the attempt whose code is calling, or None."""
+
+
+def attempt_fields() -> dict[str, Any] | None:
+    """The fields by which log lines name the attempt whose code is calling, if any."""
+    scope = _scope.get()
+    job = None if scope is None else scope.job
+    if job is None:
+        return None
+    return {"run": job.id, "attempt": job.attempt, "task": job.task, "queue": job.queue}
 
 
 class Tee(io.TextIOBase):

@@ -17,7 +17,13 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg.rows import tuple_row
 
-from byrote.core.errors import DatabaseUnreachable, RowLocked, SchemaMismatch, StoreRefused
+from byrote.core.errors import (
+    DatabaseRefused,
+    DatabaseUnreachable,
+    RowLocked,
+    SchemaMismatch,
+    StoreRefused,
+)
 from byrote.core.ports.script import run_script
 from byrote.store.connect import DatabaseAddress
 from byrote.store.queries.enqueue import (
@@ -36,6 +42,7 @@ from byrote.store.retries import (
     Remedy,
     advice,
     is_open,
+    login_advice,
     pause_before,
     remedy,
 )
@@ -293,6 +300,8 @@ def unreachable(address: DatabaseAddress, error: psycopg.Error) -> DatabaseUnrea
     if error.sqlstate in UNWILLING:
         text = f"PostgreSQL at {address.place} refused: {summary(error)}. {advice(error.sqlstate)}"
         return DatabaseUnreachable(text)
+    if (todo := login_advice(str(error))) is not None:
+        return DatabaseRefused(f"PostgreSQL at {address.place} refused the login: {todo}")
     return DatabaseUnreachable(f"PostgreSQL at {address.place} did not answer: {summary(error)}")
 
 

@@ -18,11 +18,12 @@ from byrote.assembly.executors import log_form
 from byrote.assembly.identity import jitter
 from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
-from byrote.assembly.worker import build_worker
+from byrote.assembly.worker import build_worker, check_database
 from byrote.cli.options import url_option
 from byrote.cli.support.server_probe import new_queues
 from byrote.embedded.databases import own_url
 from byrote.embedded.server import open_server
+from byrote.executors.runtime.output import attempt_fields
 from byrote.observe.logs import LogWriter, set_up_logging
 from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
@@ -94,6 +95,7 @@ def worker(app: str, *, url: str | None, drain: bool, no_listen: bool, **flags: 
     flags |= {"database_url": url, "listen": False if no_listen else None}
     settings = resolve(flags).settings
     emit = start_log(settings)
+    check_database(settings)
     if flags["queues"] is not None and settings.database_url is not None:
         address = DatabaseAddress(settings.database_url, pooled=settings.pooled)
         _mention_new_queues(address, settings.queues or {})
@@ -107,7 +109,7 @@ def worker(app: str, *, url: str | None, drain: bool, no_listen: bool, **flags: 
 def start_log(settings: Settings) -> LogWriter:
     """Set up logging in this process; returns the writer of the worker's events."""
     form = log_form(settings)
-    set_up_logging(form, settings.log_level)
+    set_up_logging(form, settings.log_level, attempt_fields)
     return LogWriter(sys.stderr, form=form, level=settings.log_level, now=now)
 
 
