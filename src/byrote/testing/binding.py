@@ -12,7 +12,7 @@ from typing import Any, cast
 import psycopg
 
 from byrote.assembly.app import App
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.aio import AsyncStore
 from byrote.store.runners.sync import Store
@@ -26,7 +26,7 @@ class ConnectionStore(Store):
     """A store on one connection, which it neither opens nor closes."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        super().__init__(_address_of(connection), chance=chance, patience_s=PATIENCE_S)
+        super().__init__(_address_of(connection), jitter=jitter, patience_s=PATIENCE_S)
         self.connection = connection
 
     def lend(self) -> psycopg.Connection[Any]:
@@ -41,7 +41,7 @@ class AsyncConnectionStore(AsyncStore):
     """The same for async calls."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        super().__init__(_address_of(connection), chance=chance, patience_s=PATIENCE_S)
+        super().__init__(_address_of(connection), jitter=jitter, patience_s=PATIENCE_S)
         self._facade = cast("psycopg.AsyncConnection[Any]", _AsyncFacade(connection))
 
     @asynccontextmanager
@@ -99,7 +99,7 @@ def use_connection(app: App, connection: psycopg.Connection[Any]) -> Iterator[Ap
     Roll the transaction back afterwards, and the database is as before.
     """
     store = ConnectionStore(connection)
-    with shadowed(app, store=store, astore=AsyncConnectionStore(connection), door=store.door):
+    with shadowed(app, store=store, astore=AsyncConnectionStore(connection), address=store.address):
         yield app
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
-from byrote.assembly.identity import chance
+from byrote.assembly.identity import jitter
 from byrote.embedded.control import destroy
 from byrote.embedded.databases import named_url
 from byrote.embedded.errors import NoServer, ServerInUse
@@ -36,7 +36,7 @@ def scratch_database(server: str, name: str) -> Iterator[str]:
     """The URL of a new, migrated database whose time can be set; dropped afterwards."""
     url = named_url(server, name)
     try:
-        migrate(DatabaseAddress(url), chance=chance)
+        migrate(DatabaseAddress(url), jitter=jitter)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(settable())
         yield url

@@ -15,7 +15,7 @@ from psycopg.pq import TransactionStatus
 
 from byrote.assembly.app import App
 from byrote.assembly.clock import monotonic
-from byrote.assembly.identity import chance, new_token
+from byrote.assembly.identity import jitter, new_token
 from byrote.core.artifact import INLINE_MAX
 from byrote.core.outcome import Failed, Outcome
 from byrote.core.policy import Fail, judge
@@ -70,7 +70,7 @@ class AppTestbed:
         self._provenance = Provenance("", "", memos=memos_of(app.registry))
         link = cast("WorkerConnection", _TestLink(connection))
         self._steps, self._artifacts = StepStore(link), ArtifactRows(link)
-        means = WorkerContext(WORKER, monotonic, chance, new_token, lambda _events: None)
+        means = WorkerContext(WORKER, monotonic, jitter, new_token, lambda _events: None)
         duties = MaintenanceStore(link, threading.Event(), keep_events=KEEP_EVENTS)
         self._scheduler = Scheduler(duties, means, schedules=app.schedules)
         self._answers = artifact_answers(None, INLINE_MAX)

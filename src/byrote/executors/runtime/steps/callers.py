@@ -72,9 +72,9 @@ class SyncSteps:
         """What a wait ended with; Suspended while it goes on."""
         return self._run(self._ledger.wait(kind, name, _length(length)))
 
-    def settle(self) -> None:
+    def send_last(self) -> None:
         """Write the errors that the task has caught, before it goes on."""
-        self._run(self._ledger.settle())
+        self._run(self._ledger.send_last())
 
     def close(self) -> None:
         """The task returns; NonDeterminism when it has not come to every line."""
@@ -129,9 +129,9 @@ class AsyncSteps:
         """What a wait ended with; Suspended while it goes on."""
         return self._run(self._ledger.wait(kind, name, _length(length)))
 
-    async def settle(self) -> None:
+    async def send_last(self) -> None:
         """Write the errors that the task has caught, before it goes on."""
-        await self._run(self._ledger.settle())
+        await self._run(self._ledger.send_last())
 
     async def close(self) -> None:
         """The task returns; NonDeterminism when it has not come to every line."""

@@ -76,7 +76,7 @@ class RecordedLedger:
         del call, error
         yield from ()
 
-    def settle(self) -> StepScript[None]:
+    def send_last(self) -> StepScript[None]:
         """The errors of live steps are not written."""
         yield from ()
 
