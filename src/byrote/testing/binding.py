@@ -7,7 +7,7 @@ statement, which does not matter in a test.
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, cast
+from typing import Any, cast, override
 
 import psycopg
 
@@ -29,10 +29,12 @@ class ConnectionStore(Store):
         super().__init__(_address_of(connection), jitter=jitter, patience_s=PATIENCE_S)
         self.connection = connection
 
-    def lend(self) -> psycopg.Connection[Any]:
+    @override
+    def acquire(self) -> psycopg.Connection[Any]:
         """Return the connection."""
         return self.connection
 
+    @override
     def take_back(self, connection: psycopg.Connection[Any], *, broken: bool) -> None:
         """Do nothing: the connection belongs to the test."""
 
@@ -44,10 +46,11 @@ class AsyncConnectionStore(AsyncStore):
         super().__init__(_address_of(connection), jitter=jitter, patience_s=PATIENCE_S)
         self._facade = cast("psycopg.AsyncConnection[Any]", _AsyncFacade(connection))
 
+    @override
     @asynccontextmanager
     async def borrow(
         self,
-        lost: list[int] | None = None,  # noqa: ARG002 -- the connection is not replaced.
+        lost: list[int] | None = None,
     ) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
         """Yield the connection with async methods."""
         yield self._facade
