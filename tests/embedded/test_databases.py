@@ -84,7 +84,7 @@ from byrote import App
 
 app = App()
 app.task(name="report")(print).enqueue()
-with psycopg.connect(app.door.conninfo("test")) as connection:
+with psycopg.connect(app.address.conninfo("test")) as connection:
     [runs] = connection.execute("select count(*) from byrote_runs").fetchone()
     print(connection.info.dbname, runs)
 app.close()

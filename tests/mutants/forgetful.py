@@ -8,11 +8,11 @@ from byrote.executors.runtime.steps.ledger import Ledger, StepScript
 from tests.tasks.sagas import app
 
 
-def settle(ledger: Ledger) -> StepScript[None]:
+def record_caught(ledger: Ledger) -> StepScript[None]:
     """Write nothing."""
     del ledger
     yield from ()
 
 
-Ledger.settle = settle  # type: ignore[method-assign]
+Ledger.record_caught = record_caught  # type: ignore[method-assign]
 __all__ = ["app"]

@@ -35,7 +35,7 @@ def record(message: str = "hello", **extra: Any) -> logging.LogRecord:
         events.Retried(*WHO, after_s=1.5, error="raised ValueError: " + "x" * 200),
         events.Failed(*WHO, error="raised ValueError: " + "x y " * 50),
         events.Snoozed(*WHO, after_s=3600.0),
-        events.LeaseLost(*WHO),
+        events.LeaseRefused(*WHO),
     ],
 )
 def test_text_of_an_event_fits_120_columns(event: events.Event) -> None:

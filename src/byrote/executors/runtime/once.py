@@ -24,7 +24,7 @@ def do_once(
 ) -> Iterator[bool]:
     """A transaction, or a savepoint in the caller's; whether the effect is still to be done."""
     if steps is not None:
-        SyncSteps(steps).send_last()
+        SyncSteps(steps).record_caught()
     text, args = statement(*mark)
     with connection.transaction():
         yield bool(connection.execute(text, args).rowcount)
@@ -36,7 +36,7 @@ async def ado_once(
 ) -> AsyncIterator[bool]:
     """A transaction, or a savepoint in the caller's; whether the effect is still to be done."""
     if steps is not None:
-        await AsyncSteps(steps).send_last()
+        await AsyncSteps(steps).record_caught()
     text, args = statement(*mark)
     async with connection.transaction():
         yield bool((await connection.execute(text, args)).rowcount)

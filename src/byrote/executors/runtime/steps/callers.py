@@ -72,9 +72,9 @@ class SyncSteps:
         """What a wait ended with; Suspended while it goes on."""
         return self._run(self._ledger.wait(kind, name, _length(length)))
 
-    def send_last(self) -> None:
+    def record_caught(self) -> None:
         """Write the errors that the task has caught, before it goes on."""
-        self._run(self._ledger.send_last())
+        self._run(self._ledger.record_caught())
 
     def close(self) -> None:
         """The task returns; NonDeterminism when it has not come to every line."""
@@ -129,9 +129,9 @@ class AsyncSteps:
         """What a wait ended with; Suspended while it goes on."""
         return self._run(self._ledger.wait(kind, name, _length(length)))
 
-    async def send_last(self) -> None:
+    async def record_caught(self) -> None:
         """Write the errors that the task has caught, before it goes on."""
-        await self._run(self._ledger.send_last())
+        await self._run(self._ledger.record_caught())
 
     async def close(self) -> None:
         """The task returns; NonDeterminism when it has not come to every line."""

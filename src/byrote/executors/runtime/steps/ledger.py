@@ -107,7 +107,7 @@ class StepSource(Protocol):
     def fail(self, call: StepCall, error: Exception) -> StepScript[None]:
         """Write that a step's function raised."""
 
-    def send_last(self) -> StepScript[None]:
+    def record_caught(self) -> StepScript[None]:
         """Write the errors that the task has caught, before it goes on."""
 
     def tried(self, call: StepCall) -> StepScript[int]:
@@ -187,7 +187,7 @@ class Ledger:
         branch it may be the step of another branch, so there it is NonDeterminism.
         """
         if self._failures:
-            yield from self.send_last()
+            yield from self.record_caught()
         line = yield from self.match(call)
         if line is not None and line.has_other_args(call):
             self._warn(call)
@@ -317,7 +317,7 @@ class Ledger:
             self._payload(answer)  # The lease is lost; without this record an attempt goes on.
         return answer
 
-    def send_last(self) -> StepScript[None]:
+    def record_caught(self) -> StepScript[None]:
         """Write the errors that the task has caught, which this call proves: it goes on."""
         branch = current_branch(self._root)
         caught = [

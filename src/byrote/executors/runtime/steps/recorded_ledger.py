@@ -76,7 +76,7 @@ class RecordedLedger:
         del call, error
         yield from ()
 
-    def send_last(self) -> StepScript[None]:
+    def record_caught(self) -> StepScript[None]:
         """The errors of live steps are not written."""
         yield from ()
 
