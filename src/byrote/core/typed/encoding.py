@@ -86,7 +86,7 @@ def encoder(node: mi.Type) -> Encode | None:
         return None
 
 
-class _Misfit(BadPayload):
+class WrongType(BadPayload):
     """A value of another type than the annotation's."""
 
 
@@ -141,7 +141,7 @@ class _Encoders:
                 try:
                     return member(value, trail)
                 except BadPayload as error:
-                    if not isinstance(error, _Misfit) or error.path != path_text(trail):
+                    if not isinstance(error, WrongType) or error.path != path_text(trail):
                         deeper = error
             raise deeper or _misfit(trail, expected, value)
 
@@ -188,7 +188,7 @@ def name_of(node: mi.Type) -> str:
 
 def _misfit(trail: Trail, expected: str, value: object) -> BadPayload:
     given = "None" if value is None else type(value).__name__
-    return _Misfit(path_text(trail), f"The task's annotation is {expected}; {given} was given.")
+    return WrongType(path_text(trail), f"The task's annotation is {expected}; {given} was given.")
 
 
 def _as_it_is(value: Any, _trail: Trail) -> Any:
