@@ -3,7 +3,7 @@ MATRIX = uv run --isolated --no-dev --group test --extra embedded
 RELEASE = bench/results/release
 SEEDS ?= 1000000
 
-.PHONY: help check test test-core test-312 test-browser test-django sim model bench bench-django bench-peers fuzz docs lock release-proof
+.PHONY: help check test test-core test-312 test-mac-like test-browser test-django sim model bench bench-django bench-peers fuzz docs lock release-proof
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,6 +15,8 @@ test-core: ## the pure tests only: seconds, no database
 	uv run pytest -m pure -n 0
 test-312: ## the whole suite on Python 3.12
 	UV_PROJECT_ENVIRONMENT=.venv-3.12 uv run --python 3.12 pytest
+test-mac-like: ## the worker's and the executors' tests without the functions of Linux
+	PYTHONPATH=tests/system/mac_like uv run pytest tests/system/test_system.py tests/worker tests/executors tests/embedded --deselect tests/executors/commands
 test-browser: ## the Django admin in chromium
 	uv run --group browser pytest tests/django/admin/browser -n 0
 test-django: ## the Django tests on 5.2, 6.0 and 6.1

@@ -24,6 +24,13 @@ def test_importing_byrote_is_light() -> None:
     assert not modules_after("import byrote") & (HEAVY | FORBIDDEN)
 
 
+def test_the_app_imports_no_directories_and_no_worker() -> None:
+    """A web process that only enqueues does not wait for code that only workers use."""
+    unneeded = {"platformdirs", "byrote.worker.worker", "byrote.executors.hands.pool"}
+
+    assert not modules_after("import byrote; byrote.App") & unneeded
+
+
 def test_using_byrote_imports_no_web_framework_and_no_http_client() -> None:
     everything = "; ".join(f"byrote.{name}" for name in byrote.__all__)
 

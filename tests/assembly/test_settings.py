@@ -179,7 +179,7 @@ def test_a_bad_value_is_quoted_with_its_limits(
     with pytest.raises(BadOption) as refused:
         resolve({name: raw}, environ={}, folder=tmp_path)
 
-    assert str(refused.value) == f"flag: {name}: {message}"
+    assert str(refused.value) == f"--{name.replace('_', '-')}: {message}"
 
 
 def test_a_long_bad_value_is_shortened(tmp_path: Path) -> None:

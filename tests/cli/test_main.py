@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from byrote.cli.errors import describe, exit_code
-from byrote.cli.main import installed_version
+from byrote.cli.main import installed_version, main
 from byrote.core import errors
 from tests.cli.console import NOBODY, byrote
 
@@ -70,6 +70,22 @@ def test_help_lists_every_command_without_importing_any() -> None:
         "msgspec",
         "byrote.cli.commands.processes.worker",
         "byrote.cli.commands.runs.listing",
+    }
+
+
+def test_help_of_the_worker_imports_neither_driver_nor_codec_nor_executors() -> None:
+    loaded = loaded_by("worker", "--help")
+
+    assert "byrote.cli.commands.processes.worker" in loaded
+    assert not loaded & {
+        "psycopg",
+        "msgspec",
+        "asyncio",
+        "platformdirs",
+        "byrote.assembly.worker",
+        "byrote.assembly.settings",
+        "byrote.executors",
+        "byrote.store",
     }
 
 
@@ -153,3 +169,45 @@ def test_a_url_that_cannot_be_read_is_wrong_usage(url: str) -> None:
 def test_each_kind_of_error_has_its_exit_code(error: Exception, code: int) -> None:
     assert exit_code(error) == code
     assert describe(error).message
+
+
+def test_native_windows_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(sys, "argv", ["byrote", "worker", "app:app"])
+
+    with pytest.raises(SystemExit, match="WSL"):
+        main()
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (("woker",), "No such command 'woker'. Did you mean 'worker'?"),
+        (("xyz",), "No such command 'xyz'."),
+    ],
+)
+def test_an_unknown_command_is_refused_with_the_nearest(
+    words: tuple[str, ...], advice: str
+) -> None:
+    said = byrote(*words)
+
+    assert said.code == 2
+    assert said.err.splitlines()[-1] == f"byrote: {advice}"
+
+
+def test_a_full_disk_is_a_message_and_not_a_traceback() -> None:
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 -- a device.
+        said = subprocess.run(
+            [*MAIN, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert said.returncode == 1
+    assert said.stderr == "byrote: No space left on the device that it writes to.\n"
+
+
+def test_roles_prints_sql_with_and_without_the_option() -> None:
+    plain = byrote("roles")
+
+    assert plain.code == 0
+    assert "create role" in plain.out.lower()
+    assert byrote("roles", "--sql").out == plain.out

@@ -219,8 +219,8 @@ def test_a_schema_that_is_behind_is_3_and_names_the_command(bare_url: str, folde
     ("words", "advice"),
     [
         (("nowhere:app",), "nowhere"),
-        (("shop:nothing",), "shop:nothing"),
-        (("shop:app", "--lease", "soon"), "flag: lease"),
+        (("shop:nothing",), "did you mean shop:app?"),
+        (("shop:app", "--lease", "soon"), "--lease: "),
         (("shop:app", "--queues", "a=0"), "weight"),
         (("shop:app", "--hands", "0"), "x>=1"),
         (("shop:app", "--max-rss", "much"), "512MB"),

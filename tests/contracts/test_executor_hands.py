@@ -286,7 +286,7 @@ def test_an_async_task_that_ignores_its_timeout_is_killed(tmp_path: Path, marks:
 @pytest.mark.parametrize("app", ["tests.tasks.nowhere:app", "tests.tasks.crashes:nothing", "1x:y"])
 def test_an_app_that_is_not_there_is_refused_at_once(app: str) -> None:
     hands = make_hands(app)
-    with pytest.raises(BadOption, match=r"module|not a Byrote app|names no app"):
+    with pytest.raises(BadOption, match=r"module|not a Byrote app|names no app|names a file"):
         hands.start(lambda _ended: None)
 
 

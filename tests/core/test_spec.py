@@ -143,3 +143,8 @@ def test_ordinary_names_are_names(name: str) -> None:
 def test_surprising_names_are_refused(name: object) -> None:
     with pytest.raises(BadOption, match="not a task name"):
         check_name("task", name)
+
+
+def test_a_wrong_timeout_is_quoted_in_seconds() -> None:
+    with pytest.raises(BadOption, match="30 days, not 0 s"):
+        Delivery(timeout=timedelta(0))

@@ -101,15 +101,27 @@ def command(tmp_path: Path, *words: str) -> tuple[int, str, str]:
 
 
 def test_the_command_line_itself_needs_no_driver(tmp_path: Path) -> None:
-    for words in (["--version"], ["--help"]):
+    for words in (["--version"], ["--help"], ["worker", "--help"]):
         code, out, err = command(tmp_path, *words)
         assert (code, err) == (0, "")
         assert out
 
 
-@pytest.mark.parametrize("name", ["runs", "worker", "migrate", "serve", "doctor", "enqueue"])
-def test_a_command_that_needs_the_driver_says_how_to_install_it(tmp_path: Path, name: str) -> None:
-    code, out, err = command(tmp_path, name, "--help")
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("runs", "--help"),
+        ("worker", "shop:app"),
+        ("migrate", "--help"),
+        ("serve", "--help"),
+        ("doctor", "--help"),
+        ("enqueue", "--help"),
+    ],
+)
+def test_a_command_that_needs_the_driver_says_how_to_install_it(
+    tmp_path: Path, name: str, word: str
+) -> None:
+    code, out, err = command(tmp_path, name, word)
 
     assert (code, out) == (1, "")
     assert err == (

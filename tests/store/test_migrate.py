@@ -70,7 +70,7 @@ def test_processes_that_migrate_at_once_apply_each_migration_once(bare: Database
 def test_pending_names_what_is_missing_and_check_says_what_to_do(bare: DatabaseAddress) -> None:
     with bare.open("test") as db:
         assert [migration.name for migration in pending(db)] == NAMES
-        with pytest.raises(SchemaMismatch, match=r"lacks 0001.*byrote migrate"):
+        with pytest.raises(SchemaMismatch, match=r"has no Byrote tables.*byrote migrate"):
             check(db)
 
 

@@ -43,6 +43,7 @@ BUDGETS = {
     "service": 0.5,
     "store": 0.5,
     "testing": 0.5,
+    "system": 0.5,
     "wire": 0.6,
     "worker": 0.5,
     "docs": 0.5,

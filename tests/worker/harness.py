@@ -24,6 +24,8 @@ from byrote.store.runners.sync import fetch
 from tests.support import run_of, until
 
 ROOT = Path(__file__).parents[2]
+PATH = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+"""Python path of a worker; `tests/system/mac_like` may be on ours."""
 Database = psycopg.Connection[Any]
 _numbers = itertools.count()
 
@@ -138,7 +140,7 @@ class WorkerProcess:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "tests.worker.runner", json.dumps(asked)],
                 cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+                env={**os.environ, "PYTHONPATH": PATH, "PYTHONDONTWRITEBYTECODE": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

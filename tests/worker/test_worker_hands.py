@@ -24,7 +24,7 @@ CRASHES = "tests.tasks.crashes:app"
     ("app", "words"),
     [
         ("tests.tasks.nowhere:app", "No module"),
-        ("tests.tasks.crashes:nothing", "is not a Byrote app"),
+        ("tests.tasks.crashes:nothing", "did you mean tests.tasks.crashes:app?"),
         ("tests.tasks.broken_on_purpose", "No module"),
     ],
 )

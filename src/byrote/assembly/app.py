@@ -25,6 +25,7 @@ from byrote.core.schedule.schedule import Schedule, Timing, make_schedule
 from byrote.core.spec import Delivery, Spec, check_options
 from byrote.core.task import Registry, make_task, stand_in
 from byrote.core.unique import UniqueKey
+from byrote.executors.runtime.around import Around, surrounded
 from byrote.executors.runtime.context import Context
 from byrote.store import bulk
 from byrote.store.queries.enqueue import EnqueueResult
@@ -54,6 +55,7 @@ class App(Operations):
         self.registry = Registry()
         self._queues = None if queues is None else frozenset(queues)
         self._memos = Memos()
+        self._around: list[Around] = []
         self._schedules: dict[str, Schedule] = {}
 
     # -- Tasks -----------------------------------------------------------------------------------
@@ -132,7 +134,22 @@ class App(Operations):
             handle = handle.using(unique_key=unique_key)
         self._memos.add(task)
         self.registry.add(task)
+        if self._around:
+            self.registry.replace(surrounded(task, self._around))
         return handle
+
+    def around[A: Around](self, hook: A) -> A:
+        """Enter the context manager that `hook(ctx)` returns around every attempt of every task.
+
+        It is entered in the process that calls the task, and its errors are errors of the attempt.
+        The first hook is the outermost. Async tasks also accept async context managers.
+        """
+        self._around.append(hook)
+        if len(self._around) == 1:
+            # Tasks read the list when they are called, so later hooks apply to them too.
+            for task in list(self.registry):
+                self.registry.replace(surrounded(task, self._around))
+        return hook
 
     def command(
         self,
@@ -183,10 +200,11 @@ class App(Operations):
 
     # -- Enqueue ---------------------------------------------------------------------------------
 
-    def enqueue(
-        self, spec: Spec, *, connection: psycopg.Connection[Any] | None = None
-    ) -> RunHandle[Any]:
-        """Enqueue one spec; with `connection`, as part of its transaction."""
+    def enqueue(self, spec: Spec, *, connection: Any = None) -> RunHandle[Any]:
+        """Enqueue one spec; with `connection`, as part of its transaction.
+
+        The connection may be of psycopg, psycopg 2, SQLAlchemy (also its sessions) or peewee.
+        """
         self._check(spec)
         if (held := withholding()) is not None:
             return withheld_runs(self, held, [spec])[0]
@@ -194,10 +212,11 @@ class App(Operations):
         made = self.store.accept([(run_id, spec)], self._memos.codes, connection=connection)
         return self._accepted(run_id, made)
 
-    async def aenqueue(
-        self, spec: Spec, *, connection: psycopg.AsyncConnection[Any] | None = None
-    ) -> RunHandle[Any]:
-        """Enqueue one spec; with `connection`, as part of its transaction."""
+    async def aenqueue(self, spec: Spec, *, connection: Any = None) -> RunHandle[Any]:
+        """Enqueue one spec; with `connection`, as part of its transaction.
+
+        The connection may be of async psycopg, asyncpg or async SQLAlchemy (also its sessions).
+        """
         self._check(spec)
         if (held := withholding()) is not None:
             return withheld_runs(self, held, [spec])[0]
@@ -209,7 +228,7 @@ class App(Operations):
         return RunHandle(self, enqueued.instead.get(run_id, run_id), created=not enqueued.instead)
 
     def enqueue_many(
-        self, specs: Iterable[Spec], *, connection: psycopg.Connection[Any] | None = None
+        self, specs: Iterable[Spec], *, connection: Any = None
     ) -> list[RunHandle[Any]]:
         """Enqueue many specs, all or none; a generator is encoded while the server inserts."""
         if (held := withholding()) is not None:
@@ -217,8 +236,7 @@ class App(Operations):
         handles: list[RunHandle[Any]] = []
         statements = bulk.batches(self._numbered(specs, handles), self._memos.codes)
         if connection is not None:
-            with schema_errors():
-                return _with_holders(handles, bulk.enqueue_all(connection, statements))
+            return _with_holders(handles, bulk.enqueue_all_on(connection, statements))
         sent: list[Query[Any]] = []
         lost: list[int] = []
         try:
@@ -231,7 +249,7 @@ class App(Operations):
         return _with_holders(handles, instead)
 
     async def aenqueue_many(
-        self, specs: Iterable[Spec], *, connection: psycopg.AsyncConnection[Any] | None = None
+        self, specs: Iterable[Spec], *, connection: Any = None
     ) -> list[RunHandle[Any]]:
         """Enqueue many specs, all or none."""
         if (held := withholding()) is not None:
@@ -239,8 +257,7 @@ class App(Operations):
         handles: list[RunHandle[Any]] = []
         statements = list(bulk.batches(self._numbered(specs, handles), self._memos.codes))
         if connection is not None:
-            with schema_errors():
-                return _with_holders(handles, await bulk.aenqueue_all(connection, statements))
+            return _with_holders(handles, await bulk.aenqueue_all_on(connection, statements))
         lost: list[int] = []
         try:
             with schema_errors():

@@ -5,8 +5,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import platformdirs
-
 from byrote.artifacts.artifact import Artifact, Source
 from byrote.artifacts.content_store import open_place, pieces
 from byrote.core.artifact import POSTGRES, ArtifactEntry, UnknownArtifact
@@ -25,6 +23,8 @@ def default_place(environ: Mapping[str, str]) -> str:
         return str(Path(named).expanduser().absolute() / "artifacts")
     if os.geteuid() == 0:
         return str(ROOT_STATE / "artifacts")
+    import platformdirs  # noqa: PLC0415 -- seldom needed.
+
     return str(platformdirs.user_data_path("byrote", appauthor=False) / "artifacts")
 
 

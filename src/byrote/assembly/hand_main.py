@@ -12,7 +12,7 @@ from pathlib import Path
 
 from byrote.assembly.once import once
 from byrote.core.errors import ByroteError
-from byrote.executors.hands.child_loop import Hand, die_with_parent, refuse
+from byrote.executors.hands.child_loop import Hand, refuse
 from byrote.executors.runtime.call import fault_of
 from byrote.executors.runtime.loading import load_app
 from byrote.executors.runtime.output import attempt_fields, capture_streams
@@ -20,12 +20,14 @@ from byrote.executors.runtime.provenance.git import GitCheckout
 from byrote.executors.runtime.seeding import install
 from byrote.executors.shared.spool import Spool
 from byrote.observe.logs import set_up_logging
+from byrote.system.processes import die_with_parent
 
 
 def main() -> None:
     """Serve the supervisor that started this process until it sends `stop`."""
     settings = json.loads(sys.argv[1])
-    die_with_parent(settings["supervisor"])
+    if not die_with_parent(settings["supervisor"]):
+        os._exit(0)
     # Ctrl-C reaches the terminal's whole process group; the supervisor decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

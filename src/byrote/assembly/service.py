@@ -81,10 +81,10 @@ def _housekeeping(
 ) -> Iterator[None]:
     """Promote, sweep, archive and prune in the service: its workers have no database access."""
     stopped = threading.Event()
-    lines = PostgresStore(address, listen=False)
+    postgres = PostgresStore(address, listen=False)
     context = WorkerContext(name, monotonic, jitter, new_token, emit)
     notice = Notices(name, emit)
-    duties = lines.duties(PartContext("duties", stopped.wait, notice, jitter))
+    duties = postgres.duties(PartContext("duties", stopped.wait, notice, jitter))
     sweeper = Maintenance(duties, context, idle=lambda: True)
     stops = [sweeper.stop]
 
@@ -96,7 +96,7 @@ def _housekeeping(
 
     threads = [threading.Thread(target=sweep, name="byrote-duties", daemon=True)]
     if artifacts is not None:
-        artifact_rows = lines.artifact_rows(PartContext("tidy", stopped.wait, notice, jitter))
+        artifact_rows = postgres.artifact_rows(PartContext("tidy", stopped.wait, notice, jitter))
         tidier = ArtifactCleaner(artifact_rows, context, artifacts)
         stops.append(tidier.stop)
         threads.append(threading.Thread(target=tidier.run, name="byrote-tidier", daemon=True))

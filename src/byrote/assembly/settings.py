@@ -19,6 +19,8 @@ from byrote.core.json.codec import PAYLOAD_MAX, pack
 from byrote.core.text.redaction import HIDDEN
 
 SECRET = frozenset({"database_url", "service_token"})
+OTHER_FLAGS = {"database_url": "url", "poll_interval": "poll"}
+"""Settings whose flag has another name."""
 NOTICED = ("artifact_max", "deterministic", "payload_max", "payload_mode")
 """Settings of a worker that can affect a task's result."""
 
@@ -230,11 +232,18 @@ def _read(name: str, raw: Any, origin: str) -> Any:
     if name not in Settings.__struct_fields__:
         raise _unknown_setting(name, origin)
     if name in SECRET and not isinstance(raw, str):
-        raise BadOption(f"{origin}: {name}: write a text in quotes, not {HIDDEN}")
+        raise BadOption(f"{_written(name, origin)}: write a text in quotes, not {HIDDEN}")
     try:
         return read_value(name, Settings.__annotations__[name], raw)
     except (ValueError, TypeError) as error:
-        raise BadOption(f"{origin}: {name}: {error}") from None
+        raise BadOption(f"{_written(name, origin)}: {error}") from None
+
+
+def _written(name: str, origin: str) -> str:
+    """How a person wrote this setting: `--lease`, or `byrote.toml: lease`."""
+    if origin != "flag":
+        return f"{origin}: {name}"
+    return "--" + OTHER_FLAGS.get(name, name).replace("_", "-")
 
 
 def _unknown_setting(name: str, origin: str) -> BadOption:

@@ -89,5 +89,5 @@ def build_worker(
         queues=lambda: built.app().queues,
         unknown_tasks=None
         if pool is None or recognise is None
-        else DiscoveryHooks(lambda line: store().unknown_tasks(line), recognise, pool.learn),
+        else DiscoveryHooks(lambda part: store().unknown_tasks(part), recognise, pool.learn),
     )

@@ -6,6 +6,10 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+NO_WINDOWS = (
+    "Byrote's commands and workers run on Linux and macOS, not on native Windows. "
+    "Run them in WSL: https://learn.microsoft.com/windows/wsl/install"
+)
 TERMINATED = 128 + signal.SIGTERM
 
 
@@ -14,6 +18,8 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"byrote {installed_version()}\n")
         return
+    if sys.platform == "win32":
+        sys.exit(NO_WINDOWS)
     # Turn SIGTERM into SystemExit so that context managers release the embedded server.
     signal.signal(signal.SIGTERM, _leave)
     from byrote.cli.root import root  # noqa: PLC0415 -- `--version` must not wait for it.

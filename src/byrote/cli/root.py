@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The root command; turns errors into messages and exit codes."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -62,7 +63,20 @@ class Root(LazyGroup):
             from byrote.cli.errors import report_error  # noqa: PLC0415 -- `--help` stays fast.
 
             code = report_error(error, as_json="--json" in words)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            code = _report_full_disk()
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _report_full_disk() -> int:
+    """Report that the disk is full, and return the exit code."""
+    # Python writes its buffer again at exit, and would fail again with a traceback.
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 -- a device, not a path of ours.
+        os.dup2(nowhere.fileno(), 1)
+    click.echo("byrote: No space left on the device that it writes to.", err=True)
+    return 1
 
 
 def _check_variables(words: Sequence[str]) -> None:

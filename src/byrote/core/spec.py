@@ -138,7 +138,8 @@ def check_name(what: str, name: object) -> str:
 def _timeout(value: timedelta | str | float) -> timedelta:
     timeout = duration(value)
     if not timedelta(milliseconds=1) <= timeout <= TIMEOUT_MAX:
-        raise BadOption(f"A timeout is between 1 ms and 30 days, not {value!r}.")
+        shown = f"{timeout.total_seconds():g} s" if isinstance(value, timedelta) else repr(value)
+        raise BadOption(f"A timeout is between 1 ms and 30 days, not {shown}.")
     return timeout
 
 

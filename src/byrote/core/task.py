@@ -186,6 +186,10 @@ class Registry:
             )
         self._tasks[task.key] = self._versions[task.name, task.version] = task
 
+    def replace(self, task: Task) -> None:
+        """Register a task in place of the one that has its name and version."""
+        self._tasks[task.key] = self._versions[task.name, task.version] = task
+
     def find(self, name: str, version: int) -> Task:
         """The task by this name and version."""
         task = self._versions.get((name, version))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 NEVER, WHERE = "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"
 WANTED = (
-    "byrote.cli.root, byrote.cli.commands.processes.worker, byrote.assembly.hand_main, "
+    "byrote.cli.root, byrote.cli.support.worker_process, byrote.assembly.hand_main, "
     "byrote.cli.output.replay_verdicts"
 )
 """Modules that workers, their hands and the verifying commands import."""

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import platformdirs
-
 from byrote.embedded.account import Account
 from byrote.embedded.binaries import find_binaries
 from byrote.embedded.errors import HomeUnusable
@@ -95,6 +93,8 @@ def default_home(environ: Mapping[str, str]) -> Path:
     if os.geteuid() == 0:
         # Root's own home is 0700: the user the server runs as could not enter it.
         return ROOT_STATE / "pg" / major
+    import platformdirs  # noqa: PLC0415 -- seldom needed.
+
     return platformdirs.user_data_path("byrote", appauthor=False) / "pg" / major
 
 

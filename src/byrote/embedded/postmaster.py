@@ -23,6 +23,7 @@ from typing import Final
 from byrote.embedded.errors import StartFailed, StopFailed
 from byrote.embedded.home import Home
 from byrote.embedded.process import Runner, bound_log, log_size, log_tail
+from byrote.system.processes import has_word, works_in
 
 _POLL_S: Final = 0.01
 _ORPHANS_S: Final = 60.0
@@ -60,11 +61,7 @@ def find_running(home: Home) -> Postmaster | None:
 
 def is_ours(pid: int, data: Path) -> bool:
     """Whether this process runs now and its command line names our data directory."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except (FileNotFoundError, ProcessLookupError):
-        words = [] if Path("/proc/self").exists() else _words_from_ps(pid)
-    return os.fsencode(data) in words  # A zombie has no words.
+    return has_word(pid, os.fsencode(data))
 
 
 def reap() -> None:
@@ -193,14 +190,9 @@ def _clear_stale_sockets(home: Home, socket_dir: Path) -> None:
 
 def _may_be_server(pid: int, data: Path) -> bool:
     """Whether the process may be a server of this data directory, however it was started."""
-    if is_ours(pid, data):
-        return True
-    try:
-        return Path(f"/proc/{pid}/cwd").readlink() == data
-    except FileNotFoundError:  # Gone, or a zombie; without a /proc we cannot know.
-        return not Path("/proc/self").exists()
-    except PermissionError:
-        return True  # Another user's: PostgreSQL passes over those by itself.
+    return is_ours(pid, data) or works_in(
+        pid, data
+    )  # PostgreSQL passes over other users' processes by itself.
 
 
 def _signal_and_await(pid: int, data: Path, number: signal.Signals, patience: float) -> bool:
@@ -236,13 +228,3 @@ def _signal_and_poll(pid: int, data: Path, number: signal.Signals, deadline: flo
         reap()
         time.sleep(_POLL_S)
     return True
-
-
-def _words_from_ps(pid: int) -> list[bytes]:
-    """The command line where there is no /proc; a path with spaces is not recognised there."""
-    done = subprocess.run(  # noqa: S603 - a number is the only argument
-        ["ps", "-ww", "-o", "command=", "-p", str(pid)],  # noqa: S607 - where ps is differs
-        capture_output=True,
-        check=False,
-    )
-    return done.stdout.split()

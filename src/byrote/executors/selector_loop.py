@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The thread of an executor of processes: it waits for all their descriptors at once.
 
-Other threads wake it through an eventfd. If it fails, the next call of `room` raises its exception,
+Other threads wake it through a `Wake`. If it fails, the next call of `room` raises its exception,
 and the worker stops with that error.
 """
 
-import os
 import selectors
 import threading
 from abc import ABC, abstractmethod
@@ -14,6 +13,7 @@ from collections.abc import Sequence
 from byrote.core.outcome import Outcome, Released
 from byrote.core.ports.executor import ReportOutcomes
 from byrote.core.run import Leased
+from byrote.system.wake import Wake
 
 TICK_S = 0.05
 
@@ -27,14 +27,14 @@ class SelectorLoop(ABC):
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._wake = Wake()
         self._thread: threading.Thread | None = None
         self._broken: BaseException | None = None
 
     def _begin_serving(self, report: ReportOutcomes, name: str) -> None:
         """Start the thread."""
         self._report = report
-        self._selector.register(self._wake, selectors.EVENT_READ, None)
+        self._selector.register(self._wake.fd, selectors.EVENT_READ, None)
         self._thread = threading.Thread(target=self._guard, name=name, daemon=True)
         self._thread.start()
 
@@ -44,7 +44,7 @@ class SelectorLoop(ABC):
             self._nudge()
             self._thread.join()
         self._selector.close()
-        os.close(self._wake)
+        self._wake.close()
 
     def _guard(self) -> None:
         try:
@@ -71,4 +71,4 @@ class SelectorLoop(ABC):
         self._tell([(run, Released()) for run in runs])
 
     def _nudge(self) -> None:
-        os.eventfd_write(self._wake, 1)
+        self._wake.set()

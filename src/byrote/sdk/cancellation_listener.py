@@ -40,14 +40,14 @@ class CancellationListener:
 
     def __init__(
         self,
-        line: PartContext,
+        part: PartContext,
         wire: Callable[[PartContext], ListenerConnection],
         on_cancel: Callable[[], None],
     ) -> None:
-        self._line = PartContext(
-            "cancel", self._stopped, lambda _what, _error: None, line.jitter, _always
+        self._part = PartContext(
+            "cancel", self._stopped, lambda _what, _error: None, part.jitter, _always
         )
-        self._outer = line.stopped
+        self._outer = part.stopped
         self._wire = wire
         self._on_cancel = on_cancel
         self._closed = threading.Event()
@@ -72,7 +72,7 @@ class CancellationListener:
         return self._closed.wait(seconds) or self._outer(0)
 
     def _listen(self, worker: str) -> None:
-        wire = self._wire(self._line)
+        wire = self._wire(self._part)
         try:
             while not self._stopped(0):
                 if wire.run(leasing.cancellation_hint(worker, wait_s=WAIT_S)):

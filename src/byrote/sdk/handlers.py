@@ -3,22 +3,17 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Protocol
-
-import msgspec
 
 from byrote.core.errors import BadOption, Fatal
 from byrote.core.json.seed import SeedFrom
 from byrote.core.ports.app import WithoutReports
 from byrote.core.schedule.schedule import Schedule
 from byrote.core.spec import Delivery
-from byrote.core.task import Registry, Task, make_task
+from byrote.core.task import Registry, make_task
+from byrote.executors.runtime.around import Around, surrounded
 from byrote.executors.runtime.context import Context
-
-type Around = Callable[[Context], AbstractContextManager[Any]]
-"""What is entered before a handler is called and left when it is through, whatever happens."""
 
 
 class Handler(Protocol):
@@ -74,7 +69,7 @@ class Handlers(WithoutReports):
         self, function: Callable[..., Any], *, name: str | None, version: int, seed: SeedFrom
     ) -> None:
         task = make_task(function, name=name, version=version, delivery=Delivery(), seed=seed)
-        self.registry.add(_surrounded(task, self._around) if self._around else task)
+        self.registry.add(surrounded(task, self._around) if self._around else task)
 
 
 def _handling(handler: Handling) -> Callable[..., Any]:
@@ -105,30 +100,3 @@ def payload_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     if args:
         raise Fatal("This task takes one payload; it was sent several arguments.")
     return dict(kwargs) or None
-
-
-def _surrounded(task: Task, around: Sequence[Around]) -> Task:
-    """The task with everything that is to happen around it."""
-    function = task.function
-
-    def sync(ctx: Context, /, *args: Any, **kwargs: Any) -> Any:
-        with _entered(around, ctx):
-            return function(*((ctx,) if task.takes_context else ()), *args, **kwargs)
-
-    async def later(ctx: Context, /, *args: Any, **kwargs: Any) -> Any:
-        with _entered(around, ctx):
-            return await function(*((ctx,) if task.takes_context else ()), *args, **kwargs)
-
-    made = wraps(function)(later if task.is_async else sync)
-    return msgspec.structs.replace(task, function=made, takes_context=True)
-
-
-def _entered(around: Sequence[Around], ctx: Context) -> AbstractContextManager[Any]:
-    if len(around) == 1:
-        return around[0](ctx)
-    from contextlib import ExitStack  # noqa: PLC0415 -- rarely more than one.
-
-    stack = ExitStack()
-    for enter in around:
-        stack.enter_context(enter(ctx))
-    return stack

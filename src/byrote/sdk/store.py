@@ -7,7 +7,6 @@ the worker lives. Housekeeping is the service's affair.
 """
 
 import contextlib
-import os
 import select
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -33,6 +32,7 @@ from byrote.sdk.transport.request import (
     ServiceResponse,
     pause_before,
 )
+from byrote.system.wake import clear
 from byrote.wire.problems import PASSING, Refused, error_of
 
 ANSWER_S = 15.0
@@ -58,9 +58,9 @@ class RequestInterrupted(Exception):
 class ServiceConnection:
     """One part's connection to the service."""
 
-    def __init__(self, address: ServiceAddress, line: PartContext, verify: Any) -> None:
+    def __init__(self, address: ServiceAddress, part: PartContext, verify: Any) -> None:
         self._address = address
-        self._line = line
+        self._part = part
         self._verify = verify
         self._http: httpx2.Client | None = None
         self._troubled = False
@@ -119,14 +119,14 @@ class ServiceConnection:
             why = response.why
         else:
             refused = error_of(response.status, response.body)
-            denied = refused.code in DENIED and not self._line.impatient()
+            denied = refused.code in DENIED and not self._part.impatient()
             if refused.code not in PASSING and not denied:
                 kind = ValueRefused if refused.code in OF_VALUES else StoreRefused
                 raise kind(f"The service refused: {_refusal(refused)}") from refused
             why = str(refused)
         self._troubled = True
-        self._line.notice(self._line.purpose, why)
-        if self._line.stopped(pause_before(tries, response, self._line.jitter)):
+        self._part.notice(self._part.purpose, why)
+        if self._part.stopped(pause_before(tries, response, self._part.jitter)):
             raise self._unreachable(why)
 
     def _unreachable(self, why: str) -> ServiceUnreachable:
@@ -138,7 +138,7 @@ class ServiceConnection:
         self._tries.pop(method, None)
         if all(tries == 1 for tries in self._tries.values()):
             self._troubled = False
-            self._line.notice(self._line.purpose, None)
+            self._part.notice(self._part.purpose, None)
 
     def drop(self) -> None:
         """Close the connection; the next request opens another."""
@@ -161,8 +161,8 @@ class ServiceStore:
 
     def check(self) -> None:
         """Raise unless the service answers and lets this token work."""
-        line = PartContext("check", lambda _s: True, lambda _what, _error: None, lambda: 0.0)
-        wire = self._wire(line)
+        part = PartContext("check", lambda _s: True, lambda _what, _error: None, lambda: 0.0)
+        wire = self._wire(part)
         try:
             who = wire.once(producer.whoami())
         finally:
@@ -174,37 +174,37 @@ class ServiceStore:
 
     def leases(
         self,
-        line: PartContext,
+        part: PartContext,
         *,
         on_cancel: Callable[[], None],
         on_return: Callable[[], None],  # noqa: ARG002 -- the service does not notify of it.
     ) -> "HttpLeases":
-        """A claimer's line, and beside it one that waits for cancellations."""
-        cancellations = CancellationListener(line, self._wire, on_cancel)
-        return HttpLeases(self._wire(line), cancellations)
+        """The claimer's port, with a second connection that waits for cancellations."""
+        cancellations = CancellationListener(part, self._wire, on_cancel)
+        return HttpLeases(self._wire(part), cancellations)
 
-    def verdicts(self, line: PartContext) -> "HttpFinish":
-        """A recorder's line."""
-        return HttpFinish(self._wire(line))
+    def verdicts(self, part: PartContext) -> "HttpFinish":
+        """The recorder's port."""
+        return HttpFinish(self._wire(part))
 
-    def registry(self, line: PartContext) -> "HttpRegistry":
-        """A keeper's line."""
-        return HttpRegistry(self._wire(line))
+    def registry(self, part: PartContext) -> "HttpRegistry":
+        """The lease keeper's port."""
+        return HttpRegistry(self._wire(part))
 
-    def ledgers(self, line: PartContext) -> "HttpSteps":
-        """A scribe's line."""
-        return HttpSteps(self._wire(line))
+    def ledgers(self, part: PartContext) -> "HttpSteps":
+        """The ledger server's port."""
+        return HttpSteps(self._wire(part))
 
-    def artifact_rows(self, line: PartContext) -> "HttpArtifacts":
-        """A line for artifacts."""
-        return HttpArtifacts(self._wire(line))
+    def artifact_rows(self, part: PartContext) -> "HttpArtifacts":
+        """The port for rows of artifacts."""
+        return HttpArtifacts(self._wire(part))
 
-    def duties(self, line: PartContext) -> MaintenancePort | None:  # noqa: ARG002 -- there are none.
+    def duties(self, part: PartContext) -> MaintenancePort | None:  # noqa: ARG002 -- there are none.
         """None: the service keeps house itself."""
         return None
 
-    def _wire(self, line: PartContext) -> ServiceConnection:
-        return ServiceConnection(self._address, line, self._verify)
+    def _wire(self, part: PartContext) -> ServiceConnection:
+        return ServiceConnection(self._address, part, self._verify)
 
 
 class _OnWire:
@@ -278,7 +278,7 @@ class HttpLeases(_OnWire):
         poll = select.poll()
         poll.register(wake, select.POLLIN)
         if poll.poll(seconds * 1000):
-            os.eventfd_read(wake)
+            clear(wake)
 
     def unfinished(self, *, queues: Sequence[str], tasks: Sequence[str]) -> Remainder:
         """What is left in these queues."""
@@ -298,7 +298,7 @@ class HttpFinish(_OnWire):
 
 
 class HttpRegistry(_OnWire):
-    """Keeps leases, and a worker's line in the list."""
+    """Keeps leases, and a worker's row in the list of workers."""
 
     def register(self, description: Mapping[str, Any]) -> None:
         """Announce a worker."""

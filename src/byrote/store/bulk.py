@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from itertools import batched
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import psycopg
 
 from byrote.core.ports.script import arun_script, run_script
+from byrote.store.callers.aio import acaller_of
+from byrote.store.callers.errors import CallerErrors
+from byrote.store.callers.sync import caller_of
 from byrote.store.queries.enqueue import (
     NO_CODES,
     Codes,
@@ -68,6 +72,36 @@ async def aenqueue_all(
             enqueued = await arun_script(until_accepted(statement), partial(afetch, connection))
             instead |= enqueued.instead
     return instead
+
+
+def enqueue_all_on(connection: Any, statements: Iterable[Query[Any]]) -> dict[str, str]:
+    """Do the same as `enqueue_all` on a caller's connection, of psycopg or another library.
+
+    One statement needs no savepoint, which a connection in autocommit mode would refuse.
+    """
+    caller = caller_of(connection)
+    with CallerErrors():
+        if isinstance(caller, psycopg.Connection):
+            return enqueue_all(caller, statements)
+        instead: dict[str, str] = {}
+        sent = list(statements)
+        with caller.savepoint() if len(sent) > 1 else nullcontext():
+            for statement in sent:
+                instead |= run_script(until_accepted(statement), caller.fetch).instead
+        return instead
+
+
+async def aenqueue_all_on(connection: Any, statements: Sequence[Query[Any]]) -> dict[str, str]:
+    """Do the same as `enqueue_all_on` on an event loop."""
+    caller = await acaller_of(connection)
+    with CallerErrors():
+        if isinstance(caller, psycopg.AsyncConnection):
+            return await aenqueue_all(caller, statements)
+        instead: dict[str, str] = {}
+        async with caller.savepoint() if len(statements) > 1 else nullcontext():
+            for statement in statements:
+                instead |= (await arun_script(until_accepted(statement), caller.fetch)).instead
+        return instead
 
 
 class ResentAll(ByFirst):

@@ -118,6 +118,9 @@ def _check_encoding(connection: psycopg.Connection[Any]) -> None:
 def check(connection: psycopg.Connection[Any]) -> None:
     """Raise SchemaMismatch unless the schema is exactly the one this version needs."""
     missing = pending(connection)
+    if len(missing) == len(migrations()):
+        name = connection.info.dbname
+        raise SchemaMismatch(f"The database {name} has no Byrote tables. Run `byrote migrate`.")
     if missing:
         names = ", ".join(migration.name for migration in missing)
         raise SchemaMismatch(f"The database lacks {names}. Run `byrote migrate`.")

@@ -36,9 +36,7 @@ def outline_of[Row](query: Query[Row]) -> Query[Row] | None:
 class ReadingStore(Store):
     """A store for tools that read: a login that may not see values gets the rows without them."""
 
-    def all[Row](
-        self, query: Query[Row], *, connection: psycopg.Connection[Any] | None = None
-    ) -> list[Row]:
+    def all[Row](self, query: Query[Row], *, connection: Any = None) -> list[Row]:
         """Return every row of the answer, in outline where this login may not see all of it."""
         try:
             return super().all(query, connection=connection)

@@ -95,3 +95,13 @@ def numbered(name: str) -> tuple[bytes, list[str]]:
         return b"$%d" % (names.index(parameter) + 1)
 
     return re.sub(rb"%\((\w+)\)s", place, statement(name)).replace(b"%%", b"%"), names
+
+
+@cache
+def numbered_as_text(name: str) -> tuple[str, list[str]]:
+    """Return the same as `numbered`, with parameters that are declared as text: `$1::text`.
+
+    For drivers that encode a parameter by its type, such as asyncpg; the statement's casts follow.
+    """
+    sql, names = numbered(name)
+    return re.sub(rb"(\$\d+)", rb"\1::text", sql).decode(), names

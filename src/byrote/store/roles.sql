@@ -73,7 +73,7 @@ grant byrote_worker to byrote_service;
 grant insert on byrote_audit to byrote_service;
 grant update on byrote_queues to byrote_service;
 grant select, update (used_at) on byrote_tokens to byrote_service;
-grant select, insert, delete on byrote_keys to byrote_service;
+grant select, insert, delete, update (at) on byrote_keys to byrote_service;
 grant select, insert, update, delete on byrote_stats, byrote_depths to byrote_service;
 grant execute on function byrote_prune_audit(interval) to byrote_service;
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The store of a worker with a connection to the database: one for each of its parts."""
 
-import os
 import select
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +30,7 @@ from byrote.store.query import Query
 from byrote.store.runners.link import OnConnection, WorkerConnection
 from byrote.store.runners.sync import Interrupted, refused, unreachable
 from byrote.store.writable import check_writable
+from byrote.system.wake import clear
 
 
 class PostgresStore:
@@ -169,7 +169,7 @@ class LeaseStore(OnConnection):
         poll.register(socket, select.POLLIN)
         ready = dict(poll.poll(0 if self._fresh else seconds * 1000))
         if wake in ready:
-            os.eventfd_read(wake)
+            clear(wake)
         if socket in ready:
             self._receive(connection)
         self._fresh = False

@@ -40,7 +40,7 @@ LAST_WORDS_S = 1.0
 
 
 def _nothing() -> None:
-    """The end of a thread that has no line to close."""
+    """The end of a thread that has no store to close."""
 
 
 class _Parts(NamedTuple):
@@ -77,7 +77,7 @@ class Worker:
         self._queues = queues
         self._finder: Discovery | None = None
         self._looking: DiscoveryPort | None = None
-        """The line by which a claimer that drains looks for more tasks to serve."""
+        """The store by which a claimer that drains looks for more tasks to serve."""
         self._answers = answers or {}
         self._tidier: ArtifactCleaner | None = None
         self._find_store = store
@@ -164,12 +164,12 @@ class Worker:
 
     def _start_helpers(self) -> None:
         others: Asks = SimpleQueue()
-        ledgers = self._with_end("scribe", self._store.ledgers(self._line("steps")))
+        ledgers = self._with_end("scribe", self._store.ledgers(self._part("steps")))
         self._start("scribe", LedgerServer(ledgers, self._asks, others).run)
-        artifact_rows = self._with_end("clerk", self._store.artifact_rows(self._line("ask")))
+        artifact_rows = self._with_end("clerk", self._store.artifact_rows(self._part("ask")))
         self._start("clerk", AskServer(artifact_rows, others, self._answers).run)
         if self._options.artifacts is not None:
-            artifact_rows = self._with_end("tidier", self._store.artifact_rows(self._line("tidy")))
+            artifact_rows = self._with_end("tidier", self._store.artifact_rows(self._part("tidy")))
             self._tidier = ArtifactCleaner(artifact_rows, self._context, self._options.artifacts)
             self._start("tidier", self._tidier.run)
 
@@ -177,15 +177,15 @@ class Worker:
         """Look for tasks to serve; who goes on looking, beside the claimer."""
         if self._unknown_tasks is None:
             return None
-        line = self._unknown_tasks.open(self._line("find"))
-        finder = Discovery(line, self._executor, claimer, self._unknown_tasks)
+        discovery = self._unknown_tasks.open(self._part("find"))
+        finder = Discovery(discovery, self._executor, claimer, self._unknown_tasks)
         finder.look()
         if self._options.drain:
             # The claimer looks itself before it calls the queues dry, on its own thread.
             claimer.look_around = finder.look
-            self._looking = line
+            self._looking = discovery
             return None
-        self._with_end("finder", line)
+        self._with_end("finder", discovery)
         return finder
 
     def _report(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
@@ -194,13 +194,13 @@ class Worker:
 
     def _build(self) -> _Parts:
         options, context, held = self._options, self._context, self._held
-        verdicts = self._with_end("recorder", self._store.verdicts(self._line("finish")))
+        verdicts = self._with_end("recorder", self._store.verdicts(self._part("finish")))
         recorder = Recorder(verdicts, held, context)
         recorder.on_finished = self._on_finished
         if not options.log_tracebacks:
             recorder.describe = kind_and_type
         keeper = LeaseKeeper(
-            self._with_end("keeper", self._store.registry(self._line("renew"))),
+            self._with_end("keeper", self._store.registry(self._part("renew"))),
             self._executor,
             held=held,
             lease_for=options.lease_for,
@@ -216,7 +216,7 @@ class Worker:
         )
         watermark = Watermark()
         leases = self._store.leases(
-            self._line("claim"), on_cancel=keeper.look, on_return=watermark.lower
+            self._part("claim"), on_cancel=keeper.look, on_return=watermark.lower
         )
         claimer = Claimer(
             self._with_end("claimer", leases),
@@ -230,7 +230,7 @@ class Worker:
         return _Parts(recorder, claimer, keeper, self._sweeper(claimer))
 
     def _sweeper(self, claimer: Claimer) -> Maintenance | None:
-        duties = self._store.duties(self._line("duties"))
+        duties = self._store.duties(self._part("duties"))
         if duties is None:
             return None
         duties = self._with_end("sweeper", duties)
@@ -247,7 +247,7 @@ class Worker:
             schedules=self._schedules() if self._options.housekeeping else (),
         )
 
-    def _line(self, purpose: str) -> PartContext:
+    def _part(self, purpose: str) -> PartContext:
         # Claims and duties are given up at the first word of stopping; verdicts and leases not.
         needed = purpose in {"finish", "renew", "steps", "ask"}
         stopped = self._given_up_within if needed else self._wanted.wait
@@ -261,7 +261,7 @@ class Worker:
         return not (self._begun and self._options.insists)
 
     def _with_end[Part: _Closes](self, thread: str, part: Part) -> Part:
-        """A line that is closed when its thread ends."""
+        """A port of the store that is closed when its thread ends."""
         self._ends[thread] = part.close
         return part
 

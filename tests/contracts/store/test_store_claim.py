@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What every store promises a claimer."""
 
-import os
 from datetime import timedelta
 
 import pytest
@@ -13,6 +12,7 @@ from byrote.core.spec import Delivery, describe
 from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.runners.sync import fetch
+from byrote.system.wake import Wake
 from tests.contracts.store.parts import Db, Parts, returned
 from tests.support import enqueue, history, run_of
 
@@ -104,11 +104,11 @@ def test_a_claim_whose_answer_is_lost_leases_once(parts: Parts, db: Db, moment: 
 
 def test_a_rest_ends_when_somebody_makes_room(parts: Parts) -> None:
     parts.claim()
-    wake = os.eventfd(0)
-    os.eventfd_write(wake, 1)
+    wake = Wake()
+    wake.set()
     began = monotonic()
-    parts.leases.rest(wake, 30, for_room=True)
-    os.close(wake)
+    parts.leases.rest(wake.fd, 30, for_room=True)
+    wake.close()
 
     assert monotonic() - began < 20
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a worker's lines to PostgreSQL hear, beside the answers to what they ask."""
 
-import os
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -17,6 +16,7 @@ from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.sync import fetch
 from byrote.store.worker import LeaseStore, PostgresStore
+from byrote.system.wake import Wake
 from tests.support import claim as lease
 from tests.support import enqueue, until
 
@@ -53,9 +53,9 @@ def claim(leases: LeaseStore) -> None:
 
 
 def rested_s(leases: LeaseStore, seconds: float = PATIENCE_S) -> float:
-    wake, began = os.eventfd(0), monotonic()
-    leases.rest(wake, seconds)
-    os.close(wake)
+    wake, began = Wake(), monotonic()
+    leases.rest(wake.fd, seconds)
+    wake.close()
     return monotonic() - began
 
 

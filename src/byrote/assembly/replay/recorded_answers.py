@@ -17,7 +17,7 @@ from byrote.core.artifact import COUNT_MAX, ArtifactEntry, ArtifactRefused
 from byrote.core.errors import ByroteError
 from byrote.core.json.diff import CHANGES_MAX, Change, Changes, diff
 from byrote.core.ports.executor import Ask, Asks
-from byrote.core.ports.replies import line_of
+from byrote.core.ports.replies import entry_of
 from byrote.core.replay.withholding import WithheldCall
 from byrote.core.run import Leased
 from byrote.executors.runtime.artifacts import STORE, TERMS
@@ -111,7 +111,7 @@ class RecordedAnswers:
         if ask.verb == "load":
             rows = self._store.all(queries.steps([original.id]))
             last = original.attempt
-            return [line_of(row) for row in rows if row.kind != "raised" or row.attempt == last]
+            return [entry_of(row) for row in rows if row.kind != "raised" or row.attempt == last]
         if ask.verb == OTHER_ARGS:
             return self._note_args(run.id, ask.payload)
         if ask.verb == WITHHELD:

@@ -133,8 +133,8 @@ class ReplaySession:
         self._answers = RecordedAnswers(store, asked, own, artifact_max=settings.artifact_max)
         chosen = _worker_options(name, self.queue, settings, options.jobs)
         context = WorkerContext(name, monotonic, jitter, new_token, self._emit)
-        lines = PostgresStore(store.address, listen=settings.listen)
-        self._worker = Worker(lambda: lines, self._replayer, chosen, context, asks=own)
+        postgres = PostgresStore(store.address, listen=settings.listen)
+        self._worker = Worker(lambda: postgres, self._replayer, chosen, context, asks=own)
         self._thread = threading.Thread(target=self._work, name="byrote-replay", daemon=True)
 
     # -- Start and stop --------------------------------------------------------------------------

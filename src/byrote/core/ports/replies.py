@@ -151,7 +151,7 @@ class RecordedStep(msgspec.Struct, frozen=True):
     args_hash: str | None = None
 
 
-def line_of(row: RecordedStep | StepRow) -> list[str | int | bool | None]:
+def entry_of(row: RecordedStep | StepRow) -> list[str | int | bool | None]:
     """Returns a step in the form that is sent to the attempt."""
     return [row.sequence, row.kind, row.name, row.open, row.result_json, row.place, row.args_hash]
 

@@ -224,7 +224,7 @@ class WorkerStore(Protocol):
         """Raise an error that a person must fix before the worker can start."""
 
     def leases(
-        self, line: PartContext, *, on_cancel: Callable[[], None], on_return: Callable[[], None]
+        self, part: PartContext, *, on_cancel: Callable[[], None], on_return: Callable[[], None]
     ) -> ClaimPort:
         """Returns the claimer's port.
 
@@ -232,17 +232,17 @@ class WorkerStore(Protocol):
         workers are READY again; a store that cannot notify calls neither.
         """
 
-    def verdicts(self, line: PartContext) -> FinishPort:
+    def verdicts(self, part: PartContext) -> FinishPort:
         """Returns the recorder's port."""
 
-    def registry(self, line: PartContext) -> RegistryPort:
+    def registry(self, part: PartContext) -> RegistryPort:
         """Returns the lease keeper's port."""
 
-    def ledgers(self, line: PartContext) -> StepPort:
+    def ledgers(self, part: PartContext) -> StepPort:
         """Returns the ledger server's port."""
 
-    def artifact_rows(self, line: PartContext) -> ArtifactPort:
+    def artifact_rows(self, part: PartContext) -> ArtifactPort:
         """Returns the port for artifacts."""
 
-    def duties(self, line: PartContext) -> MaintenancePort | None:
+    def duties(self, part: PartContext) -> MaintenancePort | None:
         """Returns the port for maintenance; None if the store maintains itself."""

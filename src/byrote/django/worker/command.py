@@ -13,8 +13,8 @@ from django.db import DatabaseError, connections
 from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
 from byrote.assembly.worker import build_worker, check_database
-from byrote.cli.commands.processes.worker import start_log
 from byrote.cli.commands.processes.worker import worker as plain_worker
+from byrote.cli.support.worker_process import start_log
 from byrote.core.errors import BadOption
 from byrote.core.ports.replies import UnknownTaskRef
 from byrote.django.app import backend_of, imports, set_up

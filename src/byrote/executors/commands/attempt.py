@@ -67,7 +67,7 @@ class CommandAttempt:
         document = _document(run, plan)
         self._unsent = memoryview(document if plan.payload == "stdin" else b"")
         self.pipes = Pipes(document if plan.payload == "file" else None)
-        self.hotline: AskSocket | None = None
+        self.ask_socket: AskSocket | None = None
 
     # -- Beginning -------------------------------------------------------------------------------
 
@@ -76,9 +76,9 @@ class CommandAttempt:
         plan = self.plan
         env = environment(self.run, plan, environ)
         fds = list(self.pipes.theirs)
-        if self.hotline is not None:
-            env |= self.hotline.variables(len(fds))
-            fds.append(self.hotline.theirs)
+        if self.ask_socket is not None:
+            env |= self.ask_socket.variables(len(fds))
+            fds.append(self.ask_socket.theirs)
         argv, cwd = [*plan.argv, *_arguments(self.run, plan)], plan.cwd
         if plan.container is not None:
             launch = container.Launch(argv, env, cwd or str(Path.cwd()), self._name, plan.limits)
@@ -87,8 +87,8 @@ class CommandAttempt:
         request = {"argv": argv, "env": env, "cwd": cwd, "limits": limits}
         self.warden = launcher.spawn(request, fds)
         self.pipes.hand_over()
-        if self.hotline is not None:
-            self.hotline.hand_over()
+        if self.ask_socket is not None:
+            self.ask_socket.hand_over()
         self.feed()
 
     def feed(self) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from byrote.executors.commands import warden as warden_program
+from byrote.system.memory import make_file
 
 PATIENCE_S = 5.0
 """How long the helper process may take to accept a request before it is given up."""
@@ -109,6 +110,11 @@ class Launcher:
             self._process = None
 
 
+def supported() -> bool:
+    """Whether this system can execute commands: a warden must be able to adopt their orphans."""
+    return warden_program.prctl is not None
+
+
 class Pipes:
     """The descriptors of one attempt: ours to read and write, theirs to pass on and close."""
 
@@ -141,7 +147,7 @@ class Pipes:
 
 def memory_file(text: bytes) -> int:
     """A descriptor of a file that has no place on any disk and holds this text."""
-    fd = os.memfd_create("byrote")
+    fd = make_file("request")
     left = memoryview(text)
     while left:
         left = left[os.write(fd, left) :]

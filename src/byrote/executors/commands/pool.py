@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from byrote.core.command import Command, Payload
+from byrote.core.errors import BadOption
 from byrote.core.outcome import Cancelled, Crashed, Fault, Outcome, Printing, Released
 from byrote.core.ports.executor import Asks, Capacity, Clock, ReportOutcomes
 from byrote.core.replay.provenance import Provenance, provenance_of
@@ -30,10 +31,11 @@ from byrote.executors.commands.ask_socket import AskSocket
 from byrote.executors.commands.attempt import CommandAttempt, Ending
 from byrote.executors.commands.container import passes_descriptors
 from byrote.executors.commands.description import NOT_DESCRIBED, describe
-from byrote.executors.commands.launcher import Launcher
+from byrote.executors.commands.launcher import Launcher, supported
 from byrote.executors.runtime.asks import ReplayMode
 from byrote.executors.runtime.provenance.environment import FIXED
 from byrote.executors.selector_loop import TICK_S, Outcomes, SelectorLoop
+from byrote.system.wake import clear
 
 TERM_GRACE_S = 2.0
 """How long a command may take to heed SIGTERM."""
@@ -98,6 +100,11 @@ class Commands(SelectorLoop):
 
     def learn(self, plans: Mapping[str, Command]) -> None:
         """Which tasks are executed here, by name and version, and how."""
+        if plans and not supported():
+            raise BadOption(
+                f"Commands need Linux, and {next(iter(plans))} is one; run this worker on Linux, "
+                "or execute its tasks with --executor hands or inline."
+            )
         self._plans = {key: self._completed(plan) for key, plan in plans.items()}
 
     def _completed(self, plan: Command) -> Command:
@@ -219,8 +226,8 @@ class Commands(SelectorLoop):
                 self._keep_deadlines()
             for key, _events in self._selector.select(TICK_S if self._running else 1.0):
                 if key.data is None:
-                    os.eventfd_read(self._wake)
-                    self._watch_hotlines()
+                    clear(self._wake.fd)
+                    self._watch_ask_sockets()
                 else:
                     reports += self._attend(key.data, key.fd)
             self._tell(reports)
@@ -244,13 +251,13 @@ class Commands(SelectorLoop):
         run.provenance = self._provenance("command" if plan.container is None else "container")
         try:
             if self._asks is not None and _asks(plan):
-                attempt.hotline = AskSocket(run, self._asks, self._nudge, self._options.replay)
+                attempt.ask_socket = AskSocket(run, self._asks, self._nudge, self._options.replay)
             attempt.start(self._launcher, self._environment)
         except OSError:
             attempt.pipes.close()
-            if attempt.hotline is not None:
-                attempt.hotline.hand_over()
-                attempt.hotline.close()
+            if attempt.ask_socket is not None:
+                attempt.ask_socket.hand_over()
+                attempt.ask_socket.close()
             raise
         self._running[id(attempt)] = attempt
         self._watch(attempt)
@@ -268,7 +275,7 @@ class Commands(SelectorLoop):
 
     def _watch(self, attempt: CommandAttempt) -> None:
         pipes = attempt.pipes
-        for fd in (pipes.stdout, pipes.stderr, pipes.envelope, attempt.warden, attempt.hotline):
+        for fd in (pipes.stdout, pipes.stderr, pipes.envelope, attempt.warden, attempt.ask_socket):
             if fd is not None:
                 self._selector.register(fd, selectors.EVENT_READ, attempt)
         if pipes.stdin is not None:
@@ -287,29 +294,29 @@ class Commands(SelectorLoop):
             if attempt.read(fd) == 0:
                 self._selector.unregister(fd)
             return []
-        if attempt.hotline is not None and fd == attempt.hotline.fileno():
-            self._serve_hotline(attempt.hotline, attempt)
+        if attempt.ask_socket is not None and fd == attempt.ask_socket.fileno():
+            self._serve_asks(attempt.ask_socket, attempt)
             return []
         return self._hear(attempt, attempt.listen())
 
-    def _serve_hotline(self, line: AskSocket, attempt: CommandAttempt) -> None:
-        line.send()
-        if line.hear():
-            writing = selectors.EVENT_WRITE if line.backed_up else 0
-            self._selector.modify(line, selectors.EVENT_READ | writing, attempt)
+    def _serve_asks(self, socket: AskSocket, attempt: CommandAttempt) -> None:
+        socket.send()
+        if socket.hear():
+            writing = selectors.EVENT_WRITE if socket.backed_up else 0
+            self._selector.modify(socket, selectors.EVENT_READ | writing, attempt)
         else:
-            self._selector.unregister(line)
+            self._selector.unregister(socket)
             # Close it, so that a program which waits for an answer reads the end of file.
-            line.close()
-            attempt.hotline = None
+            socket.close()
+            attempt.ask_socket = None
 
-    def _watch_hotlines(self) -> None:
+    def _watch_ask_sockets(self) -> None:
         """Watch the sockets that did not accept a whole answer."""
         for attempt in self._running.values():
-            line = attempt.hotline
-            if line is not None and line.backed_up and line in self._selector.get_map():
+            socket = attempt.ask_socket
+            if socket is not None and socket.backed_up and socket in self._selector.get_map():
                 both = selectors.EVENT_READ | selectors.EVENT_WRITE
-                self._selector.modify(line, both, attempt)
+                self._selector.modify(socket, both, attempt)
 
     def _hear(self, attempt: CommandAttempt, word: bytes | None) -> Outcomes:
         if word is None:
@@ -333,15 +340,15 @@ class Commands(SelectorLoop):
 
     def _drop(self, attempt: CommandAttempt, *, well: bool = False) -> None:
         pipes, watched = attempt.pipes, self._selector.get_map()
-        line = attempt.hotline
-        for fd in (pipes.stdin, pipes.stdout, pipes.stderr, pipes.envelope, attempt.warden, line):
+        socket = attempt.ask_socket
+        for fd in (pipes.stdin, pipes.stdout, pipes.stderr, pipes.envelope, attempt.warden, socket):
             if fd is not None and fd in watched:
                 self._selector.unregister(fd)
         with self._lock:
             del self._running[id(attempt)]
             pipes.close()
-            if line is not None:
-                line.close()
+            if socket is not None:
+                socket.close()
             # From here on no thread can send this warden a signal meant for this attempt.
             warden, attempt.warden = attempt.warden, None
         if warden is not None:

@@ -59,13 +59,14 @@ _RESET = (
     signal.SIGXFSZ,
 )
 """Signals that we, Python, or a shell that put us in the background ignore; a command does not."""
-_prctl = ctypes.CDLL(None).prctl
+prctl: Any = getattr(ctypes.CDLL(None), "prctl", None)
+"""None where commands cannot be executed: on any other system than Linux."""
 
 
 def main() -> None:
     """Serve one supervisor until it closes its end."""
     link = socket.socket(fileno=int(sys.argv[1]))
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -139,7 +140,7 @@ def guard(control: socket.socket, launcher: int) -> None:
     """Be a warden: see one command after the other through, until the supervisor goes."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
     while True:
         word, fds = receive(control, REQUEST_MAX)
         if not word:
@@ -292,7 +293,7 @@ def become(request: dict[str, Any], fds: list[int], report: int, warden: int) ->
     """Turn into the command, or report the number of the error that prevents it."""
     try:
         os.setsid()
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != warden:
             os._exit(1)
         for number in _RESET:

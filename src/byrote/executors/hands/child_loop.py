@@ -3,16 +3,13 @@
 
 The process is started as `python -m byrote.assembly.hand_main`. It uses an inherited socket and
 dies with its supervisor: the kernel sends SIGKILL when the supervisor's thread that started it has
-ended, and an end of file on the socket ends it too.
+ended (on macOS, a thread polls its parent), and an end of file on the socket ends it too.
 """
 
 import asyncio
 import contextlib
-import ctypes
 import os
-import signal
 import socket
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
@@ -45,15 +42,6 @@ from byrote.executors.shared.results import Results
 
 EXIT_CANNOT_START = 3
 PIECE = 1 << 18
-_PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent(parent: int) -> None:
-    """Ask the kernel to end this process with the supervisor; end now if it has gone already."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(0)
 
 
 def refuse(link: socket.socket, reason: str, traceback: str = "") -> None:

@@ -4,7 +4,6 @@
 import signal
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from pathlib import Path
 from typing import NamedTuple
 
 from byrote.core.outcome import Crashed, Failed, Fault, Outcome, Printing, Released
@@ -84,15 +83,6 @@ def crash_fault(death: ExitReason, run: Leased, worker: str) -> Fault:
         attempt=run.attempt,
         worker=worker,
     )
-
-
-def oom_kills() -> int:
-    """How often the kernel has killed something for want of memory since the machine started."""
-    try:
-        lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
 
 
 def take_leave(

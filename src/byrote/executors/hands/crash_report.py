@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from byrote.executors.runtime.output import current_scope
 from byrote.executors.shared.board import Board
+from byrote.system.memory import make_file
 
 REPORT_MAX = 64 * 1024
 _CURRENT = re.compile(rb"Current thread 0x([0-9a-f]+)")
@@ -27,7 +28,7 @@ _DEADLY = frozenset(signal.Signals) - {
 
 def make_report() -> int:
     """A descriptor of a file in memory, to be passed to the hand."""
-    return os.memfd_create("byrote-crash", 0)
+    return make_file("crash")
 
 
 def name_culprits(board: Board, report_fd: int) -> None:

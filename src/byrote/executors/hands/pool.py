@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The warm pool: child processes that imported the app once, fed in batches over sockets.
 
-State: `roster.py` records which hand has which run; the kernel (pidfd) reports which hands are
+State: `roster.py` records which hand has which run; the kernel (`EndWatch`) reports which hands are
 alive. One thread, `_serve`, does all reading, starts every hand (they die with the thread that
 started them, so it must be the one that lives longest), and enforces the deadlines. Claimers submit
 from their own thread.
@@ -29,7 +29,7 @@ from byrote.core.ports.executor import Asks, Capacity, Clock, Emit, ReportOutcom
 from byrote.core.replay.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
 from byrote.core.schedule.schedule import Schedule
-from byrote.executors.hands.crash import ExitReason, oom_kills, printed_by, take_leave
+from byrote.executors.hands.crash import ExitReason, printed_by, take_leave
 from byrote.executors.hands.messages import (
     Answer,
     Asked,
@@ -41,7 +41,7 @@ from byrote.executors.hands.messages import (
     Stop,
 )
 from byrote.executors.hands.options import HandOptions
-from byrote.executors.hands.orphans import adopt_orphans, end_orphans
+from byrote.executors.hands.orphans import end_orphans
 from byrote.executors.hands.process import HAND_COUNT, WORKER, HandProcess
 from byrote.executors.hands.roster import STOP_GRACE_S, Roster
 from byrote.executors.runtime import call
@@ -50,6 +50,8 @@ from byrote.executors.runtime.job import Result, TaskKind, kind_of
 from byrote.executors.runtime.provenance.environment import FIXED
 from byrote.executors.selector_loop import TICK_S, SelectorLoop
 from byrote.executors.shared.messages import GARBLED, Introduction, MalformedMessage, Question
+from byrote.system.processes import adopt_orphans, oom_kills
+from byrote.system.wake import clear
 
 RESPAWN_MAX_S = 10.0
 LEAVE_S = 15.0
@@ -79,9 +81,7 @@ class Hands(SelectorLoop):
             self._environment |= FIXED
         self._about = {} if about is None else dict(about)
         self._provenances: dict[str, Provenance] = {}
-        self._worker = worker
-        self._clock = clock
-        self._emit = emit
+        self._worker, self._clock, self._emit = worker, clock, emit
         self._settings = options.settings
         self._roster = Roster(
             options.limits,
@@ -190,9 +190,9 @@ class Hands(SelectorLoop):
                 self._tick()
             for key, events in self._selector.select(TICK_S):
                 if key.data is None:
-                    os.eventfd_read(self._wake)
+                    clear(self._wake.fd)
                     self._watch_writers()
-                elif key.fileobj == key.data.pidfd:
+                elif key.fileobj == key.data.end.fd:
                     self._resolve_crash(key.data)
                 else:
                     self._converse(key.data, events)
@@ -228,7 +228,7 @@ class Hands(SelectorLoop):
                 # It joined after `stop` or `kill` had gone through the hands.
                 child.kill()
         self._selector.register(child.link, selectors.EVENT_READ, child)
-        self._selector.register(child.pidfd, selectors.EVENT_READ, child)
+        self._selector.register(child.end.fd, selectors.EVENT_READ, child)
 
     def _watch_writers(self) -> None:
         with self._roster.lock:
@@ -361,7 +361,7 @@ class Hands(SelectorLoop):
         memory = code == -9 and not child.killed and self._ooms > ooms
         death = ExitReason(code, child.killed, memory)
         self._selector.unregister(child.link)
-        self._selector.unregister(child.pidfd)
+        self._selector.unregister(child.end.fd)
         verdict = take_leave(self._roster, child, death, worker=self._worker)
         child.close()
         end_orphans(child.mark)

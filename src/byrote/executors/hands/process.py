@@ -24,8 +24,11 @@ from byrote.executors.runtime.job import Job, TaskKind, job_of, none_of_each
 from byrote.executors.shared.board import SLOTS, Board
 from byrote.executors.shared.results import Results
 from byrote.executors.shared.spool import Spool
+from byrote.system.processes import HAS_PROC, EndWatch, rss_bytes
 
 PIECE = 1 << 18
+PS_EVERY = 20
+"""Without a /proc, only one look in so many at a hand's memory starts a `ps`."""
 _numbers = itertools.count()
 WORKER = "BYROTE_WORKER"
 """Environment variable with the name of the hand's worker."""
@@ -65,7 +68,7 @@ class HandProcess:
             os.close(fd)
         self.link = ours
         self.link.setblocking(False)
-        self.pidfd = os.pidfd_open(self.process.pid)
+        self.end = EndWatch(self.process)
         self.jobs: dict[int, Leased] = {}
         self.kinds = [TaskKind.SYNC] * SLOTS
         """The kind of each slot's task."""
@@ -93,6 +96,7 @@ class HandProcess:
         """Whether it was killed because it had stopped reading."""
         self.asks = 0
         """Asks of its attempts that have no answer yet."""
+        self._looks = self._rss = 0
         self._frames = Frames(decode_from_hand)
         self.outgoing = SendBuffer(ours)
 
@@ -187,7 +191,7 @@ class HandProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         self.link.close()
-        os.close(self.pidfd)
+        self.end.close()
         self.board.close()
         self.spool.close()
         self.results.close()
@@ -201,8 +205,7 @@ class HandProcess:
     @property
     def rss(self) -> int:
         """Resident memory in bytes; 0 when the process has gone."""
-        try:
-            with open(f"/proc/{self.pid}/statm", "rb") as statm:  # noqa: PTH123 -- the hot form of a tiny read.
-                return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        except (OSError, IndexError):
-            return 0
+        self._looks += 1
+        if HAS_PROC or self._looks % PS_EVERY == 1:
+            self._rss = rss_bytes(self.pid)
+        return self._rss

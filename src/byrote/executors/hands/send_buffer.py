@@ -47,7 +47,7 @@ class SendBuffer:
         self.send_more()
 
     def send_more(self) -> None:
-        """Send the rest. A closed socket is no error here: the pidfd reports the hand's end."""
+        """Send the rest. A closed socket is no error here: the pool sees the hand's end."""
         while self._unsent:
             try:
                 del self._unsent[: self._link.send(self._unsent)]

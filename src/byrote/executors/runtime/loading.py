@@ -4,6 +4,7 @@
 import importlib
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -19,6 +20,9 @@ from byrote.executors.runtime.provenance.git import GitCheckout
 def load_app(path: str) -> Any:
     """The object at `module:name`, looked for in the current folder first."""
     module_name, _, name = path.partition(":")
+    if module_name.endswith(".py"):
+        meant = module_name.removesuffix(".py").strip("./").replace("/", ".")
+        raise BadOption(f"{path!r} names a file, not a module; write {meant}:{name or 'app'}.")
     if not module_name or not all(part.isidentifier() for part in module_name.split(".")):
         raise BadOption(f"{path!r} names no app; write module:app, for example 'shop.tasks:app'.")
     here = str(Path.cwd())
@@ -32,13 +36,30 @@ def load_app(path: str) -> Any:
         raise BadOption(
             f"No module {module_name!r} was found in {here} or on the Python path."
         ) from None
-    app = getattr(module, name or "app", None)
+    if not hasattr(module, name or "app"):
+        raise _no_such_name(module, name or "app")
+    app = getattr(module, name or "app")
     if not hasattr(app, "registry"):
         raise BadOption(
             f"{module_name}:{name or 'app'} is not a Byrote app; define one with "
             "`app = byrote.App()`."
         )
     return app
+
+
+def _no_such_name(module: ModuleType, name: str) -> BadOption:
+    """The error for a name that the module lacks, with the nearest app that it has."""
+    # An error path only: importing difflib takes longer than the check.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    apps = [known for known, value in vars(module).items() if hasattr(value, "registry")]
+    near = get_close_matches(name, apps, 1, cutoff=0.5) or apps[:1]
+    advice = (
+        f"did you mean {module.__name__}:{near[0]}?"
+        if near
+        else "define an app there with `app = byrote.App()`."
+    )
+    return BadOption(f"The module {module.__name__} has no {name!r}; {advice}")
 
 
 def introduction(app: AppLike, checkout: GitCheckout) -> dict[str, Any]:

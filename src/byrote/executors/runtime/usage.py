@@ -7,11 +7,11 @@ every half millisecond, which is the precision of the figure. For shorter steps 
 wall time counts. Threads and processes that a task starts itself are not counted.
 """
 
-import resource
 import threading
 from time import perf_counter_ns, thread_time_ns
 
 from byrote.executors.runtime.output import current_scope
+from byrote.system.memory import rss_max_bytes
 
 REPORTED_NS = 1_000_000
 STALE_NS = 500_000
@@ -79,6 +79,5 @@ def _used(before_ns: int, wall_ns: int) -> int:
 def _tell(wall_ns: int, cpu_ns: int) -> None:
     scope = current_scope()
     if scope is not None:
-        rss_max = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        usage = {"wall_us": wall_ns // 1000, "cpu_us": cpu_ns // 1000, "rss_max": rss_max}
+        usage = {"wall_us": wall_ns // 1000, "cpu_us": cpu_ns // 1000, "rss_max": rss_max_bytes()}
         scope.keep("usage", lambda: usage)

@@ -12,9 +12,10 @@ it.
 """
 
 import mmap
-import os
 import threading
 from time import monotonic_ns
+
+from byrote.system.memory import make_file
 
 SLOTS = 1024
 _REVOKED = SLOTS
@@ -37,9 +38,7 @@ class Board:
     @staticmethod
     def make() -> int:
         """A descriptor of fresh shared memory, to be passed to the hand."""
-        fd = os.memfd_create("byrote-board", 0)
-        os.ftruncate(fd, SIZE)
-        return fd
+        return make_file("board", SIZE)
 
     def assign(self, slot: int) -> None:
         """Supervisor: a new run is about to be sent into this slot."""

@@ -8,7 +8,6 @@ to another run; the few larger ones go to a spool. Copying one takes a microseco
 """
 
 import mmap
-import os
 from collections.abc import Mapping
 
 import msgspec
@@ -17,6 +16,7 @@ from byrote.core.run import Leased
 from byrote.executors.runtime.job import Job, Result
 from byrote.executors.shared.board import SLOTS
 from byrote.executors.shared.spool import Spool, latest, serial_of
+from byrote.system.memory import make_file
 
 CELL = 512
 SPOOL_SIZE = 8 * 1024 * 1024
@@ -42,9 +42,7 @@ class Results:
     @staticmethod
     def make() -> tuple[int, int]:
         """Descriptors of fresh shared memory, to be passed to the hand."""
-        cells = os.memfd_create("byrote-results", 0)
-        os.ftruncate(cells, _SIZE)
-        return cells, Spool.make(SPOOL_SIZE)
+        return make_file("results", _SIZE), Spool.make(SPOOL_SIZE)
 
     def assign(self, slot: int) -> None:
         """Supervisor: a new run is about to be sent into this slot."""

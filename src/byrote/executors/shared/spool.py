@@ -20,6 +20,7 @@ import threading
 from typing import NamedTuple
 
 from byrote.core.outcome import OUTPUT_MAX, Printing
+from byrote.system.memory import make_file
 
 SIZE = 4 * 1024 * 1024
 """More than one attempt can have kept of both its streams."""
@@ -52,9 +53,7 @@ class Spool:
     @staticmethod
     def make(size: int = SIZE) -> int:
         """A descriptor of fresh shared memory, to be passed to the hand."""
-        fd = os.memfd_create("byrote-spool", 0)
-        os.ftruncate(fd, _BASE + size)
-        return fd
+        return make_file("spool", _BASE + size)
 
     # -- The hand's side -------------------------------------------------------------------------
 

@@ -38,15 +38,15 @@ class BenchConnection:
     """One persistent connection, as a client has."""
 
     def __init__(self, port: int, secret: str) -> None:
-        self._line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        self._line.connect()
-        self._line.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._http = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        self._http.connect()
+        self._http.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
 
     def send(self, body: bytes) -> None:
         """Send runs; raises StageFailed if they are not accepted."""
-        self._line.request("POST", "/v1/runs", body, self._headers)
-        answer = self._line.getresponse()
+        self._http.request("POST", "/v1/runs", body, self._headers)
+        answer = self._http.getresponse()
         content = answer.read()
         if answer.status != 201:
             raise StageFailed(f"The service answered {answer.status}: {content[:300]!r}")
@@ -110,13 +110,13 @@ def http_one(bench: Bench) -> Figure:
     count = bench.sizes.one
     log_step(f"http-one: {count:,} requests")
     with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
-        line = BenchConnection(port, secret)
+        connection = BenchConnection(port, secret)
         body = msgspec.json.encode({"task": NOOP, "args": [1]})
         for _ in range(WARM_UP):
-            line.send(body)
+            connection.send(body)
         began = time.perf_counter()
         for _ in range(count):
-            line.send(body)
+            connection.send(body)
         return {"per_s": count / (time.perf_counter() - began)}
 
 
@@ -126,18 +126,20 @@ def http_bulk(bench: Bench) -> Figure:
     log_step(f"http-bulk: {batches:,} batches of {BATCH}")
     bodies = [_body(n * BATCH, BATCH) for n in range(10)]
 
-    def send_some(line: BenchConnection, count: int) -> int:
+    def send_some(connection: BenchConnection, count: int) -> int:
         for n in range(count):
-            line.send(bodies[n % len(bodies)])
+            connection.send(bodies[n % len(bodies)])
         return count * BATCH
 
     with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
-        lines = [BenchConnection(port, secret) for _ in range(SENDERS)]
-        for line in lines:
-            send_some(line, 2)
+        connections = [BenchConnection(port, secret) for _ in range(SENDERS)]
+        for connection in connections:
+            send_some(connection, 2)
         began = time.perf_counter()
         with ThreadPoolExecutor(SENDERS) as pool:
-            sent = sum(pool.map(lambda line: send_some(line, batches // SENDERS), lines))
+            sent = sum(
+                pool.map(lambda connection: send_some(connection, batches // SENDERS), connections)
+            )
         return {"per_s": sent / (time.perf_counter() - began)}
 
 
@@ -148,9 +150,9 @@ def http_rate(bench: Bench) -> Figure:
     body = msgspec.json.encode({"task": NOOP, "args": [1]})
     waits: list[int] = []
     with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
-        lines = [BenchConnection(port, secret) for _ in range(RATE_SENDERS)]
-        for line in lines:
-            line.send(body)
+        connections = [BenchConnection(port, secret) for _ in range(RATE_SENDERS)]
+        for connection in connections:
+            connection.send(body)
         began = time.monotonic() + 0.2
 
         def send(place: int) -> None:
@@ -158,7 +160,7 @@ def http_rate(bench: Bench) -> Figure:
                 due = began + n / RATE
                 time.sleep(max(due - time.monotonic(), 0))
                 # From when it was to be sent: one that had to wait for the last counts in full.
-                lines[place].send(body)
+                connections[place].send(body)
                 waits.append(int((time.monotonic() - due) * 1e9))
 
         with ThreadPoolExecutor(RATE_SENDERS) as pool:

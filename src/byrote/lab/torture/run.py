@@ -190,11 +190,11 @@ def _strike(stage: TortureSetup, planned: PlannedFault, say: Say) -> dict[str, A
         if shown:
             break
         time.sleep(1.0)
-    line = {"kind": planned.kind, "number": planned.number, "shown": shown, "error": error}
-    stage.note("fault", **line, took_s=round(monotonic() - before, 3))
+    entry = {"kind": planned.kind, "number": planned.number, "shown": shown, "error": error}
+    stage.note("fault", **entry, took_s=round(monotonic() - before, 3))
     result = "happened" if shown else f"did not happen{f': {error}' if error else ''}"
     say(f"{planned.at_s:7.1f} s  {planned.kind:<18} {result} ({monotonic() - before:.1f} s)")
-    return line
+    return entry
 
 
 def _let_recover(stage: TortureSetup, fault: Mapping[str, Any]) -> None:

@@ -48,7 +48,7 @@ _leases = msgspec.json.Decoder(LeasesRead).decode
 _renewed = msgspec.json.Decoder(RenewReply).decode
 _finished = msgspec.json.Decoder(FinishReply).decode
 _noted = msgspec.json.Decoder(StepsReply).decode
-_lines = msgspec.json.Decoder(LedgersReply).decode
+_ledgers = msgspec.json.Decoder(LedgersReply).decode
 _kept = msgspec.json.Decoder(Kept).decode
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _known = msgspec.json.Decoder(Known).decode
@@ -232,16 +232,16 @@ def ledgers(leases: Sequence[Leased]) -> ServiceCall[list[RecordedStep]]:
     def read(received: bytes) -> list[RecordedStep]:
         return [
             RecordedStep(
-                line.run,
-                line.sequence,
-                line.kind,
-                line.name,
-                line.open,
-                given(line.result),
-                line.place,
-                line.args_hash,
+                step.run,
+                step.sequence,
+                step.kind,
+                step.name,
+                step.open,
+                given(step.result),
+                step.place,
+                step.args_hash,
             )
-            for line in _lines(received).lines
+            for step in _ledgers(received).lines
         ]
 
     return ServiceCall("POST", "/v1/leases/ledgers", read, body=_encode({"leases": _held(leases)}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where the service is and how to knock: what both clients and the worker's lines share."""
+"""The address of the service and its token, shared by both clients and the worker's store."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

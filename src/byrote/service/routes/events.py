@@ -22,7 +22,7 @@ PAGE = 50
 QUIET_S = 1.0
 """The longest sleep: events that an open transaction held back are read after it."""
 COMMENT_EVERY = 15
-"""Quiet seconds after which a comment shows that the line is alive."""
+"""Quiet seconds after which a comment shows that the connection is alive."""
 
 PROGRESS = "Progress"
 """The kind of progress reports: they are not in the log and do not move the run."""

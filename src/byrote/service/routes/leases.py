@@ -41,7 +41,7 @@ async def claim(call: RequestContext) -> wire.Leases:
 async def _wait(call: RequestContext, token: str) -> list[Leased]:
     asked: wire.Claim = call.body
     claim_waiters, clock = call.service.claim_waiters, call.service.context.clock
-    line: ClaimKey = (tuple(asked.queues), tuple(asked.tasks))
+    key: ClaimKey = (tuple(asked.queues), tuple(asked.tasks))
     found: list[Leased] = []
 
     async def look() -> bool:
@@ -52,8 +52,8 @@ async def _wait(call: RequestContext, token: str) -> list[Leased]:
     deadline = clock() + min(asked.wait_s, call.service.options.wait_max_s)
     with call.waits():
         while not (call.service.stopping or call.gone.done()) and (left := deadline - clock()) > 0:
-            if await claim_waiters.wait(line, left, look, call.gone):
-                claim_waiters.pass_on(line)
+            if await claim_waiters.wait(key, left, look, call.gone):
+                claim_waiters.pass_on(key)
                 break
     if not found:
         await call.confirm()

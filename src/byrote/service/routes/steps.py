@@ -19,7 +19,7 @@ from byrote.wire.problems import Invalid
 
 
 async def steps(call: RequestContext) -> wire.StepsReply:
-    """Write lines into the ledgers of running runs; only lease holders can write."""
+    """Write entries into the ledgers of running runs; only lease holders can write."""
     sent: Sequence[wire.Step] = call.body.steps
     check_once(((item.run, item.sequence) for item in sent), "$.steps", "The step")
     mine = await held_by(call, sent)

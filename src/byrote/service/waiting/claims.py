@@ -6,7 +6,7 @@ one poll a second of the queues that claims wait for makes up for lost notificat
 notify only while a worker is registered as idle, so the process registers itself, as a worker
 that serves the queues and tasks waited for.
 
-Claims for the same queues and tasks form one line. A notification wakes the first of each line; a
+Claims for the same queues and tasks wait in one list. A notification wakes the first of each; a
 claim that finds runs wakes the next. So one run does not wake a thousand claims, and a thousand
 runs do.
 """
@@ -49,7 +49,7 @@ class ClaimWaiters:
         self._context = context
         self._poll_s = poll_s
         self._on_cancel = on_cancel
-        self._lines: dict[ClaimKey, OrderedDict[asyncio.Future[None], None]] = {}
+        self._waiters: dict[ClaimKey, OrderedDict[asyncio.Future[None], None]] = {}
         self._announced: frozenset[str] = frozenset()
         self._announced_tasks: frozenset[str] = frozenset()
         """The tasks that were announced with the queues: some claim waits for them."""
@@ -59,30 +59,32 @@ class ClaimWaiters:
     @property
     def waiting(self) -> int:
         """How many claims wait. May be asked by any thread."""
-        return sum(map(len, list(self._lines.values())))
+        return sum(map(len, list(self._waiters.values())))
 
     def _tasks(self) -> frozenset[str]:
-        return frozenset(task for _, tasks in self._lines for task in tasks)
+        return frozenset(task for _, tasks in self._waiters for task in tasks)
 
     def _queues(self) -> frozenset[str]:
-        return frozenset(queue for queues, _ in self._lines for queue in queues)
+        return frozenset(queue for queues, _ in self._waiters for queue in queues)
 
     async def wait(
         self,
-        line: ClaimKey,
+        key: ClaimKey,
         seconds: float,
         look: Callable[[], Awaitable[bool]],
         gone: asyncio.Future[None],
     ) -> bool:
-        """Wait in a line until woken, up to `seconds`; `look` runs once more before that.
+        """Wait until woken, up to `seconds`, after the earlier claims of the same key.
+
+        `look` runs once more before the wait.
 
         After a disconnect `look` is not called: no client would hold what it leased.
         """
-        place = self._lines.setdefault(line, OrderedDict())
+        waiters = self._waiters.setdefault(key, OrderedDict())
         rung: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        place[rung] = None
+        waiters[rung] = None
         try:
-            if not self._knows(line):
+            if not self._knows(key):
                 await self._announce()
                 # An enqueue that looked before the registration has notified no worker.
                 if await look():
@@ -91,22 +93,22 @@ class ClaimWaiters:
                 return False
             await asyncio.wait({rung, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            place.pop(rung, None)
-            if not place and self._lines.get(line) is place:
-                del self._lines[line]
+            waiters.pop(rung, None)
+            if not waiters and self._waiters.get(key) is waiters:
+                del self._waiters[key]
         if gone.done():
-            self.pass_on(line)  # It may have been rung for nothing.
+            self.pass_on(key)  # It may have been rung for nothing.
             return False
         return rung.done() and await look()
 
     def ring(self, queue: str) -> None:
         """Something may be there in this queue."""
-        for line in [line for line in self._lines if queue in line[0]]:
-            self.pass_on(line)
+        for key in [key for key in self._waiters if queue in key[0]]:
+            self.pass_on(key)
 
-    def pass_on(self, line: ClaimKey) -> None:
-        """Wake the next in this line."""
-        for rung in self._lines.get(line, ()):
+    def pass_on(self, key: ClaimKey) -> None:
+        """Wake the next claim of this key."""
+        for rung in self._waiters.get(key, ()):
             if not rung.done():
                 rung.set_result(None)
                 return
@@ -114,15 +116,15 @@ class ClaimWaiters:
     def close(self) -> None:
         """End all waits."""
         self._closed = True
-        for place in list(self._lines.values()):
-            for rung in place:
+        for waiters in list(self._waiters.values()):
+            for rung in waiters:
                 if not rung.done():
                     rung.set_result(None)
 
     # -- The process as a worker that waits ------------------------------------------------------
 
-    def _knows(self, line: ClaimKey) -> bool:
-        return self._announced.issuperset(line[0]) and self._announced_tasks.issuperset(line[1])
+    def _knows(self, key: ClaimKey) -> bool:
+        return self._announced.issuperset(key[0]) and self._announced_tasks.issuperset(key[1])
 
     async def _announce(self) -> None:
         async with self._announcing:
@@ -147,7 +149,7 @@ class ClaimWaiters:
             with contextlib.suppress(ByroteError, psycopg.Error):
                 if not self._announced:
                     continue
-                waits = bool(self._lines)
+                waits = bool(self._waiters)
                 known = await self._beat(idle=waits)
                 same = (self._queues(), self._tasks()) == (self._announced, self._announced_tasks)
                 if waits and known and same:

@@ -1070,8 +1070,9 @@ end
 $$
     $source$,
     -- Drops the daily partitions of `parent` that end before `before`, oldest first, and deletes older rows of its default
-    -- partition; returns the number of partitions dropped. Stops where a lock is not available within 200 ms, such as for a
-    -- row that another transaction has locked: the caller prunes everything else, and this the next time. For events, the
+    -- partition; returns the number of partitions dropped. A partition whose lock is not available within 200 ms, such as
+    -- for a row that another transaction has locked, is left for the next time. Events are dropped in order, so there the
+    -- later partitions are left, too: a run's history and the chain lose only their beginning. For events, the
     -- cursor of the duty `prune` records up to which moment they are gone, and links of the chain without any event left are
     -- deleted, except the last one, which the next one hashes.
     $source$
@@ -1113,12 +1114,18 @@ begin
       execute format('drop table %I.%I', 'byrote_home', old.relname);
     exception when lock_not_available then
       hindered := true;
-      exit;
+      exit when parent = 'byrote_events';
+      continue;
     end;
     dropped := dropped + 1;
     gone := greatest(gone, old.ended);
   end loop;
-  if not hindered then
+  if parent <> 'byrote_events' then
+    execute format(
+      'delete from %1$I.%2$I where ctid = any (array(select ctid from %1$I.%2$I where %3$I < %4$L for update skip locked))',
+      'byrote_home', parent || '_rest', stamp, before
+    );
+  elsif not hindered then
     begin
       execute format('delete from %I.%I where %I < %L', 'byrote_home', parent || '_rest', stamp, before);
       get diagnostics emptied = row_count;
@@ -1140,7 +1147,8 @@ begin
 end
 $$
     $source$,
-    -- Deletes entries of the audit that are older than `keep` and older than keep_min; returns how many.
+    -- Deletes entries of the audit that are older than `keep` and older than keep_min; returns how many. Entries that
+    -- another transaction has locked are left for the next time.
     $source$
 create function byrote_home.byrote_prune_audit(keep interval) returns integer
 language sql
@@ -1148,9 +1156,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
   with old as (
-    delete from byrote_home.byrote_audit
-    where at < clock_timestamp()
-      - greatest(keep, (select keep_min from byrote_home.byrote_retention where part = 'byrote_audit'), interval '0')
+    delete from byrote_home.byrote_audit as entry
+    where entry.ctid = any (array(
+      select stale.ctid
+      from byrote_home.byrote_audit as stale
+      where stale.at < clock_timestamp()
+        - greatest(keep, (select keep_min from byrote_home.byrote_retention where part = 'byrote_audit'), interval '0')
+      for update skip locked
+    ))
     returning 1
   )
   select count(*)::integer from old

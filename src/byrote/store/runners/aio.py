@@ -12,6 +12,8 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from byrote.core.ports.script import arun_script
+from byrote.store.callers.aio import acaller_of
+from byrote.store.callers.errors import CallerErrors
 from byrote.store.connect import DatabaseAddress
 from byrote.store.queries.enqueue import (
     NO_CODES,
@@ -35,7 +37,7 @@ from byrote.store.runners.resend import (
     until_committed,
     until_sent_once,
 )
-from byrote.store.runners.sync import Interrupted, WaitLimit, row_locked, schema_errors
+from byrote.store.runners.sync import Interrupted, WaitLimit, row_locked
 
 
 async def afetch[Row](
@@ -64,6 +66,15 @@ async def afetch[Row](
                     await connection.execute(other.sql, other.args)
                 return found
         return await _rows(cursor, query)
+
+
+async def afetch_on[Row](connection: Any, query: Query[Row]) -> list[Row]:
+    """Run a query in the transaction of a caller's connection, of psycopg or another library."""
+    caller = await acaller_of(connection)
+    with CallerErrors():
+        if isinstance(caller, psycopg.AsyncConnection):
+            return await afetch(caller, query)
+        return await caller.fetch(query)
 
 
 async def _rows[Row](cursor: psycopg.AsyncCursor[Any], query: Query[Row]) -> list[Row]:
@@ -98,7 +109,7 @@ class AsyncStore:
         self,
         query: Query[Row],
         *,
-        connection: psycopg.AsyncConnection[Any] | None = None,
+        connection: Any = None,
         also: Sequence[Query[Any]] = (),
         behind: Callable[[list[Row]], Sequence[Query[Any]]] | None = None,
     ) -> list[Row]:
@@ -108,8 +119,7 @@ class AsyncStore:
         all of them in the same transaction.
         """
         if connection is not None:
-            with schema_errors():
-                return await afetch(connection, query)
+            return await afetch_on(connection, query)
         if query.resend is Resend.ONCE:
             once = SentOnce(query, mark_of(self._jitter), also, behind)
             return await arun_script(until_sent_once(once, self._limit().pause_after), self._do)
@@ -126,7 +136,7 @@ class AsyncStore:
         specs: Sequence[Numbered],
         codes: Codes = NO_CODES,
         *,
-        connection: psycopg.AsyncConnection[Any] | None = None,
+        connection: Any = None,
     ) -> EnqueueResult:
         """Enqueue specs, all or none; returns which runs hold the unique keys that were taken."""
         script = until_accepted(accept(specs, codes))
@@ -191,9 +201,7 @@ class AsyncStore:
             await self.within(lambda _again: ended(()), lost, after=error)
             raise Interrupted from error
 
-    async def first[Row](
-        self, query: Query[Row], *, connection: psycopg.AsyncConnection[Any] | None = None
-    ) -> Row | None:
+    async def first[Row](self, query: Query[Row], *, connection: Any = None) -> Row | None:
         """Return the first row of the answer, or None."""
         rows = await self.all(query, connection=connection)
         return rows[0] if rows else None

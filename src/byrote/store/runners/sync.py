@@ -21,10 +21,11 @@ from byrote.core.errors import (
     DatabaseRefused,
     DatabaseUnreachable,
     RowLocked,
-    SchemaMismatch,
     StoreRefused,
 )
 from byrote.core.ports.script import run_script
+from byrote.store.callers.errors import UNMIGRATED, CallerErrors, lacks_tables
+from byrote.store.callers.sync import caller_of
 from byrote.store.connect import DatabaseAddress
 from byrote.store.queries.enqueue import (
     NO_CODES,
@@ -67,6 +68,15 @@ def fetch[Row](connection: psycopg.Connection[Any], query: Query[Row]) -> list[R
         return [query.read(row) for row in cursor.fetchall()]
 
 
+def fetch_on[Row](connection: Any, query: Query[Row]) -> list[Row]:
+    """Run a query in the transaction of a caller's connection, of psycopg or another library."""
+    caller = caller_of(connection)
+    with CallerErrors():
+        if isinstance(caller, psycopg.Connection):
+            return fetch(caller, query)
+        return caller.fetch(query)
+
+
 class Interrupted(Exception):
     """The connection broke under a statement: whether it took effect is unknown."""
 
@@ -76,18 +86,10 @@ def summary(error: psycopg.Error) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
-UNMIGRATED = frozenset({"42P01", "42883", "42703", "42704", "3F000"})
-"""A table, function, column, type or schema is missing."""
-
-
 def raise_if_unmigrated(error: psycopg.Error) -> None:
     """Raise SchemaMismatch if a part of Byrote's schema is missing."""
     if error.sqlstate in UNMIGRATED:
-        missing = error.diag.message_primary or type(error).__name__
-        raise SchemaMismatch(
-            f"The database lacks tables of Byrote ({missing}). Run `byrote migrate`; if the tables "
-            "are in a schema of their own, the connection's search_path must name it."
-        ) from error
+        raise lacks_tables(error.diag.message_primary or type(error).__name__) from error
 
 
 @contextlib.contextmanager
@@ -158,13 +160,10 @@ class Store:
         self._fetch = fetch if address.pooled else PreparedRunner().fetch
         self._pid = os.getpid()
 
-    def all[Row](
-        self, query: Query[Row], *, connection: psycopg.Connection[Any] | None = None
-    ) -> list[Row]:
+    def all[Row](self, query: Query[Row], *, connection: Any = None) -> list[Row]:
         """Return every row of the answer; on the caller's connection, in its transaction."""
         if connection is not None:
-            with schema_errors():
-                return fetch(connection, query)
+            return fetch_on(connection, query)
         if query.resend is _ONCE:
             once = SentOnce(query, mark_of(self._jitter))
             return run_script(until_sent_once(once, self._limit().pause_after), self._do)
@@ -207,7 +206,7 @@ class Store:
         specs: Sequence[Numbered],
         codes: Codes = NO_CODES,
         *,
-        connection: psycopg.Connection[Any] | None = None,
+        connection: Any = None,
     ) -> EnqueueResult:
         """Enqueue specs, all or none; returns which runs hold the unique keys that were taken."""
         script = until_accepted(accept(specs, codes))
@@ -217,9 +216,7 @@ class Store:
         with self.borrow(lost) as borrowed:
             return self._fetch(borrowed, query)
 
-    def first[Row](
-        self, query: Query[Row], *, connection: psycopg.Connection[Any] | None = None
-    ) -> Row | None:
+    def first[Row](self, query: Query[Row], *, connection: Any = None) -> Row | None:
         """Return the first row of the answer, or None."""
         rows = self.all(query, connection=connection)
         return rows[0] if rows else None

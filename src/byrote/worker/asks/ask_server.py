@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Answers what tasks ask of the store: one thread, one line, opened when first needed."""
+"""Answers what tasks ask of the store: one thread, one connection, opened when first needed."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -15,7 +15,7 @@ import msgspec
 
 from byrote.core.errors import StoreRefused
 from byrote.core.ports.executor import Ask, Asks
-from byrote.core.ports.replies import RecordedStep, StepReply, line_of
+from byrote.core.ports.replies import RecordedStep, StepReply, entry_of
 from byrote.core.ports.store import StepPort
 from byrote.core.progress import ProgressReport
 
@@ -119,7 +119,7 @@ class LedgerServer:
         ledgers: dict[str, list[RecordedStep]] = {ask.run.id: [] for ask in asks}
         for row in self._ledgers.load([ask.run for ask in asks]):
             ledgers[row.run_id].append(row)
-        return [[line_of(row) for row in ledgers[ask.run.id]] for ask in asks]
+        return [[entry_of(row) for row in ledgers[ask.run.id]] for ask in asks]
 
     def _note(self, asks: Sequence[Ask]) -> list[list[Any] | None]:
         """What the ledger has now; None where the lease did not hold."""

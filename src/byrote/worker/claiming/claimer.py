@@ -8,11 +8,10 @@ later, before settling down to the slow rhythm of polling.
 
 How many runs a claim asks for, and from which queues, is decided in `claim_size.py`.
 
-A claim whose answer is lost is asked for again by its token, by the line itself: those runs are
+A claim whose answer is lost is asked for again by its token, by the store itself: those runs are
 ours, and no other worker would look at them until their lease expired.
 """
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -25,6 +24,7 @@ from byrote.core.ports.executor import Capacity, Executor
 from byrote.core.ports.replies import Remainder
 from byrote.core.ports.store import ClaimPort, ClaimRequest
 from byrote.core.run import Leased
+from byrote.system.wake import Wake
 from byrote.worker.claiming.claim_size import ClaimSize, ClaimTurn
 from byrote.worker.claiming.watermark import Watermark
 from byrote.worker.context import WorkerContext
@@ -71,7 +71,7 @@ class Claimer:
         self._size = ClaimSize(
             options.weights, watermark, clock=context.clock, poll_s=options.poll_s
         )
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._wake = Wake()
         self._asleep = False
         self._stopping = False
         self.idle = False
@@ -95,7 +95,7 @@ class Claimer:
         """There may be room again, or something else to look at."""
         if self._asleep:
             self._asleep = False
-            os.eventfd_write(self._wake, 1)
+            self._wake.set()
 
     def stop(self) -> None:
         """Claim no more."""
@@ -219,4 +219,4 @@ class Claimer:
 
     def _wait(self, seconds: float, *, for_room: bool = False) -> None:
         """Sleep up to `seconds`, until woken or until the connection is notified of work."""
-        self._leases.rest(self._wake, seconds if self._asleep else 0, for_room=for_room)
+        self._leases.rest(self._wake.fd, seconds if self._asleep else 0, for_room=for_room)

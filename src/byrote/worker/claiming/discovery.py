@@ -20,13 +20,13 @@ REFUSED_MAX = 10_000
 
 
 class DiscoveryPort(Protocol):
-    """The line of a finder."""
+    """The store of the discovery thread."""
 
     def unknown_tasks(self, *, queues: Sequence[str], tasks: Sequence[str]) -> list[UnknownTaskRef]:
         """What waits at the front of the queues and is not among these."""
 
     def close(self) -> None:
-        """Leave; the line may be used again."""
+        """Close the connection; the next request opens it again."""
 
 
 class DiscoveryHooks(NamedTuple):
@@ -43,12 +43,12 @@ class Discovery:
 
     def __init__(
         self,
-        line: DiscoveryPort,
+        store: DiscoveryPort,
         executor: Executor,
         claimer: Claimer,
         unknown_tasks: DiscoveryHooks,
     ) -> None:
-        self._line = line
+        self._store = store
         self._executor = executor
         self._claimer = claimer
         self._unknown_tasks = unknown_tasks
@@ -67,7 +67,7 @@ class Discovery:
     def look(self) -> bool:
         """Get to know what waits; whether there was anything new."""
         queues, tasks = self._claimer.queues, self._executor.tasks
-        asked = self._line.unknown_tasks(queues=queues, tasks=tasks)
+        asked = self._store.unknown_tasks(queues=queues, tasks=tasks)
         found = [one for one in asked if one not in self._refused]
         known = [one for one in found if self._unknown_tasks.recognise(one)]
         for one in known:

@@ -20,7 +20,7 @@ TURN_MAX = 100
 
 
 class Scheduler:
-    """Lets schedules tick, on the line of a sweeper."""
+    """Lets schedules tick, on the connection of the maintenance thread."""
 
     def __init__(
         self, duties: MaintenancePort, context: WorkerContext, *, schedules: Sequence[Schedule] = ()

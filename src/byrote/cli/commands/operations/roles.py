@@ -6,8 +6,8 @@ from importlib.resources import files
 import click
 
 
-@click.command(epilog='Example: byrote roles --sql | psql "$DATABASE_URL"')
-@click.option("--sql", is_flag=True, required=True, help="Print the statements; none is run.")
+@click.command(epilog='Example: byrote roles | psql "$DATABASE_URL"')
+@click.option("--sql", is_flag=True, help="Print the statements; the default.")
 def roles(*, sql: bool) -> None:
     """Print SQL that creates database roles with least privilege.
 

@@ -26,6 +26,8 @@ from byrote.core.task import Registry, Task
 from byrote.executors.runtime.provenance.git import GitCheckout
 from byrote.executors.runtime.provenance.project import Project
 
+AROUND = "byrote.executors.runtime.around"
+"""The module whose functions wrap those of tasks that have `around` hooks."""
 FIXED = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
 """Variables that hands and commands have, whatever the worker's are."""
 SCRIPT_MAX = 1024 * 1024
@@ -160,6 +162,11 @@ def function_digest(function: Callable[..., Any]) -> str:
     layer: Any = function
     while layer is not None and id(layer) not in seen:
         seen.add(id(layer))
+        if getattr(layer, "__globals__", {}).get("__name__") == AROUND:
+            layer = (
+                layer.__wrapped__
+            )  # Hooks are not the task's code; memos must not depend on them.
+            continue
         # A callable object runs the `__call__` of its class.
         called = layer if hasattr(layer, "__code__") else type(layer).__call__
         code = getattr(called, "__code__", None)

@@ -32,7 +32,7 @@ _branch: ContextVar["Branch | None"] = ContextVar("byrote_branch", default=None)
 
 
 class Branch:
-    """The line of calls of one attempt, or of one asyncio task in it."""
+    """The sequence of calls of one attempt, or of one asyncio task in it."""
 
     __slots__ = (
         "_adopted",
@@ -41,7 +41,7 @@ class Branch:
         "_owner",
         "_ticks",
         "born",
-        "line",
+        "lineage",
         "path",
         "root",
     )
@@ -49,7 +49,7 @@ class Branch:
     def __init__(self, parent: "Branch | None" = None, label: str = "") -> None:
         self.root: Branch = self if parent is None else parent.root
         self.path: str = label if parent is None or not parent.path else f"{parent.path}>{label}"
-        self.line: tuple[Branch, ...] = (self,) if parent is None else (*parent.line, self)
+        self.lineage: tuple[Branch, ...] = (self,) if parent is None else (*parent.lineage, self)
         """From the task itself to this branch."""
         self._ticks = 0
         self.born = self.root.tick()
@@ -122,13 +122,14 @@ def current_branch(root: Branch) -> Branch:
 def went_on(caller: Branch, failed: Branch, at: int) -> bool:
     """Whether a call of one branch proves that the task has caught what another one raised.
 
-    The branch they have in common must have gone on since: it calls, or it has started the line
-    that calls after the error; and all that is below it on the other line must have ended. While
+    The branch they have in common must have gone on since: it calls, or it has started the
+    branch that calls after the error; and all branches below it that lead to the failed one must
+    have ended. While
     the others of a `gather` go on, the error of one may still end the task.
     """
-    shared = sum(one is other for one, other in zip(caller.line, failed.line, strict=False))
-    since = all(branch.born > at for branch in caller.line[shared : shared + 1])
-    return since and all(branch.ended for branch in failed.line[shared:])
+    shared = sum(one is other for one, other in zip(caller.lineage, failed.lineage, strict=False))
+    since = all(branch.born > at for branch in caller.lineage[shared : shared + 1])
+    return since and all(branch.ended for branch in failed.lineage[shared:])
 
 
 def _current_task() -> "asyncio.Task[Any] | None":

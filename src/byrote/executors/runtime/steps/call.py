@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A call of a step, a sleep or a wait, and the line of the ledger that answers it."""
+"""A call of a step, a sleep or a wait, and the entry of the ledger that answers it."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ class StepCall:
         self.name = name
         self.args = args
         self.sequence = sequence
-        """The number of its line: at first that of the call in this attempt."""
+        """The number of its entry: at first that of the call in this attempt."""
 
     @property
     def branched(self) -> bool:
@@ -57,14 +57,14 @@ class StepCall:
         """The call in words."""
         return spoken(self.kind, self.name)
 
-    def line(self, kind: str) -> dict[str, Any]:
-        """What is written of it."""
+    def fields(self, kind: str) -> dict[str, Any]:
+        """The fields of the entry that records this call."""
         fields = {"sequence": self.sequence, "kind": kind, "name": self.name, "place": self.place}
         return fields if self.args is None else fields | {"args_hash": self.args}
 
 
 class LedgerEntry(NamedTuple):
-    """One line of the ledger."""
+    """One entry of the ledger."""
 
     sequence: int
     kind: str
@@ -84,7 +84,7 @@ class LedgerEntry(NamedTuple):
         return self.args is not None and call.args is not None and self.args != call.args
 
     def spoken(self) -> str:
-        """The line in words."""
+        """The entry in words."""
         return spoken(self.kind, self.name)
 
 

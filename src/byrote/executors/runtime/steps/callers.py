@@ -41,9 +41,9 @@ class SyncSteps:
         """The function's result or error, of an earlier attempt if it recorded this step."""
         policy = _policy(retry)
         call = self._ledger.call(STEP, name, args)
-        line = self._run(self._ledger.find(call))
-        if line is not None:
-            return _answer(self._ledger, line)
+        entry = self._run(self._ledger.find(call))
+        if entry is not None:
+            return _answer(self._ledger, entry)
         try:
             value = self._try(call, function, policy)
             self._run(self._ledger.keep(call, value))
@@ -77,7 +77,7 @@ class SyncSteps:
         self._run(self._ledger.record_caught())
 
     def close(self) -> None:
-        """The task returns; NonDeterminism when it has not come to every line."""
+        """The task returns; NonDeterminism when it has not come to every entry."""
         self._run(self._ledger.close())
 
     def _run[T](self, script: StepScript[T]) -> T:
@@ -97,9 +97,9 @@ class AsyncSteps:
         """The function's result, awaited, or its error; or those of an earlier attempt."""
         policy = _policy(retry)
         call = self._ledger.call(STEP, name, args)
-        line = await self._run(self._ledger.find(call))
-        if line is not None:
-            return _answer(self._ledger, line)
+        entry = await self._run(self._ledger.find(call))
+        if entry is not None:
+            return _answer(self._ledger, entry)
         try:
             value = await self._try(call, function, policy)
             await self._run(self._ledger.keep(call, value))
@@ -134,7 +134,7 @@ class AsyncSteps:
         await self._run(self._ledger.record_caught())
 
     async def close(self) -> None:
-        """The task returns; NonDeterminism when it has not come to every line."""
+        """The task returns; NonDeterminism when it has not come to every entry."""
         await self._run(self._ledger.close())
 
     def _run[T](self, script: StepScript[T]) -> Awaitable[T]:
@@ -142,13 +142,13 @@ class AsyncSteps:
         return arun_script(script, lambda request: ask(slot, *request))
 
 
-def _answer(steps: StepSource, line: LedgerEntry) -> Any:
+def _answer(steps: StepSource, entry: LedgerEntry) -> Any:
     """A recorded result, or the error that the step's function raised."""
-    if line.kind not in (RAISED, FAILED):
-        return unpack(line.text or "null")
+    if entry.kind not in (RAISED, FAILED):
+        return unpack(entry.text or "null")
     if steps.ask_client.replay is None:
-        raise failed_error(line.text or "null")
-    error = recorded_error(line.text or "null")
+        raise failed_error(entry.text or "null")
+    error = recorded_error(entry.text or "null")
     raise error if not isinstance(error, NotRecorded) else steps.end(error)
 
 

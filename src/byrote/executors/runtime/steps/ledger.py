@@ -4,11 +4,12 @@
 The authority is the database: rows that were written under the lease. This is a copy, read once,
 before the first step of any attempt but the first; only the holder of the lease adds rows, so the
 copy stays true. Every step, sleep and wait has a place: the branch of the task that calls, and the
-position of the call in it (`branches.py`). A line found there must be of the same kind and name, or
-the task has taken another way: NonDeterminism. So has a task that returns before it came to every
-line that an earlier attempt wrote. Lines are numbered (`sequence`) in the order of the calls.
+position of the call in it (`branches.py`). An entry found there must be of the same kind and name;
+otherwise the task has taken another way: NonDeterminism. So has a task that returns before it came
+to every entry that an earlier attempt wrote. Entries are numbered (`sequence`) in the order of the
+calls.
 
-A line without a place was written before places were; it is found by its number or, if that is
+An entry without a place was written before places were; it is found by its number or, if that is
 another call's, by its kind and name.
 
 A step whose function raised is written twice. At once as `raised`, which only a replay of this
@@ -99,7 +100,7 @@ class StepSource(Protocol):
         """The call that is made now, with its place and the hash of its arguments."""
 
     def find(self, call: StepCall) -> StepScript[LedgerEntry | None]:
-        """The line written at the call's place; None when the function is to be called."""
+        """The entry written at the call's place; None when the function is to be called."""
 
     def keep(self, call: StepCall, value: object) -> StepScript[None]:
         """Write a finished step."""
@@ -128,10 +129,10 @@ class StepSource(Protocol):
 
     @property
     def met(self) -> list[int] | None:
-        """The numbers of the lines that a replay has come to; None where they do not matter."""
+        """The numbers of the entries that a replay has come to; None where they do not matter."""
 
     def close(self) -> StepScript[None]:
-        """The task returns; NonDeterminism when it has not come to every line."""
+        """The task returns; NonDeterminism when it has not come to every entry."""
 
 
 class Ledger:
@@ -154,9 +155,9 @@ class Ledger:
         fresh = attempt == 1 if fresh is None else fresh
         self._known: dict[str, LedgerEntry] | None = {} if fresh else None
         self._taken: set[int] = set()
-        """Numbers of lines, recorded or given out by this attempt."""
+        """Numbers of entries, recorded or given out by this attempt."""
         self.seen: set[int] = set()
-        """Numbers of recorded lines that this attempt has come to."""
+        """Numbers of recorded entries that this attempt has come to."""
         self._count = 0
         self._size = 0
         self._over: BaseException | None = None
@@ -181,33 +182,33 @@ class Ledger:
         return StepCall(place, kind, name, args=args, sequence=self._count)
 
     def find(self, call: StepCall) -> StepScript[LedgerEntry | None]:
-        """The line written at the call's place, if there is one; NonDeterminism if it is another.
+        """The entry written at the call's place, if there is one; NonDeterminism if it is another.
 
         A step that was recorded with other arguments keeps its result, and that is logged; in a
         branch it may be the step of another branch, so there it is NonDeterminism.
         """
         if self._failures:
             yield from self.record_caught()
-        line = yield from self.match(call)
-        if line is not None and line.has_other_args(call):
+        entry = yield from self.match(call)
+        if entry is not None and entry.has_other_args(call):
             self._warn(call)
-        return line
+        return entry
 
     def match(self, call: StepCall) -> StepScript[LedgerEntry | None]:
         """As `find`, whatever the arguments are."""
-        known = yield from self.lines()
-        line = known.get(call.place)
-        if line is None or not line.fits(call):
-            line = next((old for old in self._unplaced() if old.fits(call)), line)
+        known = yield from self.entries()
+        entry = known.get(call.place)
+        if entry is None or not entry.fits(call):
+            entry = next((old for old in self._unplaced() if old.fits(call)), entry)
         self.seen |= {pause.sequence for pause in self._pauses.get(call.place, {}).values()}
-        if line is None:
+        if entry is None:
             call.sequence = self._free(call.sequence)
             return None
-        if not line.fits(call):
-            raise self.end(NonDeterminism(call.where, line.spoken(), call.spoken()))
-        call.sequence = line.sequence
-        self.seen.add(line.sequence)
-        return line
+        if not entry.fits(call):
+            raise self.end(NonDeterminism(call.where, entry.spoken(), call.spoken()))
+        call.sequence = entry.sequence
+        self.seen.add(entry.sequence)
+        return entry
 
     def _warn(self, call: StepCall) -> None:
         if call.branched:
@@ -223,7 +224,9 @@ class Ledger:
     def _unplaced(self) -> list[LedgerEntry]:
         known = self._known or {}
         return [
-            line for line in known.values() if line.place is None and line.sequence not in self.seen
+            entry
+            for entry in known.values()
+            if entry.place is None and entry.sequence not in self.seen
         ]
 
     def _free(self, wanted: int) -> int:
@@ -231,21 +234,21 @@ class Ledger:
         self._taken.add(number)
         return number
 
-    def lines(self) -> StepScript[dict[str, LedgerEntry]]:
-        """Every line that earlier attempts wrote, by place; read once."""
+    def entries(self) -> StepScript[dict[str, LedgerEntry]]:
+        """Every entry that earlier attempts wrote, by place; read once."""
         if self._known is None:
             self._learn(self._payload((yield "load", self._who)))
         return self._known or {}
 
     def _learn(self, rows: list[Any]) -> None:
-        lines = [LedgerEntry(*row) for row in rows]
-        self._known = {line.place or str(line.sequence): line for line in lines}
-        self._taken |= {line.sequence for line in lines}
-        for line in lines:
-            place, between, tried = (line.place or "").partition(PAUSE)
+        entries = [LedgerEntry(*row) for row in rows]
+        self._known = {entry.place or str(entry.sequence): entry for entry in entries}
+        self._taken |= {entry.sequence for entry in entries}
+        for entry in entries:
+            place, between, tried = (entry.place or "").partition(PAUSE)
             if between:
-                self._pauses.setdefault(place, {})[int(tried)] = line
-        self._size = sum(len(line.text or "") for line in lines)
+                self._pauses.setdefault(place, {})[int(tried)] = entry
+        self._size = sum(len(entry.text or "") for entry in entries)
 
     def end(self, error: BaseException) -> BaseException:
         """The attempt ends with this, whatever its task makes of it."""
@@ -275,12 +278,14 @@ class Ledger:
                 return  # The ledger is not known; a task that never used a step must not fail.
             self._learn(self._payload(answer))
         known = (self._known or {}).values()
-        left = [line for line in known if line.sequence not in self.seen and line.kind != RAISED]
+        left = [
+            entry for entry in known if entry.sequence not in self.seen and entry.kind != RAISED
+        ]
         if left:
-            line = min(left)
-            place = line.place or str(line.sequence)
-            where = StepCall(place, line.kind, line.name).where
-            raise self.end(NonDeterminism(where, line.spoken(), END))
+            entry = min(left)
+            place = entry.place or str(entry.sequence)
+            where = StepCall(place, entry.kind, entry.name).where
+            raise self.end(NonDeterminism(where, entry.spoken(), END))
 
     def keep(self, call: StepCall, value: object) -> StepScript[None]:
         """Write a finished step; BadPayload when its result cannot be stored."""
@@ -293,7 +298,7 @@ class Ledger:
             raise BadPayload(error.path, reason) from None
         self._grow(packed)
         result = {"result": packed.text, "hash": packed.digest.hex()}
-        self._payload((yield "note", self._who | call.line(STEP) | result))
+        self._payload((yield "note", self._who | call.fields(STEP) | result))
 
     def _grow(self, packed: Packed) -> None:
         self._size += len(packed.text)
@@ -312,7 +317,7 @@ class Ledger:
 
     def _write_error(self, call: StepCall, kind: str, error: Packed) -> StepScript[AskResult]:
         result = {"result": error.text, "hash": error.digest.hex()}
-        answer = yield "note", self._who | call.line(kind) | result
+        answer = yield "note", self._who | call.fields(kind) | result
         if not answer.ok and answer.payload is None:
             self._payload(answer)  # The lease is lost; without this record an attempt goes on.
         return answer
@@ -342,23 +347,23 @@ class Ledger:
 
     def pause(self, call: StepCall, tried: int, length: timedelta) -> StepScript[None]:
         """Wait before the next try of a step, without a slot: Suspended until then."""
-        line = self._pauses.get(call.place, {}).get(tried)
-        sequence = self._free(call.sequence) if line is None else line.sequence
+        entry = self._pauses.get(call.place, {}).get(tried)
+        sequence = self._free(call.sequence) if entry is None else entry.sequence
         place = f"{call.place}{PAUSE}{tried}"
         yield from self._wait_at(StepCall(place, SLEEP, call.name, sequence=sequence), length)
 
     def wait(self, kind: str, name: str, length: timedelta | None) -> StepScript[str | None]:
         """What a wait ended with, None for its time being up; Suspended while it goes on."""
         call = self.call(kind, name)
-        line = yield from self.find(call)
-        if line is not None and not line.open:
-            return line.text
+        entry = yield from self.find(call)
+        if entry is not None and not entry.open:
+            return entry.text
         return (yield from self._wait_at(call, length))
 
     def _wait_at(self, call: StepCall, length: timedelta | None) -> StepScript[str | None]:
         kind, name = call.kind, call.name
         delay = None if length is None else micros(length)
-        asked = call.line(kind) | {"delay_us": delay}
+        asked = call.fields(kind) | {"delay_us": delay}
         is_open, text, left_us = self._payload((yield "note", self._who | asked))
         if not is_open or (left_us is not None and left_us <= 0 and kind == SLEEP):
             return text  # type: ignore[no-any-return]

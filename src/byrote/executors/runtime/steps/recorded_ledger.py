@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The ledger of a replay: what the original did is recited, not done again.
 
-The lines are the original's, read once. Steps must come as they did there, and each gets the result
-it had; one that has no result there ends the replay, since its function must not be called. Sleeps
-and waits end at once, with what ended them then.
+The entries are the original's, read once. Steps must come as they did there, and each gets the
+result it had; one that has no result there ends the replay, since its function must not be called.
+Sleeps and waits end at once, with what ended them then.
 
 Where steps are live their functions are called, in whatever order, and what they give is written to
 the shadow run's own ledger. Waits are still answered from the record, by name, and sleeps are over.
@@ -47,7 +47,7 @@ class RecordedLedger:
 
     @property
     def met(self) -> list[int] | None:
-        """The numbers of the original's lines it has come to; None where steps are live."""
+        """The numbers of the original's entries it has come to; None where steps are live."""
         return None if self._live else sorted(self._ledger.seen)
 
     def call(self, kind: str, name: str, args: str | None = None) -> StepCall:
@@ -55,17 +55,22 @@ class RecordedLedger:
         return self._ledger.call(kind, name, args)
 
     def find(self, call: StepCall) -> StepScript[LedgerEntry | None]:
-        """The line the original wrote for this call; None for a step that is live."""
+        """The entry the original wrote for this call; None for a step that is live."""
         if self._live and call.kind == STEP:
             return None
-        line = yield from self._ledger.match(call)
-        if line is None or line.open:
+        entry = yield from self._ledger.match(call)
+        if entry is None or entry.open:
             raise self.end(_unrecorded(call))
-        if line.has_other_args(call):
+        if entry.has_other_args(call):
             run_id, attempt = self._who
-            step = {"run": run_id, "attempt": attempt, "sequence": line.sequence, "name": call.name}
+            step = {
+                "run": run_id,
+                "attempt": attempt,
+                "sequence": entry.sequence,
+                "name": call.name,
+            }
             yield OTHER_ARGS, step
-        return line
+        return entry
 
     def keep(self, call: StepCall, value: object) -> StepScript[None]:
         """Write a live step to the shadow run's own ledger."""
@@ -96,12 +101,12 @@ class RecordedLedger:
         del length  # A replay does not wait.
         call = self.call(kind, name)
         if not self._live:
-            line = yield from self.find(call)
-            return None if line is None else line.text
+            entry = yield from self.find(call)
+            return None if entry is None else entry.text
         if kind == SLEEP:
             return None
-        lines = yield from self._ledger.lines()
-        events = [line for line in sorted(lines.values()) if line[1:4] == (EVENT, name, False)]
+        entries = yield from self._ledger.entries()
+        events = [entry for entry in sorted(entries.values()) if entry[1:4] == (EVENT, name, False)]
         self._waits[name] += 1
         if self._waits[name] > len(events):
             raise self.end(_unrecorded(call))

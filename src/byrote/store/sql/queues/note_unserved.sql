@@ -66,18 +66,31 @@ unknown as materialized (
         and run.task_version = front.task_version
     )
 ),
+-- A row that another transaction has locked keeps its clock until the next check.
+free as materialized (
+  select entry.ctid as place, entry.queue_name, entry.task_path, entry.task_version
+  from byrote_unserved as entry
+  for update skip locked
+),
+observed as (
+  update byrote_unserved as entry
+  set seen_at = (select now from clock),
+      waited = entry.waited + least(greatest((select now from clock) - entry.seen_at, interval '0'), interval '1 minute')
+  from free
+  join unknown using (queue_name, task_path, task_version)
+  where entry.ctid = free.place
+),
 noted as (
   insert into byrote_unserved as entry (queue_name, task_path, task_version, since, seen_at)
   select queue_name, task_path, task_version, (select now from clock), (select now from clock)
   from unknown
-  on conflict (queue_name, task_path, task_version) do update
-  set seen_at = excluded.seen_at,
-      waited = entry.waited + least(greatest(excluded.seen_at - entry.seen_at, interval '0'), interval '1 minute')
+  on conflict (queue_name, task_path, task_version) do nothing
   returning entry.queue_name, entry.task_path, entry.task_version, entry.since, entry.waited
 ),
 served as (
   delete from byrote_unserved as entry
-  where (entry.queue_name, entry.task_path, entry.task_version) not in (
+  where entry.ctid = any (array(select place from free))
+    and (entry.queue_name, entry.task_path, entry.task_version) not in (
       select queue_name, task_path, task_version from unknown
     )
     and (

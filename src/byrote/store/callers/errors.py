@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""Errors of a statement on the caller's connection that have a known remedy, whatever the driver.
+
+All other errors are raised as the caller's library raises them: nothing is sent again in a
+transaction that belongs to the caller.
+"""
+
+from typing import Any
+
+from byrote.core.errors import BadOption, SchemaMismatch
+
+UNMIGRATED = frozenset({"42P01", "42883", "42703", "42704", "3F000"})
+"""A table, function, column, type or schema is missing."""
+NO_TRANSACTION = "25P01"
+
+
+def lacks_tables(missing: str) -> SchemaMismatch:
+    """Return the error for a database in which a part of Byrote's schema is missing."""
+    return SchemaMismatch(
+        f"The database lacks tables of Byrote ({missing}). Run `byrote migrate`; if the tables "
+        "are in a schema of their own, the connection's search_path must name it."
+    )
+
+
+class CallerErrors:
+    """Context manager that replaces errors with a known remedy; imports no driver's classes."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        # SQLAlchemy keeps the driver's error in `orig`.
+        origin: Any = getattr(error, "orig", None) or error
+        state = getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None)
+        if state in UNMIGRATED:
+            raise lacks_tables(str(origin).partition("\n")[0]) from error
+        if state == NO_TRANSACTION:
+            raise BadOption(
+                "The connection is in autocommit mode and not in a transaction, so more than "
+                "1,000 specs cannot be enqueued all or none. Begin a transaction first."
+            ) from error
