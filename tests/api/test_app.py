@@ -233,7 +233,7 @@ def test_a_url_of_sqlalchemy_is_understood(driver: str) -> None:
     address = App(f"postgresql+{driver}://me:hush@db:5433/shop").address
     plain = App("postgresql://me:hush@db:5433/shop").address
 
-    assert (address.place, address.conninfo("x")) == ("db:5433/shop", plain.conninfo("x"))
+    assert (address.redacted, address.conninfo("x")) == ("db:5433/shop", plain.conninfo("x"))
 
 
 def test_how_long_an_enqueue_waits_is_a_setting(

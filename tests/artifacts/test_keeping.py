@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from byrote.artifacts.content_store import open_place
+from byrote.artifacts.content_store import open_content_store
 from byrote.artifacts.directory import Directory
 from byrote.core.artifact import INLINE_MAX, ArtifactRefused
 from byrote.core.errors import ByroteError
@@ -21,24 +21,24 @@ AT = "2026-11-15T12:00:00+00:00"
 
 
 class FakeDesk:
-    """Grants everything, and may do something to the place before it answers."""
+    """Grants everything, and may do something to the store before it answers."""
 
-    def __init__(self, place: Path, sweeps: int = 0, refusal: str | None = "") -> None:
+    def __init__(self, folder: Path, sweeps: int = 0, refusal: str | None = "") -> None:
         self.rows: list[Mapping[str, Any]] = []
-        self._place = place
+        self._folder = folder
         self._sweeps = sweeps
         self._refusal = refusal
 
     def ask(self, _slot: int, verb: str, payload: Mapping[str, Any]) -> AskResult:
         if verb == "artifact.terms":
-            return AskResult(True, {"max": 1 << 30, "place": str(self._place)})
+            return AskResult(True, {"max": 1 << 30, "location": str(self._folder)})
         if self._refusal != "":
             return AskResult(False, self._refusal)
         self.rows.append(payload)
         if len(self.rows) <= self._sweeps:
             digest = payload["hash"].hex()
-            (self._place / digest[:2] / digest).unlink()
-        return AskResult(True, [payload["media_type"], payload["place"], AT])
+            (self._folder / digest[:2] / digest).unlink()
+        return AskResult(True, [payload["media_type"], payload["location"], AT])
 
     async def aask(self, slot: int, verb: str, payload: Mapping[str, Any]) -> AskResult:
         return self.ask(slot, verb, payload)
@@ -62,7 +62,7 @@ def test_a_mebibyte_is_the_border_between_the_places(tmp_path: Path, size: int, 
     assert row["hash"] == hashlib.sha256(data).digest()
     assert (row["run"], row["attempt"], row["size"]) == ("run", 2, size)
     assert (row["data"] == data) is (size <= INLINE_MAX)
-    assert (row["place"] == "postgres") is (size <= INLINE_MAX)
+    assert (row["location"] == "postgres") is (size <= INLINE_MAX)
     assert (tmp_path / "kept").exists() is (size > INLINE_MAX)
 
 
@@ -107,8 +107,8 @@ def test_where_there_is_no_supervisor_a_task_is_told() -> None:
 
 def test_a_place_is_found_by_path_and_by_url(tmp_path: Path) -> None:
     strange = tmp_path / "a b#c"
-    place = Directory(strange)
-    digest, _ = place.store(lambda: iter([b"x"]))
+    contents = Directory(strange)
+    digest, _ = contents.store(lambda: iter([b"x"]))
 
-    assert open_place(str(strange)).has(digest)
-    assert open_place(place.url).has(digest)
+    assert open_content_store(str(strange)).has(digest)
+    assert open_content_store(contents.url).has(digest)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from byrote.artifacts.content_store import SHARDS, ContentStore, pieces, place_for
+from byrote.artifacts.content_store import SHARDS, ContentStore, content_store_for, pieces
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import jitter, new_token
 from byrote.store import queries
@@ -142,9 +142,9 @@ def tidier(link: WorkerConnection, where: Path) -> ArtifactCleaner:
     return ArtifactCleaner(ArtifactRows(link), context, str(where))
 
 
-def old_file(place: ContentStore, data: bytes) -> tuple[str, Path]:
-    digest, _ = place.store(lambda: pieces(data))
-    path = Path(place.url.removeprefix("file://")) / digest[:2] / digest
+def old_file(contents: ContentStore, data: bytes) -> tuple[str, Path]:
+    digest, _ = contents.store(lambda: pieces(data))
+    path = Path(contents.url.removeprefix("file://")) / digest[:2] / digest
     os.utime(path, (0, 0))
     return digest, path
 
@@ -153,13 +153,13 @@ def test_a_worker_sweeps_files_nothing_refers_to(
     db: Db, link: WorkerConnection, tmp_path: Path
 ) -> None:
     [home] = fetch(db, queries.artifact_prefix())
-    place = place_for(str(tmp_path), home)
-    digest, wanted = old_file(place, b"wanted")
-    _, unwanted = old_file(place, b"unwanted")
-    unknown_tasks = place_for(str(tmp_path), new_token())
+    contents = content_store_for(str(tmp_path), home)
+    digest, wanted = old_file(contents, b"wanted")
+    _, unwanted = old_file(contents, b"unwanted")
+    unknown_tasks = content_store_for(str(tmp_path), new_token())
     _, strange = old_file(unknown_tasks, b"strange")
     at = bytes.fromhex(digest)
-    keep(db, lease(db), "a", b"wanted", digest=at, place=place.url, sent=None)
+    keep(db, lease(db), "a", b"wanted", digest=at, location=contents.url, sent=None)
     sweeping = tidier(link, tmp_path)
 
     assert sum(sweeping.sweep() for _ in range(SHARDS)) == 1

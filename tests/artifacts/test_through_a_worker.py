@@ -41,7 +41,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def path_of(artifact: Artifact) -> Path:
-    return Path(urlsplit(artifact.place).path) / artifact.hash[:2] / artifact.hash
+    return Path(urlsplit(artifact.location).path) / artifact.hash[:2] / artifact.hash
 
 
 def fault(run: Run) -> str:
@@ -62,7 +62,7 @@ def test_what_is_small_lies_in_the_database(
     assert artifact.read() == b"hello"
     assert artifact.hash == hashlib.sha256(b"hello").hexdigest()
     assert (artifact.name, artifact.size, artifact.attempt) == ("notes/hello.txt", 5, 1)
-    assert (artifact.media_type, artifact.place) == ("text/plain", "postgres")
+    assert (artifact.media_type, artifact.location) == ("text/plain", "postgres")
     assert files(tmp_path) == []
 
 
@@ -243,7 +243,7 @@ def test_what_is_large_may_lie_in_s3(
         assert run.status is Status.SUCCESSFUL, run.faults
         [artifact] = app.run(run.id).artifacts()
 
-        assert artifact.place.startswith(where)
+        assert artifact.location.startswith(where)
         assert artifact.read() == b"a" * LARGE
         [name] = bucket.objects
         assert name.endswith(f"{artifact.hash[:2]}/{artifact.hash}")

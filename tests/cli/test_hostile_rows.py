@@ -22,7 +22,7 @@ __all__ = ["runs", "served"]  # Fixtures.
 
 CODED = {
     "status", "wait_reason", "kind", "measure", "timing", "zone", "catch_up", "role", "events",
-    "checksum", "part", "duty", "cursor", "place", "code_hash",
+    "checksum", "part", "duty", "cursor", "place", "location", "code_hash",
 }  # fmt: skip
 """Columns whose words are ours: their values are checked or parsed."""
 SPOILED = {
@@ -48,7 +48,7 @@ where table_schema = 'public' and table_name like 'byrote%%' and udt_name in ('t
   and column_name not like '%%_json' and column_name <> all(%s)
 """
 ARTIFACT = """
-insert into byrote_artifacts (result_id, name, hash, size, media_type, place, attempt, at)
+insert into byrote_artifacts (result_id, name, hash, size, media_type, location, attempt, at)
 select result_id, 'a', sha256('x'), 1, 't/p', 'postgresql', 1, now()
 from unnest(%s::uuid[]) as result_id
 """

@@ -13,21 +13,21 @@ from tests.support import Db
 ORDER = ("byrote_enqueue", "byrote_worker", "byrote_service", "byrote_owner")
 
 
-@pytest.mark.parametrize("place", range(len(ORDER)))
+@pytest.mark.parametrize("index", range(len(ORDER)))
 def test_a_role_may_run_what_is_given_to_it_and_to_those_before(
-    login: Callable[[str], Db], place: int
+    login: Callable[[str], Db], index: int
 ) -> None:
-    names = tuple(name for name, role in rights.LEAST.items() if role in ORDER[: place + 1])
+    names = tuple(name for name, role in rights.LEAST.items() if role in ORDER[: index + 1])
 
-    assert dict(rights.refusals(login(ORDER[place].removeprefix("byrote_")), names)) == {}
+    assert dict(rights.refusals(login(ORDER[index].removeprefix("byrote_")), names)) == {}
 
 
-@pytest.mark.parametrize("place", range(len(ORDER)))
+@pytest.mark.parametrize("index", range(len(ORDER)))
 def test_no_role_may_run_what_is_given_to_those_after(
-    login: Callable[[str], Db], place: int
+    login: Callable[[str], Db], index: int
 ) -> None:
-    names = tuple(name for name, role in rights.LEAST.items() if role in ORDER[place + 1 :])
-    refused = dict(rights.refusals(login(ORDER[place].removeprefix("byrote_")), names))
+    names = tuple(name for name, role in rights.LEAST.items() if role in ORDER[index + 1 :])
+    refused = dict(rights.refusals(login(ORDER[index].removeprefix("byrote_")), names))
 
     assert set(names) == set(refused)
 

@@ -32,7 +32,7 @@ class Artifact:
         """SHA-256 of the content, in hexadecimal."""
         self.size = entry.size
         self.media_type = entry.media_type
-        self.place = entry.place
+        self.location = entry.location
         """`postgres`, or the URL of the directory or bucket."""
         self.at = entry.at
 
@@ -51,7 +51,7 @@ class Artifact:
         if seen != self.size or hasher.hexdigest() != self.hash:
             raise ArtifactDamaged(
                 f"Artifact {self.name!r} of run {self.run_id} is damaged: {seen:,} bytes at "
-                f"{self.place} with hash {hasher.hexdigest()} instead of {self.size:,} with "
+                f"{self.location} with hash {hasher.hexdigest()} instead of {self.size:,} with "
                 f"{self.hash}."
             )
         if held:

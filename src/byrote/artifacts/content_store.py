@@ -47,7 +47,7 @@ class ContentStore(Protocol):
 
 
 @cache
-def open_place(where: str) -> ContentStore:
+def open_content_store(where: str) -> ContentStore:
     """Open the store at a path or URL; raises BadOption if its driver is not installed."""
     if "://" not in where:
         return Directory(Path(where).expanduser().absolute())
@@ -60,9 +60,9 @@ def open_place(where: str) -> ContentStore:
     return Objects.at(where)
 
 
-def place_for(where: str, home: str) -> ContentStore:
+def content_store_for(where: str, home: str) -> ContentStore:
     """Open the part of a store that belongs to one database; databases may share a store."""
-    return open_place(f"{where.rstrip('/')}/{home}")
+    return open_content_store(f"{where.rstrip('/')}/{home}")
 
 
 def pieces(data: bytes | Path) -> Iterator[bytes]:

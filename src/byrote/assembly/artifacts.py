@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from byrote.artifacts.artifact import Artifact, Source
-from byrote.artifacts.content_store import open_place, pieces
+from byrote.artifacts.content_store import open_content_store, pieces
 from byrote.core.artifact import POSTGRES, ArtifactEntry, UnknownArtifact
 from byrote.core.errors import RunNotFound
 from byrote.core.ports.script import run_script
@@ -16,7 +16,7 @@ from byrote.store.queries.enqueue import QueryScript
 from byrote.store.runners.sync import Store
 
 
-def default_place(environ: Mapping[str, str]) -> str:
+def default_location(environ: Mapping[str, str]) -> str:
     """The directory for large artifacts if none is set: beside the embedded server's data."""
     named = environ.get("BYROTE_PG_HOME")
     if named:
@@ -64,8 +64,8 @@ def named(
 
 
 def _source(store: Store, entry: ArtifactEntry) -> Source:
-    if entry.place != POSTGRES:
-        return lambda: open_place(entry.place).read(entry.hash)
+    if entry.location != POSTGRES:
+        return lambda: open_content_store(entry.location).read(entry.hash)
 
     def read() -> Iterator[bytes]:
         data = store.first(queries.blob(entry.hash))

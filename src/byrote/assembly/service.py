@@ -12,7 +12,7 @@ from importlib.metadata import version
 
 from starlette.applications import Starlette
 
-from byrote.assembly.artifacts import default_place
+from byrote.assembly.artifacts import default_location
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import jitter, new_ids, new_token, worker_id
 from byrote.assembly.settings import Settings, resolve
@@ -55,7 +55,7 @@ def service_app(settings: Settings | None = None) -> Starlette:
     address = DatabaseAddress(settings.database_url, name="byrote service", pooled=settings.pooled)
     options = ServiceOptions(
         payload_max=settings.payload_max,
-        artifacts=settings.artifacts or default_place(os.environ),
+        artifacts=settings.artifacts or default_location(os.environ),
         artifact_max=settings.artifact_max,
     )
     return build_app(build_service(address, options), version=version("byrote"))

@@ -173,8 +173,8 @@ def merge(
 
 
 def _files(folder: Path) -> list[tuple[str, Mapping[str, Any]]]:
-    for place in (folder, *folder.parents):
-        own, project = place / "byrote.toml", place / "pyproject.toml"
+    for parent in (folder, *folder.parents):
+        own, project = parent / "byrote.toml", parent / "pyproject.toml"
         if own.is_file():
             return [("byrote.toml", _flat(_toml(own)))]
         if project.is_file():

@@ -17,7 +17,7 @@ ENVIRONMENT_ONLY: Mapping[str, str] = {
     "BYROTE_PG_DATABASE": "the database on the embedded server",
     "BYROTE_PG_HOME": "the directory of the embedded server",
 }
-"""Variables that users set and that have no place in a file."""
+"""Variables that users set and that do not belong in a file."""
 PASSED_ON: Mapping[str, str] = {
     "BYROTE_ASK_FD": "to commands: the socket to their worker",
     "BYROTE_AS_OF_US": "to commands: the time of the run",

@@ -8,7 +8,7 @@ from queue import SimpleQueue
 
 import msgspec
 
-from byrote.assembly.artifacts import default_place
+from byrote.assembly.artifacts import default_location
 from byrote.assembly.clock import monotonic
 from byrote.assembly.executors import build_executor, hands_of, worker_options
 from byrote.assembly.identity import jitter, new_token, worker_id
@@ -51,7 +51,7 @@ def build_worker(
     emit = OrderedStart(emit)
     name = settings.worker_id or worker_id()
     hands = hands_of(settings)
-    where = settings.artifacts or default_place(os.environ)
+    where = settings.artifacts or default_location(os.environ)
     asks: Asks = SimpleQueue()
     built = build_executor(app, settings, name, emit=emit, hands=hands, asks=asks)
     options = msgspec.structs.replace(

@@ -32,8 +32,8 @@ def installed_version() -> str:
 
     Importing importlib.metadata would take longer than everything else that `--version` does.
     """
-    for place in map(Path, sys.path):
-        for found in place.glob("byrote-*.dist-info") if place.is_dir() else ():
+    for folder in map(Path, sys.path):
+        for found in folder.glob("byrote-*.dist-info") if folder.is_dir() else ():
             return found.name.removeprefix("byrote-").removesuffix(".dist-info")
     from importlib.metadata import version  # noqa: PLC0415 -- the slow way, for unusual homes.
 

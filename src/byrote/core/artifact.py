@@ -16,7 +16,7 @@ SIZE_MAX: Final = 1 << 30
 COUNT_MAX: Final = 1_000
 """Artifacts of one run, over all its attempts."""
 POSTGRES: Final = "postgres"
-"""Where a small artifact is stored; for any other, `place` is a URL."""
+"""Where a small artifact is stored; for any other, `location` is a URL."""
 
 # No part begins with a dot, so a name is never a hidden file nor a way up the tree.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
@@ -50,7 +50,7 @@ class ArtifactEntry(msgspec.Struct, frozen=True):
     hash: str
     size: int
     media_type: str
-    place: str
+    location: str
     at: datetime
 
 

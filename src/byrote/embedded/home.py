@@ -100,37 +100,37 @@ def default_home(environ: Mapping[str, str]) -> Path:
 
 def make_directories(path: Path) -> None:
     """Make a directory and what is missing above it; root's can be entered by all."""
-    missing = [place for place in (path, *path.parents) if not place.exists()]
-    for place in reversed(missing):
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
         try:
-            place.mkdir(mode=0o755 if os.geteuid() == 0 else 0o700)
+            folder.mkdir(mode=0o755 if os.geteuid() == 0 else 0o700)
         except FileExistsError:
             continue
         if os.geteuid() == 0:
-            place.chmod(0o755)  # The umask may have taken it; this directory is ours.
+            folder.chmod(0o755)  # The umask may have taken it; this directory is ours.
 
 
 def make_socket_dir(home: Home, account: Account | None, environ: Mapping[str, str]) -> Path:
     """Make the directory of the socket: short, private, owned by the server's user.
 
-    In a place where everyone may write, another user may have put something under its name: a link,
-    a file, a directory. It is left alone, and the server gets a directory with a random name;
+    Where everyone may write, another user may have put something under its name: a link, a file, a
+    directory. It is left alone, and the server gets a directory with a random name;
     clients find it by what the server notes in its data directory.
     """
-    places = [
+    folders = [
         Path(environ["XDG_RUNTIME_DIR"]) if environ.get("XDG_RUNTIME_DIR") else None,
         Path(tempfile.gettempdir()),
         Path("/tmp"),  # noqa: S108 - the directory below is private, and checked to be ours
     ]
-    for place in places:
-        if place is None or not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+    for folder in folders:
+        if folder is None or not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
             continue
-        path = place / f"byrote-{os.geteuid()}-{home.digest}"
+        path = folder / f"byrote-{os.geteuid()}-{home.digest}"
         fits = len(os.fsencode(path)) + len(_SOCKET_NAME) <= _SOCKET_BYTES_MAX
-        if fits and (account is None or account.reaches(place, _ENTER)):
+        if fits and (account is None or account.reaches(folder, _ENTER)):
             if _make_private(path, account):
                 return path
-            other = Path(tempfile.mkdtemp(prefix="byrote-", dir=place))
+            other = Path(tempfile.mkdtemp(prefix="byrote-", dir=folder))
             if _make_private(other, account):
                 return other
     raise HomeUnusable(home.path, "no temporary directory is short enough for its socket")

@@ -39,7 +39,7 @@ def service_answers(size_max: int) -> Mapping[str, AskHandler]:
         if not known:
             asked: _Limited = artifact_rows  # type: ignore[assignment]  # The rows of a service have one.
             known["max"] = min(size_max, asked.limit())
-        return {"max": known["max"], "place": "", "spool": _spool().name}
+        return {"max": known["max"], "location": "", "spool": _spool().name}
 
     return {**artifact_answers(PREFIX, size_max), "artifact.terms": terms}
 

@@ -96,7 +96,7 @@ class ServiceConnection:
         response = self._send(call)
         if isinstance(response, LostResponse):
             raise ServiceUnreachable(
-                f"The service at {self._address.place} did not answer: {response.why}"
+                f"The service at {self._address.redacted} did not answer: {response.why}"
             )
         if response.status >= 300:
             raise error_of(response.status, response.body)
@@ -130,7 +130,7 @@ class ServiceConnection:
             raise self._unreachable(why)
 
     def _unreachable(self, why: str) -> ServiceUnreachable:
-        return ServiceUnreachable(f"The service at {self._address.place} did not answer: {why}")
+        return ServiceUnreachable(f"The service at {self._address.redacted} did not answer: {why}")
 
     def _well(self, method: str) -> None:
         if not self._troubled:
@@ -349,20 +349,20 @@ class HttpArtifacts(_OnWire):
 
     def home(self) -> str:
         """Refused: there is nothing to share."""
-        raise _no_place()
+        raise _stored_remotely()
 
     def limit(self) -> int:
         """Bytes an artifact may have at the service."""
         return self._wire.run(leasing.artifact_limit())
 
     def keep(self, lease: Leased, artifact: Mapping[str, Any]) -> ArtifactReply:
-        """Store an artifact under a lease: what came along as `data`, else the file at `place`."""
+        """Store an artifact under a lease: `data` if given, else the file at `location`."""
         if artifact["data"] is not None:
             return self._wire.run(leasing.keep(lease, artifact))
         try:
             return self._send(lease, artifact)
         finally:
-            discard(Path(artifact["place"]))
+            discard(Path(artifact["location"]))
 
     def _send(self, lease: Leased, artifact: Mapping[str, Any]) -> ArtifactReply:
         for _ in range(SENDS_MAX):
@@ -372,8 +372,8 @@ class HttpArtifacts(_OnWire):
 
     def referred(self, hashes: Sequence[str]) -> list[str]:  # noqa: ARG002 -- refused.
         """Refused: the service stores the contents and cleans them up."""
-        raise _no_place()
+        raise _stored_remotely()
 
 
-def _no_place() -> StoreRefused:
-    return StoreRefused("The service keeps artifacts itself; a worker of it has no place for them.")
+def _stored_remotely() -> StoreRefused:
+    return StoreRefused("The service stores artifacts itself; its workers have no store.")

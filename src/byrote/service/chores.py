@@ -70,7 +70,7 @@ class Chores:
         else:
             begin = Cursor.parse(cursor)
         end = await self._to_the_end(begin)
-        # From a place far behind, all that was logged since would have to be taken off again.
+        # From a cursor far behind, all that was logged since would have to be taken off again.
         if end is not None and self._recount_due:
             await self._store.ask(queries.recount(end, most=RECOUNT_MAX))
             self._recount_due = False

@@ -29,9 +29,9 @@ class Pair(msgspec.Struct, frozen=True):
 async def held_by[T: (wire.Held, wire.Finish, wire.Step, wire.Keep)](
     call: RequestContext, sent: Sequence[T]
 ) -> dict[int, T]:
-    """Those that speak of runs which are any business of the token, by their place."""
+    """Those that speak of runs which are any business of the token, by their index."""
     mine = set(await call.mine(list({item.run for item in sent})))
-    return {place: item for place, item in enumerate(sent) if item.run in mine}
+    return {index: item for index, item in enumerate(sent) if item.run in mine}
 
 
 async def write_ends(

@@ -87,7 +87,7 @@ class Service:
         self.provenances: set[int] = set()
         """Numbers of environments that are known to exist; as few as `byrote_provenance` has."""
         self.home: str | None = None
-        """The name of this database's part of the place for artifacts, once it was asked for."""
+        """The name of this database's part of the artifact store, once read."""
         self.stopping = False
         self._abandoned: set[asyncio.Future[Any]] = set()
 

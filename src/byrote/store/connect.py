@@ -91,7 +91,7 @@ class DatabaseAddress:
         self._fields = {**NOTICES_DEATH, **fields}
 
     @property
-    def place(self) -> str:
+    def redacted(self) -> str:
         """Host and database, without user and password, for messages."""
         host = self._fields.get("host") or "local socket"
         return f"{host}:{self._fields.get('port') or 5432}/{self._fields.get('dbname') or ''}"

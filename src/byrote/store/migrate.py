@@ -146,7 +146,7 @@ def migrate(
                 raise
             if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
                 raise DatabaseUnreachable(
-                    f"{address.place} did not answer: {' '.join(str(error).split())}"
+                    f"{address.redacted} did not answer: {' '.join(str(error).split())}"
                 ) from error
             tell(f"busy, trying again ({error.sqlstate}): {' '.join(str(error).split())[:120]}")
             time.sleep(pause_before(tries, jitter))

@@ -88,13 +88,13 @@ def numbered(name: str) -> tuple[bytes, list[str]]:
     """Return the statement with its parameters as $1, $2, … and their names in that order."""
     names: list[str] = []
 
-    def place(match: re.Match[bytes]) -> bytes:
+    def number(match: re.Match[bytes]) -> bytes:
         parameter = match[1].decode()
         if parameter not in names:
             names.append(parameter)
         return b"$%d" % (names.index(parameter) + 1)
 
-    return re.sub(rb"%\((\w+)\)s", place, statement(name)).replace(b"%%", b"%"), names
+    return re.sub(rb"%\((\w+)\)s", number, statement(name)).replace(b"%%", b"%"), names
 
 
 @cache

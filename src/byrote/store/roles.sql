@@ -86,7 +86,7 @@ grant select (
 ) on byrote_runs, byrote_task_runs, byrote_archive, byrote_dead to byrote_read;
 grant select on byrote_workers, byrote_queues, byrote_stats, byrote_depths, byrote_duties, byrote_provenance, byrote_retention,
   byrote_schema, byrote_unserved to byrote_read;
-grant select (seq, place, xid, at, kind, result_id, attempt, move, worker, leased_until, data, schema)
+grant select (seq, ordinal, xid, at, kind, result_id, attempt, move, worker, leased_until, data, schema)
   on byrote_event_log to byrote_read;
 grant select (seq, xid, at, kind, runs, attempts, moves, worker, leased_until, data, schema) on byrote_events to byrote_read;
 grant select (result_id, at, wake_at, sequence, attempt, open, kind, name, result_hash) on byrote_steps to byrote_read;

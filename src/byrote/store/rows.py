@@ -65,7 +65,7 @@ def _json(text: str | None, absent: Any) -> Any:
 
 
 _ENTRY_COLUMNS = (
-    "run", "xid", "seq", "place", "at", "kind", "schema", "attempt", "move", "worker",
+    "run", "xid", "seq", "ordinal", "at", "kind", "schema", "attempt", "move", "worker",
     "leased_until", "data", "token", "digest",
 )  # fmt: skip
 
@@ -90,12 +90,12 @@ def entries_from(row: tuple[Any, ...]) -> list[LogEntry]:
         LogEntry(
             **fields,
             run=run,
-            place=place,
+            ordinal=ordinal,
             attempt=attempt,
             move=move,
             data=None if data is None else _object(data.get(run)),
         )
-        for place, (run, attempt, move) in enumerate(zip(runs, attempts, moves, strict=False), 1)
+        for ordinal, (run, attempt, move) in enumerate(zip(runs, attempts, moves, strict=False), 1)
     ]
     return entries or [LogEntry(**fields, attempt=0, move=0, data=data)]
 

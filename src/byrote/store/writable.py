@@ -16,4 +16,4 @@ def check_writable(connection: psycopg.Connection[Any], address: DatabaseAddress
     """Raise StoreRefused if the server is a standby or its transactions are read-only."""
     [takes_writes] = fetch(connection, writable())
     if not takes_writes:
-        raise StoreRefused(f"PostgreSQL at {address.place} is read-only. {READ_ONLY}")
+        raise StoreRefused(f"PostgreSQL at {address.redacted} is read-only. {READ_ONLY}")

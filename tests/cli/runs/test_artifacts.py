@@ -22,7 +22,7 @@ def test_artifacts_are_listed_for_people_and_programs(db: Db, url: str) -> None:
         ["1", "b", "1,500", "text/plain"],
         ["1", "out/a.txt", "5", "text/plain"],
     ]
-    assert [(a["name"], a["size"], a["place"]) for a in told] == [
+    assert [(a["name"], a["size"], a["location"]) for a in told] == [
         ("b", 1500, "postgres"),
         ("out/a.txt", 5, "postgres"),
     ]

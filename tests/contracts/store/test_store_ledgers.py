@@ -93,7 +93,7 @@ def artifact(data: bytes, name: str = "a.txt") -> dict[str, Any]:
     digest, size = hashlib.sha256(data).digest(), len(data)
     return {
         "name": name, "media_type": "text/plain", "data": data, "digest": digest, "size": size,
-        "place": "postgres",
+        "location": "postgres",
     }  # fmt: skip
 
 
@@ -105,6 +105,10 @@ def test_an_artifact_is_kept_once_and_only_for_the_holder(parts: Parts, db: Db) 
     late = parts.artifact_rows.keep(lease, artifact(b"late", "b.txt"))
 
     assert [keeping.verdict for keeping in kept] == ["stored", "same", "taken"]
-    assert (kept[0].media_type, kept[0].place, kept[0].at) == ("text/plain", "postgres", kept[1].at)
+    assert (kept[0].media_type, kept[0].location, kept[0].at) == (
+        "text/plain",
+        "postgres",
+        kept[1].at,
+    )
     assert late.verdict not in {"stored", "same"}
     assert count(db, "byrote_artifacts") == 1

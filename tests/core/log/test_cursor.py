@@ -9,8 +9,8 @@ NUMBERS = st.integers(0, BIGINT_MAX)
 
 
 @given(NUMBERS, NUMBERS, st.none() | st.integers(0, 10**9 - 1))
-def test_a_cursor_is_read_from_its_text(xid: int, seq: int, place: int | None) -> None:
-    cursor = Cursor(xid, seq, place)
+def test_a_cursor_is_read_from_its_text(xid: int, seq: int, ordinal: int | None) -> None:
+    cursor = Cursor(xid, seq, ordinal)
 
     assert Cursor.parse(str(cursor)) == cursor
 

@@ -130,14 +130,14 @@ def storied(db: Db) -> str:
     settle(db, again)
     second = lease(db, worker="w-2")
     fetch(db, queries.step([line(second, 1, "charge", {"paid": True})]))
-    for name, place in (("a/report.html", "postgres"), ("big.bin", "s3://bucket/big")):
+    for name, location in (("a/report.html", "postgres"), ("big.bin", "s3://bucket/big")):
         keep(
             db,
             second,
             name,
             b"<html>",
-            place=place,
-            sent=b"<html>" if place == "postgres" else None,
+            location=location,
+            sent=b"<html>" if location == "postgres" else None,
         )
     settle(db, success(second) | {"more": {"provenance": environment(db)}})
     return second.id

@@ -114,8 +114,8 @@ def test_many_unknown_tokens_are_answered_together(behind: Served, proxy: Proxy)
 
 def test_a_handler_that_was_abandoned_takes_no_place_when_it_comes_back() -> None:
     slots, waiting = Slots(2, "Full"), contextlib.ExitStack()
-    with slots.take("a") as place:
-        waiting.enter_context(place.left())
+    with slots.take("a") as slot:
+        waiting.enter_context(slot.left())
     waiting.close()
 
     assert slots.used == 0

@@ -36,7 +36,7 @@ STATUS_AFTER: Mapping[str, set[str]] = {
 
 def logs(db: Db) -> dict[str, list[tuple[Any, ...]]]:
     told: dict[str, list[tuple[Any, ...]]] = {}
-    text = "select result_id::text, move, attempt, kind from byrote_event_log order by seq, place"
+    text = "select result_id::text, move, attempt, kind from byrote_event_log order by seq, ordinal"
     for run_id, *rest in db.execute(text):
         told.setdefault(run_id, []).append(tuple(rest))
     return told

@@ -41,7 +41,7 @@ def test_events_that_moved_no_run_are_entries_without_a_run(db: Db) -> None:
     [_, _, [stored]] = events(db, 3)
     moves = events(db, 2, moves=True)
 
-    assert (stored.kind, stored.run, stored.place) == ("StepStored", None, None)
+    assert (stored.kind, stored.run, stored.ordinal) == ("StepStored", None, None)
     assert list(stored.data or {}) == [lease.id]
     assert [entry.kind for [entry] in moves] == ["Enqueued", "Claimed"]
 

@@ -21,7 +21,7 @@ def begin(db: Db) -> None:
     fetch(db, queries.save_cursor(duty="stats", cursor=str(end)))
 
 
-def place(db: Db) -> Cursor:
+def cursor_now(db: Db) -> Cursor:
     [cursor] = [cursor for duty, cursor, _ in fetch(db, queries.counters()) if duty == "stats"]
     return Cursor.parse(cursor)
 
@@ -32,8 +32,8 @@ def count(db: Db, limit: int = 7) -> None:
     def counted_all() -> bool:
         events = limit
         while events == limit:
-            [(events, _moved)] = fetch(db, queries.count_stats(place(db), limit=limit))
-        reached = place(db)
+            [(events, _moved)] = fetch(db, queries.count_stats(cursor_now(db), limit=limit))
+        reached = cursor_now(db)
         return (reached.xid, reached.seq) >= last
 
     # A transaction of another database that ends just now may hold the newest events back a moment.
@@ -49,7 +49,7 @@ def last_of(db: Db) -> tuple[int, int]:
 
 
 def recount(db: Db, cursor: Cursor | None = None, most: int = FEW) -> bool:
-    [done] = fetch(db, queries.recount(cursor or place(db), most=most))
+    [done] = fetch(db, queries.recount(cursor or cursor_now(db), most=most))
     return done
 
 
@@ -158,7 +158,7 @@ def test_a_miscount_does_not_stay(db: Db) -> None:
 def test_a_recount_from_an_old_position_writes_nothing(db: Db) -> None:
     begin(db)
     recount(db)
-    before = place(db)
+    before = cursor_now(db)
     enqueue(db, 5)
     count(db)
 

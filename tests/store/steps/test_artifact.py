@@ -21,7 +21,7 @@ def keep(db: Db, lease: Leased, name: str = "x", data: bytes = b"x", **more: Any
         digest=more.get("digest", hashlib.sha256(data).digest()),
         size=len(data),
         media_type="text/plain",
-        place=more.get("place", "postgres"),
+        location=more.get("location", "postgres"),
         data=more.get("sent", data),
     )
     [keeping] = fetch(db, query)
@@ -75,7 +75,7 @@ def test_a_full_run_is_refused_more(db: Db) -> None:
     held = lease(db)
     db.execute(
         """insert into byrote_artifacts
-             (result_id, at, size, attempt, name, hash, media_type, place)
+             (result_id, at, size, attempt, name, hash, media_type, location)
            select %s, now(), 0, 1, 'n' || n, sha256(''), 'a/b', 'file:///'
            from generate_series(2, %s) as n""",
         (held.id, COUNT_MAX),

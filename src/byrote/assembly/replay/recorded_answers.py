@@ -122,7 +122,7 @@ class RecordedAnswers:
         if ask.verb == MARKED:
             return ask.payload["key"] in self._store.all(queries.once_keys(original.id))
         if ask.verb == TERMS:
-            return {"max": self._artifact_max, "place": None}
+            return {"max": self._artifact_max, "location": None}
         if ask.verb == STORE:
             return self._compared(run.id, original.id, ask.payload)
         raise ValueError("a replay has no answer to this")
@@ -146,7 +146,7 @@ class RecordedAnswers:
             run = self._store.first(queries.run(original))
             at = "" if run is None else run.as_of.isoformat()
             return [asked["media_type"], "", at]
-        return [there.media_type, there.place, there.at.isoformat()]
+        return [there.media_type, there.location, there.at.isoformat()]
 
 
 def _newest(entries: list[ArtifactEntry]) -> dict[str, ArtifactEntry]:

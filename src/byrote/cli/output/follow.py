@@ -41,9 +41,9 @@ class Follower:
             (output.stdout, output.stderr),
             (output.stdout_dropped, output.stderr_dropped),
         )
-        for place, (text, before) in enumerate(zip(texts, dropped, strict=True)):
+        for index, (text, before) in enumerate(zip(texts, dropped, strict=True)):
             raw = text.encode()
-            self._more(place, raw, before + len(raw))
+            self._more(index, raw, before + len(raw))
         self._end_line()
         self.ended = output.attempt
 
@@ -53,16 +53,16 @@ class Follower:
             self._attempt, self._shown, self._heading = attempt, [0, 0], ""
             self._decoders = [_decoder(), _decoder()]
 
-    def _more(self, place: int, tail: bytes, size: int) -> None:
-        fresh = size - self._shown[place]
+    def _more(self, index: int, tail: bytes, size: int) -> None:
+        fresh = size - self._shown[index]
         if fresh <= 0:
             return
         missed = max(fresh - len(tail), 0)
         # A character may be split between two looks; its beginning is held back until then.
-        text = self._decoders[place].decode(tail[-fresh:])
-        self._shown[place] = size
+        text = self._decoders[index].decode(tail[-fresh:])
+        self._shown[index] = size
         self.printed = True
-        self._head(STREAMS[place], missed)
+        self._head(STREAMS[index], missed)
         click.echo(printable(text), nl=False)
         self._midline = not text.endswith("\n") if text else self._midline
 

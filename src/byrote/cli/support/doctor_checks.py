@@ -86,7 +86,7 @@ def of_provider(environ: Mapping[str, str], *, needed: bool) -> Check:
 
 def of_disk(home: Path) -> Check:
     """Whether the embedded server has room to write."""
-    there = next(place for place in (home, *home.parents) if place.exists())
+    there = next(folder for folder in (home, *home.parents) if folder.exists())
     free = shutil.disk_usage(there).free
     message = f"{free / (1 << 30):.1f} GiB free for {home}"
     return judged(

@@ -145,8 +145,8 @@ def _home_of_ours(server: str, dump: Path, refused: list[str]) -> str:
         why = f" PostgreSQL: {refused[0]}" if refused else ""
         raise DumpUnreadable(f"{dump} contains no schema of Byrote.{why}")
     if len(found) > 1:
-        places = ", ".join(f"{name}.{schema}" for name, _, schema in found)
-        raise DumpUnreadable(f"{dump} contains Byrote several times: {places}. Dump one of them.")
+        schemas = ", ".join(f"{name}.{schema}" for name, _, schema in found)
+        raise DumpUnreadable(f"{dump} contains Byrote several times: {schemas}. Dump one of them.")
     [(_, url, schema)] = found
     quoted = schema.replace("\\", r"\\").replace(" ", r"\ ")
     return make_conninfo(url, options=f'-c search_path="{quoted}"')

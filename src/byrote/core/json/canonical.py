@@ -58,10 +58,10 @@ def float_text(number: float) -> str:
     fraction = "" if fraction == "0" else fraction
     if not exponent:
         return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
-    return sign + _place_point(whole + fraction, len(whole) + int(exponent))
+    return sign + _with_point(whole + fraction, len(whole) + int(exponent))
 
 
-def _place_point(digits: str, point: int) -> str:
+def _with_point(digits: str, point: int) -> str:
     """Write 0.digits x 10**point the way ECMAScript chooses; repr has dealt with the middle."""
     if len(digits) <= point <= 21:
         return digits.ljust(point, "0")

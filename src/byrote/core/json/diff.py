@@ -27,7 +27,7 @@ MISSING: Final = _Missing()
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One place where two values differ."""
+    """One difference between two values, and its path."""
 
     path: str
     """A JSON Pointer; empty for the whole value."""

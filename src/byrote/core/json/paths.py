@@ -35,16 +35,16 @@ def read_path(text: str) -> Path:
     if not text.startswith("$"):
         raise _bad(text)
     steps: list[str | int | None] = []
-    place = 1
+    position = 1
     if text.startswith(("$error.", "$error[")):
         steps.append(ERROR)
-        place = len("$error")
-    while place < len(text):
-        found = _STEP.match(text, place)
+        position = len("$error")
+    while position < len(text):
+        found = _STEP.match(text, position)
         if found is None:
             raise _bad(text)
         steps.append(_step(found, text))
-        place = found.end()
+        position = found.end()
     if not steps:
         raise BadOption("'$' is the whole result; name a part of it, such as $.at.")
     return tuple(steps)
@@ -75,8 +75,8 @@ def _left(value: Any, path: Path) -> Any:
     if type(value) is list:
         # Removing an item would shift the following ones, which would be compared with others.
         return [
-            (_left(part, rest) if rest else None) if _meant(step, str(place)) else part
-            for place, part in enumerate(value)
+            (_left(part, rest) if rest else None) if _meant(step, str(index)) else part
+            for index, part in enumerate(value)
         ]
     return value
 

@@ -24,7 +24,7 @@ class Cursor(msgspec.Struct, frozen=True):
 
     xid: int
     seq: int
-    place: int | None = None
+    ordinal: int | None = None
     """The number of the run in the event, from 1; None for the whole event."""
 
     @classmethod
@@ -33,23 +33,23 @@ class Cursor(msgspec.Struct, frozen=True):
         if text == "0":
             return cls(0, 0)
         form = _FORM.fullmatch(text)
-        xid, seq, place = form.groups() if form is not None else ("", "", None)
+        xid, seq, ordinal = form.groups() if form is not None else ("", "", None)
         if form is None or max(int(xid), int(seq)) > BIGINT_MAX:
             raise ValueError(
                 f"{text!r} is not a cursor of the event log: send that of an event, "
                 "such as 4711.812 or 4711.812.3, or 0 for the beginning."
             )
-        return cls(int(xid), int(seq), None if place is None else int(place))
+        return cls(int(xid), int(seq), None if ordinal is None else int(ordinal))
 
     def __str__(self) -> str:
         """Return the text that `parse` reads."""
-        place = "" if self.place is None else f".{self.place}"
-        return f"{self.xid}.{self.seq}{place}"
+        ordinal = "" if self.ordinal is None else f".{self.ordinal}"
+        return f"{self.xid}.{self.seq}{ordinal}"
 
     @property
     def event_end(self) -> Self:
         """The cursor behind the whole event."""
-        return msgspec.structs.replace(self, place=None)
+        return msgspec.structs.replace(self, ordinal=None)
 
 
 BEGINNING: Final = Cursor(0, 0)

@@ -45,7 +45,7 @@ class LogEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """None if the event moved no run; its data is then that of the whole event."""
     xid: int = 0
     seq: int = 0
-    place: int | None = None
+    ordinal: int | None = None
     """The number of the run in the event, from 1."""
     worker: str | None = None
     token: str | None = None
@@ -57,7 +57,7 @@ class LogEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def cursor(self) -> Cursor:
         """The position behind this entry."""
-        return Cursor(self.xid, self.seq, self.place)
+        return Cursor(self.xid, self.seq, self.ordinal)
 
 
 def upcast(entry: LogEntry) -> LogEntry:

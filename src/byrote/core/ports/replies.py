@@ -168,7 +168,7 @@ class ArtifactReply(msgspec.Struct, frozen=True):
 
     verdict: str
     media_type: str
-    place: str
+    location: str
     at: datetime
 
 

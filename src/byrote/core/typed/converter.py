@@ -25,7 +25,7 @@ from byrote.core.typed.hints import PLAIN, hint_of
 
 type _Arguments = tuple[list[Any], dict[str, Any]]
 
-_PLACE = re.compile(r" - at (?:`key` in )?`\$(.*?)`$", re.DOTALL)
+_PATH = re.compile(r" - at (?:`key` in )?`\$(.*?)`$", re.DOTALL)
 
 
 class Converter(Protocol):
@@ -108,17 +108,17 @@ class ArgumentConverter:
         return self._each(args, kwargs, "load")
 
     def _each(self, args: Any, kwargs: dict[str, Any], way: str) -> _Arguments:
-        placed = [self._one(way, *self._at(place), one) for place, one in enumerate(args)]
+        placed = [self._one(way, *self._at(index), one) for index, one in enumerate(args)]
         named = {
             name: self._one(way, name if name in self._named else self._named_rest, (None, name), x)
             for name, x in kwargs.items()
         }
         return placed, named
 
-    def _at(self, place: int) -> tuple[str, Trail]:
-        if place < len(self._placed):
-            return self._placed[place], (None, self._placed[place])
-        return self._rest, ((None, self._rest), place - len(self._placed))
+    def _at(self, index: int) -> tuple[str, Trail]:
+        if index < len(self._placed):
+            return self._placed[index], (None, self._placed[index])
+        return self._rest, ((None, self._rest), index - len(self._placed))
 
     def _one(self, way: str, name: str, trail: Trail, value: Any) -> Any:
         converter = self._converters.get(name)
@@ -172,8 +172,8 @@ def _value_converter(hint: Any) -> ValueConverter | None:
 def _refusal(error: msgspec.ValidationError, trail: Trail) -> BadPayload:
     """Returns the error of msgspec with its path from the arguments on."""
     text = str(error)
-    place = _PLACE.search(text)
-    path = path_text(trail) + (place.group(1) if place else "")
+    found = _PATH.search(text)
+    path = path_text(trail) + (found.group(1) if found else "")
     if isinstance(error.__cause__, BadPayload):
         return BadPayload(path + error.__cause__.path[1:], error.__cause__.reason)
-    return BadPayload(path, f"{_PLACE.sub('', text)}.")
+    return BadPayload(path, f"{_PATH.sub('', text)}.")

@@ -252,7 +252,7 @@ def _sequence(cls: Any, item: Encode) -> Encode:
     def encode(value: Any, trail: Trail) -> Any:
         if type(value) is not cls:
             raise _misfit(trail, cls.__name__, value)
-        plain = [item(one, (trail, place)) for place, one in enumerate(value)]
+        plain = [item(one, (trail, index)) for index, one in enumerate(value)]
         if cls is set or cls is frozenset:
             # The order of a set differs between processes; equal sets must have equal hashes.
             plain.sort(key=_json)
@@ -269,8 +269,8 @@ def _tuple(items: list[Encode]) -> Encode:
             reason = f"The task's annotation is a tuple of {len(items)} items, not of {len(value)}."
             raise BadPayload(path_text(trail), reason)
         return [
-            item(one, (trail, place))
-            for place, (item, one) in enumerate(zip(items, value, strict=True))
+            item(one, (trail, index))
+            for index, (item, one) in enumerate(zip(items, value, strict=True))
         ]
 
     return encode

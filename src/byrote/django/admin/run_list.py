@@ -45,7 +45,7 @@ class RunList(ChangeList):
 
     def get_results(self, request: Any) -> None:
         """Read one page."""
-        before, after = (_place(request.GET.get(turn)) for turn in TURNS)
+        before, after = (_id_of(request.GET.get(turn)) for turn in TURNS)
         try:
             found, more = self._page(before, after)
         except OperationalError as error:
@@ -84,7 +84,7 @@ class RunList(ChangeList):
         self.newest = self.get_query_string() if before or after else None
 
 
-def _place(text: str | None) -> UUID | None:
+def _id_of(text: str | None) -> UUID | None:
     try:
         return None if text is None else UUID(text)
     except ValueError:

@@ -62,7 +62,7 @@ def read(database: str, run: Run) -> dict[str, Any]:
         "attempts_hidden": max(run.attempts - ATTEMPTS_SHOWN, 0),
         "environments": _documents(environments.values()),
         "steps": _steps(fetch(database, queries.steps([run.id]))),
-        "artifacts": [ArtifactRow(entry, entry.place == POSTGRES) for entry in stored],
+        "artifacts": [ArtifactRow(entry, entry.location == POSTGRES) for entry in stored],
         "history": _history(database, run),
         "original": _original(database, run),
         "verdicts": found,

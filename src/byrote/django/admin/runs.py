@@ -292,7 +292,7 @@ class RunAdmin(ByroteAdmin):
         """Download an artifact whose content is in the database."""
         run = self.stored(request, run_id)
         for entry in self.ask(queries.artifacts(run.id)):
-            if (entry.attempt, entry.name, entry.place) == (attempt, name, POSTGRES):
+            if (entry.attempt, entry.name, entry.location) == (attempt, name, POSTGRES):
                 for content in self.ask(queries.blob(entry.hash)):
                     return _download(content, name.rpartition("/")[2], "application/octet-stream")
         raise Http404(name)

@@ -86,9 +86,9 @@ TABLES: dict[tuple[str, str], list[tuple[str, Any]]] = {
         ("digests", ArrayOf("bytea", null=True)),
     ],
     ("RunEvent", "byrote_event_log"): [
-        _key("seq", "place"),
+        _key("seq", "ordinal"),
         ("seq", models.BigIntegerField()),
-        ("place", models.BigIntegerField()),
+        ("ordinal", models.BigIntegerField()),
         ("at", models.DateTimeField()),
         ("kind", models.TextField()),
         ("result_id", models.UUIDField()),
@@ -184,7 +184,7 @@ TABLES: dict[tuple[str, str], list[tuple[str, Any]]] = {
         ("name", models.TextField()),
         ("hash", models.BinaryField()),
         ("media_type", models.TextField()),
-        ("place", models.TextField()),
+        ("location", models.TextField()),
     ],
     ("Blob", "byrote_artifact_blobs"): [
         ("hash", models.BinaryField(primary_key=True, serialize=False)),

@@ -15,7 +15,7 @@ class Artifact(models.Model):
     name = models.TextField()
     hash = models.BinaryField()
     media_type = models.TextField()
-    place = models.TextField()
+    location = models.TextField()
 
     class Meta:
         db_table = "byrote_artifacts"

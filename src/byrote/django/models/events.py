@@ -33,9 +33,9 @@ class Event(models.Model):
 class RunEvent(models.Model):
     """An event about one run. A view: read only."""
 
-    pk = models.CompositePrimaryKey("seq", "place")
+    pk = models.CompositePrimaryKey("seq", "ordinal")
     seq = models.BigIntegerField()
-    place = models.BigIntegerField()
+    ordinal = models.BigIntegerField()
     at = models.DateTimeField()
     kind = models.TextField()
     result_id = models.UUIDField()

@@ -66,7 +66,7 @@ class AsyncThreads:
         self._count = 0
         self._waiting: deque[Seat] = deque()
 
-    def place(self) -> "SeatExecutor":
+    def seat(self) -> "SeatExecutor":
         """Return a context in which all of Django's sync calls use the same thread."""
         return SeatExecutor(Seat(self), self)
 

@@ -115,7 +115,7 @@ class Attempts:
             mark = attempt_under_way.set(ctx)
             try:
                 result = await self.signals.abegin(definition, ctx, args, kwargs)
-                async with nullcontext() if self._borrowed else self._threads.place():
+                async with nullcontext() if self._borrowed else self._threads.seat():
                     try:
                         called = definition.func(*self._with(ctx, result, args), **kwargs)
                         value = storable(await called)

@@ -37,10 +37,10 @@ class DjangoRoot(Root):
 def backend_first(words: list[str]) -> list[str]:
     """Move `--backend ALIAS` to the front, before the command."""
     end = words.index("--") if "--" in words else len(words)
-    for place, word in enumerate(words[:end]):
+    for index, word in enumerate(words[:end]):
         size = 2 if word == "--backend" else int(word.startswith("--backend="))
         if size:
-            return [*words[place : place + size], *words[:place], *words[place + size :]]
+            return [*words[index : index + size], *words[:index], *words[index + size :]]
     return words
 
 

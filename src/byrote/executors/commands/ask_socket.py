@@ -61,9 +61,9 @@ class AskSocket:
         """Whether an answer waits for room."""
         return bool(self._unsent)
 
-    def variables(self, place: int) -> dict[str, str]:
+    def variables(self, fd: int) -> dict[str, str]:
         """Environment variables for the program: the descriptor of its end, and the replay mode."""
-        named = {VARIABLE: str(place)}
+        named = {VARIABLE: str(fd)}
         return named if self._replay is None else named | {REPLAY: self._replay}
 
     def hear(self) -> bool:

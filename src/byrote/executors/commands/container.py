@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Puts a launcher in front of a command: an isolated place to run it in, closed unless opened."""
+"""Puts a launcher in front of a command: an isolated environment, closed unless opened."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256

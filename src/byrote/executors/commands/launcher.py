@@ -146,7 +146,7 @@ class Pipes:
 
 
 def memory_file(text: bytes) -> int:
-    """A descriptor of a file that has no place on any disk and holds this text."""
+    """A descriptor of an anonymous file with this text."""
     fd = make_file("request")
     left = memoryview(text)
     while left:

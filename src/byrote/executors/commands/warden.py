@@ -180,9 +180,9 @@ def _spawn_or_fork(request: dict[str, Any], fds: list[int]) -> int:
 
 def spawn(request: dict[str, Any], fds: list[int]) -> int:
     """Start the command in the fastest way; raises OSError with the reason if it cannot."""
-    # Out of the way first: the numbers may overlap with the places they go to.
+    # Out of the way first: the numbers may overlap with those they move to.
     moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in fds]
-    places = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(moved)]
+    moves = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(moved)]
     home = os.open(".", os.O_PATH | os.O_CLOEXEC)
     failure = OSError(errno.ENOENT, "no such program")
     try:
@@ -194,7 +194,7 @@ def spawn(request: dict[str, Any], fds: list[int]) -> int:
                     path,
                     request["argv"],
                     request["env"],
-                    file_actions=places,
+                    file_actions=moves,
                     setsid=True,
                     setsigdef=_RESET,
                 )
@@ -321,10 +321,10 @@ def become(request: dict[str, Any], fds: list[int], report: int, warden: int) ->
 
 
 def _arrange(fds: list[int]) -> None:
-    # First out of the way, then into place: the numbers may overlap.
+    # First out of the way, then to their numbers: the numbers may overlap.
     moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in fds]
-    for place, fd in enumerate(moved):
-        os.dup2(fd, place)
+    for target, fd in enumerate(moved):
+        os.dup2(fd, target)
 
 
 def _candidates(program: str, path: str) -> list[str]:

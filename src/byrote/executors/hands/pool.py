@@ -137,7 +137,7 @@ class Hands(SelectorLoop):
 
     def submit(self, runs: Sequence[Leased]) -> None:
         """Spread runs over the hands; release those that no hand can take."""
-        homeless, backed_up = self._roster.place(runs)
+        homeless, backed_up = self._roster.assign(runs)
         if backed_up:
             self._nudge()
         self._release(homeless)

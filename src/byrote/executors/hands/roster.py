@@ -79,7 +79,7 @@ class Roster:
             room = self._tempos.room(self.kinds, running, len(live))
         return room if room.limit <= slots else Capacity(slots, room.tasks, min(room.worth, slots))
 
-    def place(self, runs: Sequence[Leased]) -> tuple[list[Leased], bool]:
+    def assign(self, runs: Sequence[Leased]) -> tuple[list[Leased], bool]:
         """Send runs to the least busy hands. Returns the unplaced, and whether a socket is full."""
         now = self._clock()
         counts = none_of_each()
@@ -87,14 +87,14 @@ class Roster:
             able = [child for child in self.children if child.able]
             dealt: list[list[tuple[Leased, TaskKind]]] = [[] for _ in able]
             loads = {kind: _loads(able, kind) for kind in counts}
-            for place, run in enumerate(runs):
+            for index, run in enumerate(runs):
                 if run.losses and (not able or len(self._suspects) < len(able)):
                     self._suspects.add(run, now)
                     continue
                 kind = self.kind(run)
                 load, number = loads[kind][0]
                 if number < 0 or len(dealt[number]) >= len(able[number].free):
-                    homeless = list(runs[place:])
+                    homeless = list(runs[index:])
                     break
                 heapq.heapreplace(loads[kind], (load + 1, number))
                 counts[kind] += 1

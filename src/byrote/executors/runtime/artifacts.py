@@ -16,7 +16,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from byrote.artifacts.artifact import Artifact
-from byrote.artifacts.content_store import open_place, pieces
+from byrote.artifacts.content_store import open_content_store, pieces
 from byrote.core.artifact import (
     INLINE_MAX,
     POSTGRES,
@@ -33,7 +33,7 @@ AGAIN_MAX = 3
 
 
 _terms: WeakKeyDictionary[AskClient, dict[str, Any]] = WeakKeyDictionary()
-"""The place for contents and their size limit, as received from each client's supervisor."""
+"""The location for contents and their size limit, as received from each client's supervisor."""
 
 
 class ArtifactWriter:
@@ -94,12 +94,12 @@ class ArtifactWriter:
             "media_type": media_type,
             "hash": content.digest,
             "size": content.size,
-            "place": content.place,
+            "location": content.location,
             "data": content.small,
         }
 
     def _artifact(self, name: str, content: "_Content", row: list[Any]) -> Artifact:
-        media_type, place, at = row
+        media_type, location, at = row
         entry = ArtifactEntry(
             run_id=self._run_id,
             attempt=self._attempt,
@@ -107,7 +107,7 @@ class ArtifactWriter:
             hash=content.digest.hex(),
             size=content.size,
             media_type=media_type,
-            place=place,
+            location=location,
             at=datetime.fromisoformat(at),
         )
         return Artifact(entry, content.source)
@@ -134,12 +134,12 @@ def _granted(answer: AskResult) -> Any:
 
 
 class _Content:
-    """Data that has been stored: in memory if it is small, else in the configured place."""
+    """Data that has been stored: in memory if it is small, else in the configured store."""
 
     def __init__(self, data: bytes | Path, terms: dict[str, Any]) -> None:
         self._limit: int = terms["max"]
         begin = _begin(data)
-        if terms["place"] is None:
+        if terms["location"] is None:
             self._weigh(begin)
             return
         small = _small(begin)
@@ -148,17 +148,17 @@ class _Content:
             self._hand_over(data, begin, terms["spool"])
             return
         if small is None:
-            place = open_place(terms["place"])
-            digest, self.size = place.store(lambda: self._limited(begin()))
+            store = open_content_store(terms["location"])
+            digest, self.size = store.store(lambda: self._limited(begin()))
             self.digest = bytes.fromhex(digest)
-            self.place = place.url
-            self.source: Callable[[], Iterator[bytes]] = lambda: place.read(digest)
-            self.is_there: Callable[[], bool] = lambda: place.has(digest)
+            self.location = store.url
+            self.source: Callable[[], Iterator[bytes]] = lambda: store.read(digest)
+            self.is_there: Callable[[], bool] = lambda: store.has(digest)
             return
         if len(small) > self._limit:
             raise too_large(self._limit)
         self.digest, self.size = hashlib.sha256(small).digest(), len(small)
-        self.place = POSTGRES
+        self.location = POSTGRES
         self.source = lambda: pieces(small)
         self.is_there = lambda: True
 
@@ -166,7 +166,7 @@ class _Content:
         """The worker sends it on: from the task's own file, or from one in the worker's spool."""
         if isinstance(data, os.PathLike):
             self._weigh(begin)
-            self.place = str(Path(data).absolute())
+            self.location = str(Path(data).absolute())
             return
         fd, path = tempfile.mkstemp(dir=spool)
         with os.fdopen(fd, "wb") as file:
@@ -181,7 +181,7 @@ class _Content:
             except BaseException:
                 Path(path).unlink()
                 raise
-        self.source, self.place = begin, path
+        self.source, self.location = begin, path
 
     def _weigh(self, begin: Callable[[], Iterator[bytes]]) -> None:
         """Compute hash and size only: in a replay, the original has already stored the content."""
@@ -189,7 +189,7 @@ class _Content:
         for chunk in self._limited(begin()):
             known.update(chunk)
             self.size += len(chunk)
-        self.digest, self.small, self.place = known.digest(), None, ""
+        self.digest, self.small, self.location = known.digest(), None, ""
         self.source, self.is_there = begin, lambda: True
 
     def _limited(self, chunks: Iterator[bytes]) -> Iterator[bytes]:

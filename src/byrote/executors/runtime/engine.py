@@ -69,9 +69,9 @@ class Engine:
         self._woken = False
         self._sync: SimpleQueue[Job | None] = SimpleQueue()
         board.sit(0)
-        for place in range(1, threads + 1):
+        for seat in range(1, threads + 1):
             threading.Thread(
-                target=self._work, args=(place,), name=f"byrote-{place}", daemon=True
+                target=self._work, args=(seat,), name=f"byrote-{seat}", daemon=True
             ).start()
         self.threads = threads
 
@@ -215,12 +215,12 @@ class Engine:
             self._stopping[slot] = "timeout"
             task.cancel()
 
-    def _work(self, place: int) -> None:
+    def _work(self, seat: int) -> None:
         board, done, registry, get = self._board, self._done, self._registry, self._sync.get
         ask_client, keep = self._ask_client, self._keep
-        board.sit(place)
+        board.sit(seat)
         while (job := get()) is not None:
-            if board.begin(job.slot, place, job.deadline):
+            if board.begin(job.slot, seat, job.deadline):
                 scope = AttemptScope(job)
                 open_scope(scope)
                 result = scope.close_with(call.call_sync(registry, job, ask_client))
@@ -229,7 +229,7 @@ class Engine:
                 if type(result) is RaisedResult:
                     self._log_failure(job, result, scope)
                 done.append(result)
-                board.leave(place)
+                board.leave(seat)
             else:
                 done.append(DeclinedResult(job.slot))
             if not self._woken:

@@ -153,21 +153,21 @@ class AttemptScope(msgspec.Struct, eq=False):
             self.kept[name] = make()
         return self.kept[name]
 
-    def add(self, place: int, chunk: bytes) -> None:
+    def add(self, index: int, chunk: bytes) -> None:
         """Keep a copy of what was printed to stdout (0) or stderr (1)."""
         if self.outer is not None:
-            self.outer.add(place, chunk)
+            self.outer.add(index, chunk)
             return
         if self.closed:
             return
         if self.tails is None:
             self.tails = (Tail(), Tail())
-        tail = self.tails[place]
+        tail = self.tails[index]
         tail.add(chunk)
         if _spools and self.job is not None:
             if self.serial is None:
                 self.serial = serial_of(self.job.id, self.job.attempt)
-            _spools[0].write(self.serial, place, chunk, tail.total)
+            _spools[0].write(self.serial, index, chunk, tail.total)
 
     def close_with[R: Result](self, result: R) -> R:
         """End the attempt; adds its output and its resource usage, if known, to the result."""
@@ -202,16 +202,16 @@ def attempt_fields() -> dict[str, Any] | None:
 class Tee(io.TextIOBase):
     """A text stream that writes through, and keeps a copy for the attempt that prints."""
 
-    def __init__(self, real: TextIO, place: int) -> None:
+    def __init__(self, real: TextIO, index: int) -> None:
         self._real = real
-        self._place = place
-        self.buffer = _Bytes(real, place)
+        self._index = index
+        self.buffer = _Bytes(real, index)
 
     def write(self, text: str) -> int:
         """Write through, and keep the copy."""
         scope = _scope.get()
         if scope is not None:
-            scope.add(self._place, text[-OUTPUT_MAX:].encode("utf-8", "backslashreplace"))
+            scope.add(self._index, text[-OUTPUT_MAX:].encode("utf-8", "backslashreplace"))
         return self._real.write(text)
 
     def flush(self) -> None:
@@ -240,14 +240,14 @@ class Tee(io.TextIOBase):
 class _Bytes:
     """The binary side of a Tee."""
 
-    def __init__(self, real: TextIO, place: int) -> None:
+    def __init__(self, real: TextIO, index: int) -> None:
         self._real = real
-        self._place = place
+        self._index = index
 
     def write(self, data: Any) -> int:
         scope = _scope.get()
         if scope is not None:
-            scope.add(self._place, bytes(memoryview(data).cast("B")[-OUTPUT_MAX:]))
+            scope.add(self._index, bytes(memoryview(data).cast("B")[-OUTPUT_MAX:]))
         self._real.flush()
         return self._real.buffer.write(data)
 
@@ -256,13 +256,13 @@ class _Bytes:
 
 
 def capture_streams(spool: Spool | None = None) -> None:
-    """Put Tees in the place of this process's stdout and stderr."""
+    """Replace this process's stdout and stderr by Tees."""
     if spool is not None:
         spool.belong_to_this_process()
         _spools[:] = [spool]
-    for place, name in enumerate(("stdout", "stderr")):
+    for index, name in enumerate(("stdout", "stderr")):
         stream = getattr(sys, name)
         if stream is not None and not isinstance(stream, Tee):
             with contextlib.suppress(AttributeError):
                 stream.reconfigure(errors="backslashreplace")
-            setattr(sys, name, Tee(stream, place))
+            setattr(sys, name, Tee(stream, index))

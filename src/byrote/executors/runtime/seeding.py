@@ -83,17 +83,17 @@ def _leave_attempt() -> None:
 def _routed(
     name: str, shared: Callable[..., Any], own: Callable[[AttemptScope], Any]
 ) -> Callable[..., Any]:
-    place = f"{own.__name__} {name}"
+    key = f"{own.__name__} {name}"
 
     @functools.wraps(shared)
     def draw(*args: Any, **kwargs: Any) -> Any:
         scope = current_scope()
         if scope is None:
             return shared(*args, **kwargs)
-        method = scope.kept.get(place) if scope.kept is not None else None
+        method = scope.kept.get(key) if scope.kept is not None else None
         if method is None:
             method = shared if _free(scope) else getattr(own(scope), name)
-            scope.keep(place, lambda: method)
+            scope.keep(key, lambda: method)
         return method(*args, **kwargs)
 
     return _named(draw, name, "random" if own is _own_random else _NUMPY)

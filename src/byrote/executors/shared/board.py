@@ -45,7 +45,7 @@ class Board:
         self._cells[slot] = 0
         self._cells[_REVOKED + slot] = 0
 
-    def begin(self, slot: int, place: int, deadline: float) -> bool:
+    def begin(self, slot: int, seat: int, deadline: float) -> bool:
         """Hand: about to call the task, at the loop (0) or in thread n; False when taken back.
 
         Nor is a run begun whose lease must not be believed any more: the supervisor may have been
@@ -55,13 +55,13 @@ class Board:
         if now > deadline * 1e9:
             return False
         cells = self._cells
-        cells[_CURRENT + place] = slot + 1
+        cells[_CURRENT + seat] = slot + 1
         cells[slot] = now
         # Once for each run: by hand, this takes half as long as by `with`.
         self._pass()
         self._passed()
         if cells[_REVOKED + slot]:
-            cells[_CURRENT + place] = 0
+            cells[_CURRENT + seat] = 0
             return False
         return True
 
@@ -69,13 +69,13 @@ class Board:
         """Hand: the loop is about to run a step of this slot's coroutine; -1 for none."""
         self._cells[_CURRENT] = slot + 1
 
-    def leave(self, place: int) -> None:
-        """Hand: no task's code runs at this place any more."""
-        self._cells[_CURRENT + place] = 0
+    def leave(self, seat: int) -> None:
+        """Hand: no task's code runs at this seat any more."""
+        self._cells[_CURRENT + seat] = 0
 
-    def sit(self, place: int) -> None:
-        """Hand: this is the thread of a place, from now on."""
-        self._cells[_IDENTS + place] = threading.get_ident()
+    def sit(self, seat: int) -> None:
+        """Hand: this is the thread of a seat, from now on."""
+        self._cells[_IDENTS + seat] = threading.get_ident()
 
     def blame(self, slot: int) -> None:
         """Hand: the code of this slot is about to end the process."""
@@ -87,9 +87,9 @@ class Board:
 
     def executing_in(self, ident: int) -> int | None:
         """The slot whose code ran in the thread with this identity, or None."""
-        for place in range(1 + THREADS_MAX):
-            if self._cells[_IDENTS + place] == ident and self._cells[_CURRENT + place]:
-                return self._cells[_CURRENT + place] - 1
+        for seat in range(1 + THREADS_MAX):
+            if self._cells[_IDENTS + seat] == ident and self._cells[_CURRENT + seat]:
+                return self._cells[_CURRENT + seat] - 1
         return None
 
     def begun(self, slot: int) -> float | None:

@@ -83,15 +83,15 @@ class Spool:
             _CELLS.pack_into(self._memory, 0, head + len(record), tail)
 
     def _put(self, position: int, data: bytes) -> None:
-        place = position % self._size
-        first = min(self._size - place, len(data))
-        self._memory[_BASE + place : _BASE + place + first] = data[:first]
+        offset = position % self._size
+        first = min(self._size - offset, len(data))
+        self._memory[_BASE + offset : _BASE + offset + first] = data[:first]
         if first < len(data):
             self._memory[_BASE : _BASE + len(data) - first] = data[first:]
 
     def _get(self, position: int, length: int) -> bytes:
-        place = position % self._size
-        first = self._memory[_BASE + place : _BASE + min(place + length, self._size)]
+        offset = position % self._size
+        first = self._memory[_BASE + offset : _BASE + min(offset + length, self._size)]
         rest = length - len(first)
         return first + self._memory[_BASE : _BASE + rest] if rest else first
 

@@ -155,12 +155,12 @@ def http_rate(bench: Bench) -> Figure:
             connection.send(body)
         began = time.monotonic() + 0.2
 
-        def send(place: int) -> None:
-            for n in range(place, count, RATE_SENDERS):
+        def send(sender: int) -> None:
+            for n in range(sender, count, RATE_SENDERS):
                 due = began + n / RATE
                 time.sleep(max(due - time.monotonic(), 0))
                 # From when it was to be sent: one that had to wait for the last counts in full.
-                connections[place].send(body)
+                connections[sender].send(body)
                 waits.append(int((time.monotonic() - due) * 1e9))
 
         with ThreadPoolExecutor(RATE_SENDERS) as pool:

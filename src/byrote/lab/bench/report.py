@@ -62,9 +62,9 @@ def filesystem(path: Path) -> str:
     """The type of the file system of a path; in memory, fsync is free and figures are too good."""
     kinds = {}
     for line in Path("/proc/mounts").read_text().splitlines():
-        _, place, kind, *_ = line.split()
-        kinds[Path(place)] = kind
-    return next((kinds[place] for place in (path, *path.parents) if place in kinds), "unknown")
+        _, mount, kind, *_ = line.split()
+        kinds[Path(mount)] = kind
+    return next((kinds[mount] for mount in (path, *path.parents) if mount in kinds), "unknown")
 
 
 def _processor() -> str:

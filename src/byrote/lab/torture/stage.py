@@ -129,9 +129,9 @@ class TortureSetup:
                 f"{' '.join(str(error).split())}"
             ) from error
 
-    def _way(self, place: int) -> str:
+    def _way(self, number: int) -> str:
         """How a process reaches the database: past the proxies only where they have no use."""
-        return self.url if self.calm else self.proxies[place % len(self.proxies)].url(self.url)
+        return self.url if self.calm else self.proxies[number % len(self.proxies)].url(self.url)
 
     @contextlib.contextmanager
     def connect(self, *, patience_s: float = 30.0) -> Iterator[psycopg.Connection[Any]]:
@@ -152,14 +152,14 @@ class TortureSetup:
         """A line in the nemesis' own diary."""
         note(self.history, "nemesis", what, **more)
 
-    def start_worker(self, place: int, **more: str) -> Process:
-        """Start the worker of this place, behind a proxy."""
+    def start_worker(self, number: int, **more: str) -> Process:
+        """Start the worker with this number, behind a proxy."""
         self._started += 1
-        name = f"torture-{place}-{self._started}"
-        log = self.folder / f"worker-{place}-{self._started}.log"
+        name = f"torture-{number}-{self._started}"
+        log = self.folder / f"worker-{number}-{self._started}.log"
         settings = {"log_format": "json", "lease": f"{LEASE_S}s", "grace": f"{GRACE_S}s"}
         settings |= {"hands": "2", "concurrency": "20", "worker_id": name, "poll_interval": "500ms"}
-        env = environment(self._way(place), settings) | more
+        env = environment(self._way(number), settings) | more
         process = self.spawn(name, ["byrote.cli.main", "worker", APP], log, env)
         self.workers.append(process)
         self.note("worker", name=name, pid=process.pid, **more)
@@ -203,12 +203,12 @@ class TortureSetup:
         return Process(name, popen, log)
 
     def tend(self, wanted: int) -> None:
-        """Start workers in the places of those that have ended."""
+        """Replace the workers that have ended."""
         self.workers = [worker for worker in self.workers if worker.alive]
-        places = {int(worker.name.split("-")[1]) for worker in self.workers}
-        for place in range(wanted):
-            if place not in places and not self.ending:
-                self.start_worker(place)
+        running = {int(worker.name.split("-")[1]) for worker in self.workers}
+        for number in range(wanted):
+            if number not in running and not self.ending:
+                self.start_worker(number)
 
     def busy_worker(self, chosen: Random) -> Process:
         """Some worker that has runs under way, if there is one within a few seconds."""

@@ -322,8 +322,8 @@ def artifact_limit() -> ServiceCall[int]:
 
 
 def send(lease: Leased, artifact: Mapping[str, Any]) -> ServiceCall[ArtifactReply]:
-    """Store a large artifact under a lease, from a file; `place` is its path."""
-    path = Path(artifact["place"])
+    """Store a large artifact under a lease, from a file; `location` is its path."""
+    path = Path(artifact["location"])
     query = {"run": lease.id, "sha256": artifact["digest"].hex()}
     query |= {name: artifact[name] for name in ("name", "media_type")}
     return ServiceCall(

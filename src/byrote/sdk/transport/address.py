@@ -42,14 +42,14 @@ class ServiceAddress(NamedTuple):
         return cls(settings.service_url.rstrip("/"), settings.service_token)
 
     @property
-    def place(self) -> str:
+    def redacted(self) -> str:
         """The address without user and password, for messages."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
     def terms(self, timeout_s: float) -> Terms:
         """What scripts are given."""
-        return Terms(self.place, monotonic, jitter, new_id, timeout_s)
+        return Terms(self.redacted, monotonic, jitter, new_id, timeout_s)
 
     def options(self, verify: Any = True) -> dict[str, Any]:
         """Options of the HTTP client."""

@@ -60,7 +60,7 @@ type CallScript[T] = Generator[SendRequest | Pause, Any, T]
 class Terms(NamedTuple):
     """What a script is given: time, chance, and how patient its caller is."""
 
-    place: str
+    address: str
     clock: Callable[[], float]
     jitter: Callable[[], float]
     key: Callable[[], str]
@@ -164,7 +164,7 @@ class ServiceCall[T]:
             response: ServiceResponse | LostResponse = yield SendRequest(self, headers, within)
             if isinstance(response, ServiceResponse) and response.status < 300:
                 return self.read(response.body)
-            error, again = self.trouble(response, terms.place)
+            error, again = self.trouble(response, terms.address)
             if isinstance(error, Refused) and error.code in self.otherwise:
                 return self.otherwise[error.code](error)
             pause = pause_before(tries, response, terms.jitter)
@@ -179,11 +179,11 @@ class ServiceCall[T]:
         return {"Idempotency-Key": made} if made else {}
 
     def trouble(
-        self, response: ServiceResponse | LostResponse, place: str
+        self, response: ServiceResponse | LostResponse, address: str
     ) -> tuple[Refused | ServiceUnreachable, bool]:
         """What an answer that is none stands for, and whether the call may be sent again."""
         if isinstance(response, LostResponse):
-            error = ServiceUnreachable(f"The service at {place} did not answer: {response.why}")
+            error = ServiceUnreachable(f"The service at {address} did not answer: {response.why}")
             return error, self.repeat or not response.sent
         refused = error_of(response.status, response.body)
         # Before these, nothing was done; the others may come after.

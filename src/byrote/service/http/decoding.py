@@ -70,12 +70,12 @@ def prefixed(error: BadPayload, path: str) -> BadPayload:
 def check_once(keys: Iterable[object], path: str, what: str) -> None:
     """Refuse a request that names something twice; the error names it and both positions."""
     seen: dict[object, int] = {}
-    for place, key in enumerate(keys):
-        first = seen.setdefault(key, place)
-        if first != place:
+    for index, key in enumerate(keys):
+        first = seen.setdefault(key, index)
+        if first != index:
             named = key if isinstance(key, str) else ", ".join(map(str, key))  # type: ignore[call-overload]
             why = f"{what} {named} is named twice, here and at {path}[{first}]; send it once."
-            raise Invalid(f"{path}[{place}]: {why}", errors=(FieldError(f"{path}[{place}]", why),))
+            raise Invalid(f"{path}[{index}]: {why}", errors=(FieldError(f"{path}[{index}]", why),))
 
 
 def lease_of(run: Leased) -> Lease:

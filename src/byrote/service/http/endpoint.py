@@ -46,18 +46,18 @@ class RouteApp:
         scope["byrote.token"] = grant.token.name
         # Places are taken before anything is awaited on behalf of the token.
         slots = service.probes if self._endpoint.probe else service.requests
-        with slots.take(grant.token.id) as place:
+        with slots.take(grant.token.id) as slot:
             if not self._endpoint.lasts:
-                await self._exchange(request, grant, place, send)
+                await self._exchange(request, grant, slot, send)
                 return
             with service.streams.take(grant.token.id):
-                await self._exchange(request, grant, place, send)
+                await self._exchange(request, grant, slot, send)
 
-    async def _exchange(self, request: Request, grant: Grant, place: Slot, send: Send) -> None:
+    async def _exchange(self, request: Request, grant: Grant, slot: Slot, send: Send) -> None:
         keyring, endpoint = self._service.keyring, self._endpoint
         await keyring.spend(grant)
         grant.check_role(endpoint.roles)
-        call = await self._call(request, grant, place)
+        call = await self._call(request, grant, slot)
         # The body may have taken longer to arrive than a token is believed.
         await call.confirm()
         if not (endpoint.waits or endpoint.lasts or endpoint.streams):
@@ -67,7 +67,7 @@ class RouteApp:
         with keyring.watched(grant, call.gone):
             answer = await self._answer(call, request.receive)
             if endpoint.lasts:
-                place.leave()
+                slot.leave()
             await answer(request.scope, request.receive, send)
 
     async def _answer(self, call: RequestContext, receive: Receive) -> Response:
@@ -97,7 +97,7 @@ class RouteApp:
             return options.request_s + options.upload_s(options.artifact_max)
         return options.request_s + (options.wait_max_s if self._endpoint.waits else 0.0)
 
-    async def _call(self, request: Request, grant: Grant, place: Slot) -> RequestContext:
+    async def _call(self, request: Request, grant: Grant, slot: Slot) -> RequestContext:
         raw = await self._read(request)
         heavy = is_heavy(raw)
         body = None
@@ -116,7 +116,7 @@ class RouteApp:
             raw,
             request.headers,
             asyncio.get_running_loop().create_future(),
-            place,
+            slot,
             heavy,
             request.stream if self._endpoint.streams else None,
         )

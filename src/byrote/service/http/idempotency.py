@@ -146,7 +146,7 @@ def _runs(
     holders: dict[str, RunAccess] = {}
     if enqueued.instead:
         found = yield queries.run_access(sorted(set(enqueued.instead.values())))
-        holders = {place.id: place for place in found}
+        holders = {run.id: run for run in found}
     runs = []
     for run_id, spec in sent:
         holder = holders.get(enqueued.instead.get(run_id, ""))

@@ -35,8 +35,8 @@ class RequestContext(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
     gone: asyncio.Future[None]
     """Done when the client has hung up or its token has ended: nothing is for it any more."""
-    place: Slot
-    """Its place among the requests under way."""
+    slot: Slot
+    """Its slot among the requests under way."""
     heavy: bool
     """Whether its body is too large to be worked on by the event loop."""
     stream: Callable[[], AsyncIterator[bytes]] | None = None
@@ -118,7 +118,7 @@ class RequestContext(msgspec.Struct, frozen=True):
     @contextlib.contextmanager
     def waits(self) -> Iterator[None]:
         """Be counted among those that wait meanwhile, not among those under way."""
-        with self.service.waits.take(self.grant.token.id), self.place.left():
+        with self.service.waits.take(self.grant.token.id), self.slot.left():
             yield
 
     async def confirm(self) -> None:
@@ -130,7 +130,7 @@ class RequestContext(msgspec.Struct, frozen=True):
         if not self.grant.limited:
             return list(ids)
         found = await self.service.work.all(queries.run_access(ids))
-        mine = {place.id for place in found if self.grant.allows(place.queue, place.task)}
+        mine = {run.id for run in found if self.grant.allows(run.queue, run.task)}
         return [run_id for run_id in ids if run_id in mine]
 
     async def check_mine(self, run_id: str) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Places for requests, counted by token, so that no token takes them all.
 
-A token may take a place while it has fewer than are still free: alone it gets half of them, `n`
+A token may take a slot while it has fewer than are still free: alone it gets half of them, `n`
 greedy tokens together leave one part in `n + 1` to the next. Places are counted when they are
 taken, before anything is awaited.
 """
@@ -14,7 +14,7 @@ from byrote.wire.problems import Unavailable
 
 
 class Slots:
-    """A number of places, and who has them."""
+    """A number of slots, and the tokens that hold them."""
 
     def __init__(self, limit: int, what: str, *, retry_after_s: float = 1) -> None:
         self.limit = limit
@@ -24,7 +24,7 @@ class Slots:
         self.used = 0
 
     def take(self, token: str) -> "Slot":
-        """A place for this token; Unavailable when it has its share already."""
+        """Take a slot for this token; raises Unavailable if it holds its share already."""
         held = self._held.get(token, 0)
         if held >= self.limit - self.used:
             raise Unavailable(
@@ -44,7 +44,7 @@ class Slots:
 
 
 class Slot:
-    """One place, taken until it is left."""
+    """One slot, held until it is left."""
 
     def __init__(self, slots: Slots, token: str) -> None:
         self._slots = slots

@@ -8,7 +8,7 @@ from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from byrote.artifacts.artifact import Artifact, Source
-from byrote.artifacts.content_store import open_place, pieces
+from byrote.artifacts.content_store import open_content_store, pieces
 from byrote.core.artifact import POSTGRES, ArtifactEntry, UnknownArtifact
 from byrote.service.http.openapi import BYTES
 from byrote.service.http.request import RequestContext
@@ -63,8 +63,8 @@ async def _entry(call: RequestContext) -> ArtifactEntry:
 
 
 async def _source(call: RequestContext, entry: ArtifactEntry) -> Source:
-    if entry.place != POSTGRES:
-        return lambda: open_place(entry.place).read(entry.hash)
+    if entry.location != POSTGRES:
+        return lambda: open_content_store(entry.location).read(entry.hash)
     data = await call.service.reads.first(queries.blob(entry.hash))
     if data is None:
         raise NotFound(f"The content of {entry.name!r} is gone.")

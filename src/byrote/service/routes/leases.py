@@ -147,8 +147,8 @@ async def finish(call: RequestContext) -> wire.FinishReply:
     judged = await _judged(call, list(mine.values()))
     rows = await call.aside(
         lambda: [
-            row_of(item, judged.get(item.run), "$" if one else f"$[{place}]")
-            for place, item in mine.items()
+            row_of(item, judged.get(item.run), "$" if one else f"$[{index}]")
+            for index, item in mine.items()
         ]
     )
     accepted = await write_ends(call, rows, "finish") if rows else {}
@@ -161,10 +161,10 @@ async def _check_provenance(call: RequestContext, sent: Sequence[wire.Finish]) -
     if asked := {item.provenance for item in sent if item.provenance} - known:
         found = await call.service.work.all(queries.provenances(sorted(asked)))
         known |= {environment.id for environment in found}
-        for place, item in enumerate(sent):
+        for index, item in enumerate(sent):
             if item.provenance and item.provenance not in known:
                 raise Invalid(
-                    f"$[{place}].provenance: there is no {item.provenance}; "
+                    f"$[{index}].provenance: there is no {item.provenance}; "
                     "send the number that POST /v1/provenance answers."
                 )
 

@@ -40,7 +40,7 @@ async def report(call: RequestContext) -> wire.ReportReply:
     """Store the progress of attempts; only reports of lease holders are accepted."""
     sent: Sequence[wire.LeaseReport] = call.body.reports
     rows = await call.aside(
-        lambda: [_row(item, item.token, f"$.reports[{place}]") for place, item in enumerate(sent)]
+        lambda: [_row(item, item.token, f"$.reports[{index}]") for index, item in enumerate(sent)]
     )
     return await _write(call, rows)
 

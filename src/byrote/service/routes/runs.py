@@ -54,7 +54,7 @@ async def enqueue(call: RequestContext) -> messages.Accepted | messages.Accepted
 def _specs(call: RequestContext, asked: Sequence[messages.NewRun], *, one: bool) -> list[Spec]:
     cached: dict[Any, Delivery] = {}
     return [
-        _spec(run, call, cached, "$" if one else f"$[{place}]") for place, run in enumerate(asked)
+        _spec(run, call, cached, "$" if one else f"$[{index}]") for index, run in enumerate(asked)
     ]
 
 

@@ -24,7 +24,7 @@ async def steps(call: RequestContext) -> wire.StepsReply:
     check_once(((item.run, item.sequence) for item in sent), "$.steps", "The step")
     mine = await held_by(call, sent)
     rows = await call.aside(
-        lambda: [_step(item, f"$.steps[{place}]") for place, item in mine.items()]
+        lambda: [_step(item, f"$.steps[{index}]") for index, item in mine.items()]
     )
     query = queries.step(rows)
     found = await call.change(query, "step", _runs_written) if rows else []

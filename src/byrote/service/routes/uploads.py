@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import IO, Any, NamedTuple
 
 from byrote.artifacts.artifact import CHUNK
-from byrote.artifacts.content_store import ContentStore, place_for
+from byrote.artifacts.content_store import ContentStore, content_store_for
 from byrote.core.artifact import INLINE_MAX, POSTGRES, check_artifact
 from byrote.core.ports.replies import ArtifactReply
 from byrote.service.ends import Pair, held_by
@@ -58,7 +58,7 @@ async def upload(call: RequestContext) -> Kept:
     """Store a file with a running run; only the lease holder can. The body is the file."""
     asked: Upload = call.query
     check_artifact(asked.name, asked.media_type)
-    with call.service.uploads.take(call.grant.token.id), call.place.left():
+    with call.service.uploads.take(call.grant.token.id), call.slot.left():
         if not await _holds(call):
             return Kept(verdict="lost")
         with tempfile.TemporaryFile() as file:
@@ -153,19 +153,19 @@ async def _keep(call: RequestContext, sent: _File) -> Kept:
     asked: Upload = call.query
     lease: Any = Pair(asked.run, call.path["token"])
     for _ in range(AGAIN_MAX):
-        place = None if sent.size <= INLINE_MAX else await _store(call, sent)
+        contents = None if sent.size <= INLINE_MAX else await _store(call, sent)
         query = queries.artifact(
             lease,
             name=asked.name,
             digest=sent.digest,
             size=sent.size,
             media_type=asked.media_type,
-            place=POSTGRES if place is None else place.url,
-            data=None if place is not None else b"".join(_pieces(sent.file)),
+            location=POSTGRES if contents is None else contents.url,
+            data=None if contents is not None else b"".join(_pieces(sent.file)),
         )
         kept = await stored(call, query, lease.id)
         # A sweep may have come between the content and its row.
-        if place is None or await asyncio.to_thread(place.has, sent.digest.hex()):
+        if contents is None or await asyncio.to_thread(contents.has, sent.digest.hex()):
             return kept
     raise Unavailable("The file was swept away; send it again.", retry_after_s=1)
 
@@ -174,9 +174,9 @@ async def _store(call: RequestContext, sent: _File) -> ContentStore:
     service = call.service
     if service.home is None:
         [service.home] = await service.work.all(queries.artifact_prefix())
-    place = place_for(str(service.options.artifacts), service.home)
-    await asyncio.to_thread(place.store, lambda: _pieces(sent.file))
-    return place
+    contents = content_store_for(str(service.options.artifacts), service.home)
+    await asyncio.to_thread(contents.store, lambda: _pieces(sent.file))
+    return contents
 
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:
@@ -198,7 +198,7 @@ async def keep(call: RequestContext) -> Kept:
         digest=hashlib.sha256(asked.data).digest(),
         size=len(asked.data),
         media_type=asked.media_type,
-        place=POSTGRES,
+        location=POSTGRES,
         data=asked.data,
     )
     return await stored(call, query, pair.id)

@@ -236,13 +236,13 @@ select * from byrote_archive
 union all
 select * from byrote_dead;
 
--- At most fifty entries: then the one at `place` makes room, 0 for the oldest, 1 to keep the first. The planner inlines it.
-create function byrote_appended(kept jsonb, entry jsonb, place integer) returns jsonb
+-- At most fifty entries: then the one at `index` makes room, 0 for the oldest, 1 to keep the first. The planner inlines it.
+create function byrote_appended(kept jsonb, entry jsonb, index integer) returns jsonb
 language sql immutable parallel safe
 as $$
   select case
     when entry is null then kept
-    when jsonb_array_length(kept) >= 50 then kept - place || entry
+    when jsonb_array_length(kept) >= 50 then kept - index || entry
     else coalesce(kept, '[]') || entry
   end
 $$;
@@ -345,7 +345,7 @@ create table byrote_events_rest partition of byrote_events default;
 create view byrote_event_log as
 select
   event.seq,
-  told.place,
+  told.ordinal,
   event.xid,
   event.at,
   event.kind,
@@ -360,7 +360,7 @@ select
   told.digest
 from byrote_events as event
 cross join lateral unnest(event.runs, event.attempts, event.moves, event.digests)
-  with ordinality as told (result_id, attempt, move, digest, place);
+  with ordinality as told (result_id, attempt, move, digest, ordinal);
 
 -- Every transaction below the returned one has ended, or belongs to another database and cannot write here. A snapshot
 -- lists the transactions of the whole server; one is ignored only if its lock belongs to a session of another database.
@@ -679,7 +679,7 @@ create table byrote_artifacts (
   name text collate "C" not null,
   hash bytea not null,
   media_type text not null,
-  place text collate "C" not null,
+  location text collate "C" not null,
   primary key (result_id, attempt, name),
   constraint byrote_artifact_is_sound check (
     size >= 0 and octet_length(hash) = 32 and length(name) between 1 and 200 and length(media_type) <= 200

@@ -17,12 +17,12 @@ def artifact(
     digest: bytes,
     size: int,
     media_type: str,
-    place: str,
+    location: str,
     data: bytes | None,
 ) -> Query[replies.ArtifactReply]:
     """Store an artifact under a lease; small contents are sent as `data`."""
     args: dict[str, Any] = {"id": lease.id, "token": lease.token, "name": name, "hash": digest}
-    args |= {"size": size, "media_type": media_type, "place": place, "data": data}
+    args |= {"size": size, "media_type": media_type, "location": location, "data": data}
     return Query(
         "artifact", args | {"count_max": COUNT_MAX}, lambda row: replies.ArtifactReply(*row)
     )

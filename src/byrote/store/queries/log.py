@@ -36,12 +36,12 @@ def log_after(
 
     Called from cursor to cursor, it returns every event exactly once.
     """
-    args = {"kind": kind, "run": run_id, "moves": moves, "limit": limit, "place": cursor.place}
+    args = {"kind": kind, "run": run_id, "moves": moves, "limit": limit, "ordinal": cursor.ordinal}
 
     def read(row: tuple[Any, ...]) -> list[LogEntry]:
         entries = rows.entries_from(row)
-        begun = cursor.place is not None and entries[0].seq == cursor.seq
-        return entries[cursor.place :] if begun else entries
+        begun = cursor.ordinal is not None and entries[0].seq == cursor.seq
+        return entries[cursor.ordinal :] if begun else entries
 
     return Query("log_after", args | cursor_args(cursor), read)
 

@@ -295,11 +295,13 @@ class Borrowed:
 def unreachable(address: DatabaseAddress, error: psycopg.Error) -> DatabaseUnreachable:
     """Return the error for a database that does not answer, with its address and the cause."""
     if error.sqlstate in UNWILLING:
-        text = f"PostgreSQL at {address.place} refused: {summary(error)}. {advice(error.sqlstate)}"
+        text = (
+            f"PostgreSQL at {address.redacted} refused: {summary(error)}. {advice(error.sqlstate)}"
+        )
         return DatabaseUnreachable(text)
     if (todo := login_advice(str(error))) is not None:
-        return DatabaseRefused(f"PostgreSQL at {address.place} refused the login: {todo}")
-    return DatabaseUnreachable(f"PostgreSQL at {address.place} did not answer: {summary(error)}")
+        return DatabaseRefused(f"PostgreSQL at {address.redacted} refused the login: {todo}")
+    return DatabaseUnreachable(f"PostgreSQL at {address.redacted} did not answer: {summary(error)}")
 
 
 def refused(error: psycopg.Error, address: DatabaseAddress) -> StoreRefused:
@@ -307,7 +309,9 @@ def refused(error: psycopg.Error, address: DatabaseAddress) -> StoreRefused:
     # The primary message only: the details may quote the row.
     brief = f"PostgreSQL refused: {error.diag.message_primary or type(error).__name__}"
     if error.sqlstate in UNWILLING:
-        text = f"PostgreSQL at {address.place} refused: {summary(error)}. {advice(error.sqlstate)}"
+        text = (
+            f"PostgreSQL at {address.redacted} refused: {summary(error)}. {advice(error.sqlstate)}"
+        )
         return StoreRefused(text, f"{brief}. {advice(error.sqlstate)}")
     return StoreRefused(summary(error), brief)
 

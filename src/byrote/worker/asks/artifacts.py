@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from byrote.artifacts.content_store import GRACE, SHARDS, ContentStore, place_for
+from byrote.artifacts.content_store import GRACE, SHARDS, ContentStore, content_store_for
 from byrote.core import events
 from byrote.core.artifact import COUNT_MAX, INLINE_MAX, ArtifactRefused, check_artifact, too_large
 from byrote.core.errors import ByroteError
@@ -31,10 +31,10 @@ def artifact_answers(where: str | None, size_max: int) -> Mapping[str, AskHandle
         artifact_rows: ArtifactPort, _run: Leased, _asked: Mapping[str, Any]
     ) -> dict[str, Any]:
         if where is None:
-            return {"max": size_max, "place": ""}
+            return {"max": size_max, "location": ""}
         if not homes:
-            homes["place"] = place_for(where, artifact_rows.home()).url
-        return {"max": size_max, "place": homes["place"]}
+            homes["location"] = content_store_for(where, artifact_rows.home()).url
+        return {"max": size_max, "location": homes["location"]}
 
     def store(artifact_rows: ArtifactPort, run: Leased, asked: Mapping[str, Any]) -> list[str]:
         check_artifact(asked["name"], asked["media_type"])
@@ -42,11 +42,11 @@ def artifact_answers(where: str | None, size_max: int) -> Mapping[str, AskHandle
             raise too_large(size_max)
         if asked["data"] is not None and len(asked["data"]) > INLINE_MAX:
             raise too_large(INLINE_MAX)
-        fields = {name: asked[name] for name in ("name", "size", "media_type", "place", "data")}
+        fields = {name: asked[name] for name in ("name", "size", "media_type", "location", "data")}
         keeping = artifact_rows.keep(run, {**fields, "digest": asked["hash"]})
         if keeping.verdict not in {"stored", "same"}:
             raise refusal(keeping.verdict, asked["name"])
-        return [keeping.media_type, keeping.place, keeping.at.isoformat()]
+        return [keeping.media_type, keeping.location, keeping.at.isoformat()]
 
     return {"artifact.terms": terms, "artifact.store": store}
 
@@ -86,7 +86,7 @@ def _walk(
 
 
 class ArtifactCleaner:
-    """Sweeps this worker's place for artifacts, shard by shard, on its own thread.
+    """Sweeps this worker's artifact store, shard by shard, on its own thread.
 
     No duty of the cluster: the directories of two machines may be two directories.
     """
@@ -108,7 +108,7 @@ class ArtifactCleaner:
             try:
                 self.sweep()
             except (OSError, ByroteError) as error:
-                # A place that is not to be had now is tried again; nothing depends on it.
+                # A store that is unavailable now is tried again; nothing depends on it.
                 reason = " ".join(str(error).split())[:300]
                 self._context.emit([events.Troubled(self._context.worker, "artifacts", reason)])
             # A connection that is used once a minute is better not kept.
@@ -116,6 +116,8 @@ class ArtifactCleaner:
 
     def sweep(self) -> int:
         """Remove what no row refers to from the next shard; returns how much."""
-        place: ContentStore = place_for(self._where, self._artifact_rows.home())
+        contents: ContentStore = content_store_for(self._where, self._artifact_rows.home())
         self._shard = (self._shard + 1) % SHARDS
-        return place.sweep(self._shard, self._artifact_rows.referred, grace=GRACE, page=SWEEP_PAGE)
+        return contents.sweep(
+            self._shard, self._artifact_rows.referred, grace=GRACE, page=SWEEP_PAGE
+        )

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from byrote.assembly.artifacts import default_place
+from byrote.assembly.artifacts import default_location
 from byrote.assembly.clock import now
 from byrote.assembly.executors import log_form
 from byrote.assembly.identity import jitter
@@ -82,7 +82,7 @@ def serve(
     options = ServiceOptions(
         body_max=_size(body_max),
         payload_max=settings.payload_max,
-        artifacts=settings.artifacts or default_place(os.environ),
+        artifacts=settings.artifacts or default_location(os.environ),
         artifact_max=settings.artifact_max,
         poll=settings.poll_interval,
     )

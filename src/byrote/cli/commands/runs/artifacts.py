@@ -15,8 +15,8 @@ from byrote.cli.options import RunId, database_options, url_option
 from byrote.cli.output.tables import print_json, print_table
 from byrote.core.errors import BadOption
 
-HEADS = ("attempt", "name", "size", "media type", "hash", "place", "at")
-FIELDS = ("run_id", "attempt", "name", "size", "media_type", "hash", "place", "at")
+HEADS = ("attempt", "name", "size", "media type", "hash", "location", "at")
+FIELDS = ("run_id", "attempt", "name", "size", "media_type", "hash", "location", "at")
 STDOUT = "-"
 
 
@@ -41,7 +41,7 @@ def _row(artifact: Artifact) -> tuple[Any, ...]:
         artifact.size,
         artifact.media_type,
         artifact.hash[:16],
-        artifact.place,
+        artifact.location,
         artifact.at,
     )
 

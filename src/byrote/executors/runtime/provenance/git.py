@@ -36,7 +36,7 @@ class GitCheckout:
         if named:
             return {"commit": safe_text(named), "dirty": None}
         own = (repository_of(file.parent) for file in files if is_project_file(file))
-        root = next((place for place in own if place is not None), None)
+        root = next((each for each in own if each is not None), None)
         if root is None:
             return None
         if root != self.root:
@@ -64,7 +64,7 @@ class GitCheckout:
 def repository_of(folder: Path) -> Path | None:
     """The root of the git repository that a folder is in."""
     around = (folder, *folder.parents)
-    return next((place for place in around if (place / ".git").exists()), None)
+    return next((parent for parent in around if (parent / ".git").exists()), None)
 
 
 def _start_git(root: Path) -> subprocess.Popen[bytes] | None:

@@ -72,14 +72,14 @@ class Project:
         if top == "byrote":
             return None
         known = getattr(sys.modules.get(name), "__file__", None)
-        places = [Path(known)] if isinstance(known, str) else _places(name)
-        for place in places:
-            if place.suffix == ".py" and place.is_file():
-                return place if top in self._own or is_project_file(place) else None
+        paths = [Path(known)] if isinstance(known, str) else _paths_of(name)
+        for path in paths:
+            if path.suffix == ".py" and path.is_file():
+                return path if top in self._own or is_project_file(path) else None
         return None
 
 
-def _places(name: str) -> Iterator[Path]:
+def _paths_of(name: str) -> Iterator[Path]:
     stem = Path(*name.split("."))
     for entry in sys.path:
         root = Path(entry or ".").absolute()
@@ -91,7 +91,7 @@ def is_project_file(file: Path) -> bool:
     """Whether a file is neither installed nor part of Python."""
     if not _INSTALLED.isdisjoint(file.parts):
         return False
-    return not any(file.is_relative_to(place) for place in _standard())
+    return not any(file.is_relative_to(folder) for folder in _standard())
 
 
 @cache

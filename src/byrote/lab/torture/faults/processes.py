@@ -141,8 +141,8 @@ def rolling(stage: TortureSetup, dice: Random) -> Shown:
     generation = dice.choice(["old", "new"])
     replaced = []
     for worker in list(stage.workers):
-        place = int(worker.name.split("-")[1])
-        stage.start_worker(place, TORTURE_GENERATION=generation)
+        number = int(worker.name.split("-")[1])
+        stage.start_worker(number, TORTURE_GENERATION=generation)
         time.sleep(0.5)
         worker.signal(signal.SIGTERM)
         replaced.append(worker.wait(10.0))
@@ -172,8 +172,8 @@ def clock_skew(stage: TortureSetup, dice: Random) -> Shown:
         return None
     off = dice.choice([-86_400, -3_600, 3_600])
     victim = stage.busy_worker(dice)
-    place = int(victim.name.split("-")[1])
-    worker = stage.start_worker(place, LD_PRELOAD=str(library), TORTURE_SKEW_S=str(off))
+    number = int(victim.name.split("-")[1])
+    worker = stage.start_worker(number, LD_PRELOAD=str(library), TORTURE_SKEW_S=str(off))
     victim.signal(signal.SIGTERM)
     victim.wait(10.0)
     seen = _skew_of(worker)

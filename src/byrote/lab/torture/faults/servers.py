@@ -202,11 +202,11 @@ def failed_commits(stage: TortureSetup, dice: Random) -> Shown:
 
 
 @contextlib.contextmanager
-def _small_disk(place: Path, *, size: str) -> Iterator[bool]:
+def _small_disk(folder: Path, *, size: str) -> Iterator[bool]:
     """Mount a very small file system, which needs root; yields whether it is mounted."""
-    place.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     mount = subprocess.run(  # noqa: S603 -- our own words.
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)],  # noqa: S607
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)],  # noqa: S607
         capture_output=True,
         check=False,
     )
@@ -214,31 +214,31 @@ def _small_disk(place: Path, *, size: str) -> Iterator[bool]:
         yield mount.returncode == 0
     finally:
         if mount.returncode == 0:
-            words = ["umount", "--lazy", str(place)]
+            words = ["umount", "--lazy", str(folder)]
             subprocess.run(words, capture_output=True, check=False)  # noqa: S603 -- the same.
 
 
 def disk_full(stage: TortureSetup, dice: Random) -> Shown:
     """Put today's outputs on a full disk: finishes that bring output wait until there is room."""
     node = _own(stage).primary
-    place = stage.folder / f"small-{dice.randrange(10**6)}"
-    with _small_disk(place, size="8m") as there:
+    folder = stage.folder / f"small-{dice.randrange(10**6)}"
+    with _small_disk(folder, size="8m") as there:
         if not there:
             return None
         owner = node.runner.account
         if owner is not None:
-            os.chown(place, owner.uid, owner.gid)
+            os.chown(folder, owner.uid, owner.gid)
         with psycopg.connect(node.url, autocommit=True) as connection:
-            return _fill(connection, place, seconds=dice.uniform(2.0, 4.0))
+            return _fill(connection, folder, seconds=dice.uniform(2.0, 4.0))
 
 
-def _fill(connection: psycopg.Connection[Any], place: Path, *, seconds: float) -> Shown:
+def _fill(connection: psycopg.Connection[Any], folder: Path, *, seconds: float) -> Shown:
     today = connection.execute(
         "select 'byrote_outputs_' || to_char(clock_timestamp() at time zone 'UTC', 'YYYYMMDD')"
     ).fetchone()
     name = sql.Identifier(str(today[0] if today else ""))
     move = sql.SQL("alter table {} set tablespace {}")
-    make = sql.SQL("create tablespace torture location {}").format(sql.Literal(str(place)))
+    make = sql.SQL("create tablespace torture location {}").format(sql.Literal(str(folder)))
     empty = sql.SQL("truncate {}").format(name)
     away = move.format(name, sql.Identifier("torture"))
     connection.execute("set lock_timeout = '10s'")

@@ -13,7 +13,7 @@ lease as materialized (
     and run.leased_until > (select now from clock)
 ),
 earlier as materialized (
-  select artifact.hash, artifact.media_type, artifact.place, artifact.at
+  select artifact.hash, artifact.media_type, artifact.location, artifact.at
   from byrote_artifacts as artifact
   join lease using (result_id, attempt)
   where artifact.name = %(name)s
@@ -33,11 +33,11 @@ stored_blob as (
   on conflict (hash) do update set touched_at = excluded.touched_at
 ),
 stored as (
-  insert into byrote_artifacts (result_id, at, size, attempt, name, hash, media_type, place)
+  insert into byrote_artifacts (result_id, at, size, attempt, name, hash, media_type, location)
   select
-    result_id, (select now from clock), %(size)s, attempt, %(name)s, %(hash)s::bytea, %(media_type)s, %(place)s
+    result_id, (select now from clock), %(size)s, attempt, %(name)s, %(hash)s::bytea, %(media_type)s, %(location)s
   from accepted
-  returning result_id, attempt, name, hash, size, media_type, place, at
+  returning result_id, attempt, name, hash, size, media_type, location, at
 ),
 -- The event has the hash of the content and the size of each artifact, by run, attempt and name.
 logged as (
@@ -49,10 +49,10 @@ logged as (
     )
   from stored
 )
-select 'stored' as verdict, media_type, place, at
+select 'stored' as verdict, media_type, location, at
 from stored
 union all
-select case when hash = %(hash)s::bytea then 'same' else 'taken' end, media_type, place, at
+select case when hash = %(hash)s::bytea then 'same' else 'taken' end, media_type, location, at
 from earlier
 union all
 select case when exists (select from lease) then 'full' else 'lost' end, '', '', now

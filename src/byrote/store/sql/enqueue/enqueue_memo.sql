@@ -20,7 +20,7 @@ requested as materialized (
     )
   ) with ordinality as sent (
     id, queue, task, version, spec, hash, priority, due, delay_us, max_attempts, timeout_ms, retry,
-    labels, trace, code, key, place
+    labels, trace, code, key, ordinal
   )
   left join byrote_queues as queue on queue.queue_name = sent.queue
 ),
@@ -39,7 +39,7 @@ accepted as (
   select
     id, queue, task, version, spec, decode(hash, 'hex'), coalesce(priority, 0), run_after,
     -- The position keeps the order in which a batch was sent, a microsecond apart.
-    byrote_micros(run_after) + place - coalesce(priority, 0) * ageing_us,
+    byrote_micros(run_after) + ordinal - coalesce(priority, 0) * ageing_us,
     case when run_after > now then 'WAITING' when memo.result_id is null then 'READY' else 'SUCCESSFUL' end,
     case when run_after > now then 'due' end,
     now, coalesce(max_attempts, 1), timeout_ms, retry, labels, trace,
@@ -60,7 +60,7 @@ accepted as (
     from landed
     where landed.id = requested.id or (landed.task = requested.task and landed.key = requested.key)
   )
-  order by key, task, place
+  order by key, task, ordinal
   on conflict (task_path, unique_key)
     where unique_key is not null and status in ('WAITING', 'READY', 'RUNNING')
     do nothing

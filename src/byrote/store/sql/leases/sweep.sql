@@ -6,7 +6,7 @@ with clock as materialized (
 ),
 expired as materialized (
   select
-    run.ctid as place,
+    run.ctid as tid,
     run.losses + 1 >= %(losses_max)s as exhausted,
     run.cancel_requested_at is not null as cancel_requested,
     jsonb_build_object(
@@ -31,14 +31,14 @@ returned as (
       lease_token = null,  -- No verdict was accepted: a late finish must not pass for settled (finished_leases.sql).
       errors_json = byrote_appended(run.errors_json, expired.error, 1)
   from expired
-  where run.ctid = expired.place
+  where run.ctid = expired.tid
     and (expired.cancel_requested or not expired.exhausted)
   returning run.result_id, run.attempts, run.moves, run.leased_by, run.queue_name, run.status, run.errors_json -> -1 as error
 ),
 deleted as (
   delete from byrote_task_runs as run
   using expired
-  where run.ctid = expired.place
+  where run.ctid = expired.tid
     and expired.exhausted
     and not expired.cancel_requested
   returning run, expired.error

@@ -1,6 +1,6 @@
 -- Events after a cursor, in the order of their transactions; an absent filter is null. Events that may still get a
 -- predecessor are withheld: a seq may become visible after a higher one. Served by byrote_events_by_xid.
--- With a place, the event of the cursor comes again if it has runs beyond that place.
+-- With an ordinal, the event of the cursor comes again if it has runs beyond that ordinal.
 -- Events may be visible before they are on disk: duties commit without waiting for it. A crash of the server then undoes
 -- them and reuses their xids for other transactions, which a follower that had gone past them would never read. So this
 -- writes a message and commits it synchronously, which first flushes everything committed before; a read-only transaction
@@ -11,8 +11,8 @@ with page as materialized (
     event.attempts, event.moves, event.data
   from byrote_events as event
   where (event.xid, event.seq)
-      > (%(xid)s::text::xid8, %(seq)s::bigint - (%(place)s::integer is not null)::integer)
-    and (%(place)s::integer is null or event.seq <> %(seq)s::bigint or cardinality(event.runs) > %(place)s::integer)
+      > (%(xid)s::text::xid8, %(seq)s::bigint - (%(ordinal)s::integer is not null)::integer)
+    and (%(ordinal)s::integer is null or event.seq <> %(seq)s::bigint or cardinality(event.runs) > %(ordinal)s::integer)
     and event.xid < (select byrote_settled())
     and (%(kind)s::text is null or event.kind = %(kind)s)
     and (%(run)s::uuid is null or event.runs @> array[%(run)s::uuid])

@@ -20,7 +20,7 @@ overdue as materialized (
 ),
 expired as materialized (
   select
-    run.place,
+    run.tid,
     jsonb_build_object(
       'kind', 'unknown_task', 'type', 'UnknownTask', 'attempt', run.attempts, 'at', (select now from clock),
       'message', format(
@@ -30,7 +30,7 @@ expired as materialized (
     ) as error
   from overdue
   cross join lateral (
-    select ready.ctid as place, ready.attempts
+    select ready.ctid as tid, ready.attempts
     from byrote_task_runs as ready
     where ready.status = 'READY'
       and ready.queue_name = overdue.queue_name
@@ -47,7 +47,7 @@ expired as materialized (
 deleted as (
   delete from byrote_task_runs as run
   using expired
-  where run.ctid = expired.place
+  where run.ctid = expired.tid
   returning run, expired.error
 ),
 failed as (

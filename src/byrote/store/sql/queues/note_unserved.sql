@@ -68,7 +68,7 @@ unknown as materialized (
 ),
 -- A row that another transaction has locked keeps its clock until the next check.
 free as materialized (
-  select entry.ctid as place, entry.queue_name, entry.task_path, entry.task_version
+  select entry.ctid as tid, entry.queue_name, entry.task_path, entry.task_version
   from byrote_unserved as entry
   for update skip locked
 ),
@@ -78,7 +78,7 @@ observed as (
       waited = entry.waited + least(greatest((select now from clock) - entry.seen_at, interval '0'), interval '1 minute')
   from free
   join unknown using (queue_name, task_path, task_version)
-  where entry.ctid = free.place
+  where entry.ctid = free.tid
 ),
 noted as (
   insert into byrote_unserved as entry (queue_name, task_path, task_version, since, seen_at)
@@ -89,7 +89,7 @@ noted as (
 ),
 served as (
   delete from byrote_unserved as entry
-  where entry.ctid = any (array(select place from free))
+  where entry.ctid = any (array(select tid from free))
     and (entry.queue_name, entry.task_path, entry.task_version) not in (
       select queue_name, task_path, task_version from unknown
     )

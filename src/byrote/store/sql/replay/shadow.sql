@@ -10,9 +10,9 @@ copied as (
   )
   select
     requested.id, run.result_id, %(queue)s::text, run.task_path, run.task_version, run.spec_json, run.spec_hash,
-    (select now from clock), byrote_micros((select now from clock)) + requested.place,
+    (select now from clock), byrote_micros((select now from clock)) + requested.ordinal,
     'READY', (select now from clock), 1, run.timeout_ms, run.labels, coalesce(run.as_of, run.enqueued_at), true
-  from unnest(%(ids)s::uuid[], %(originals)s::uuid[]) with ordinality as requested (id, original, place)
+  from unnest(%(ids)s::uuid[], %(originals)s::uuid[]) with ordinality as requested (id, original, ordinal)
   join byrote_runs as run on run.result_id = requested.original
   -- When it is sent again after a lost answer, the row exists already.
   on conflict (result_id) do nothing

@@ -5,11 +5,11 @@ update byrote_duties as duty
 set next_at = (select byrote_now()) + taken.every,
     holder = %(worker)s
 from (
-  select due.ctid as place, requested.every
+  select due.ctid as tid, requested.every
   from byrote_duties as due
   join unnest(%(duties)s::text[], %(every)s::interval[]) as requested (duty, every) using (duty)
   where (due.next_at <= (select byrote_now()) or due.next_at > (select byrote_now()) + requested.every)
   for update of due skip locked
 ) as taken
-where duty.ctid = taken.place
+where duty.ctid = taken.tid
 returning duty.duty, duty.cursor;

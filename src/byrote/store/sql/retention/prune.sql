@@ -17,7 +17,7 @@ retention as materialized (
   from byrote_queues
 ),
 old_dead as materialized (
-  select dead.result_id, dead.ctid as place
+  select dead.result_id, dead.ctid as tid
   from byrote_dead as dead
   where dead.finished_at < (select now from clock) - case
     when dead.shadow then %(keep_shadow)s::interval
@@ -30,7 +30,7 @@ old_dead as materialized (
   for update skip locked
 ),
 old_shadows as materialized (
-  select run.result_id, run.ctid as place
+  select run.result_id, run.ctid as tid
   from byrote_task_runs as run
   where run.replay_of is not null
     and run.shadow
@@ -45,12 +45,12 @@ locked as materialized (
 ),
 deleted_dead as (
   delete from byrote_dead
-  where ctid = any (array(select place from old_dead where result_id not in (select result_id from locked)))
+  where ctid = any (array(select tid from old_dead where result_id not in (select result_id from locked)))
   returning result_id
 ),
 deleted_shadows as (
   delete from byrote_task_runs
-  where ctid = any (array(select place from old_shadows where result_id not in (select result_id from locked)))
+  where ctid = any (array(select tid from old_shadows where result_id not in (select result_id from locked)))
   returning result_id
 ),
 deleted as (

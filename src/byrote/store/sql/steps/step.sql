@@ -47,7 +47,7 @@ free_steps as materialized (
   for no key update of step skip locked
 ),
 listening as materialized (
-  select id, sequence, name, row_number() over (partition by id, name order by sequence) as place
+  select id, sequence, name, row_number() over (partition by id, name order by sequence) as ordinal
   from reached
   where kind = 'event'
     and coalesce(open, true)
@@ -62,7 +62,7 @@ found as materialized (
       and waiting.name = listening.name
       and waiting.taken_by is null
     order by waiting.seq
-    offset listening.place - 1
+    offset listening.ordinal - 1
     limit 1
   ) as oldest
 ),

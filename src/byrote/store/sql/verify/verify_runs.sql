@@ -6,8 +6,8 @@ select
   run.spec_json, run.spec_hash, run.return_json, run.result_hash, run.provenance,
   array(
     select byrote_error_hash(error.value)
-    from jsonb_array_elements(run.errors_json) with ordinality as error (value, place)
-    order by error.place
+    from jsonb_array_elements(run.errors_json) with ordinality as error (value, ordinal)
+    order by error.ordinal
   ) as errors
 from (
   select 'queue' as home, queued.* from byrote_task_runs as queued

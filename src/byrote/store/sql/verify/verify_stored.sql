@@ -22,6 +22,6 @@ from (
   select 'artifact', artifact.name, artifact.result_id, null, null, false
   from byrote_artifacts as artifact
   left join byrote_artifact_blobs as blob on blob.hash = artifact.hash
-  where artifact.place = 'postgres'
+  where artifact.location = 'postgres'
     and artifact.hash is distinct from sha256(blob.data)
 ) as stored;

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 from obstore.store import LocalStore, MemoryStore
 
-from byrote.artifacts.content_store import ContentStore, open_place, pieces, place_for
+from byrote.artifacts.content_store import (
+    ContentStore,
+    content_store_for,
+    open_content_store,
+    pieces,
+)
 from byrote.artifacts.directory import ASIDE, NEW, Directory
 from byrote.artifacts.objects import PART, Objects
 from byrote.core.artifact import ArtifactRefused, UnknownArtifact
@@ -34,7 +39,7 @@ def nothing(hashes: Sequence[str]) -> list[str]:
 
 
 @pytest.fixture(params=["directory", "memory", "local", "s3"])
-def place(
+def contents(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[ContentStore]:
     match request.param:
@@ -51,61 +56,61 @@ def place(
                 yield Objects.at(f"s3://{NAME}/folder/home")
 
 
-def test_a_content_is_found_by_its_hash(place: ContentStore) -> None:
-    assert place.store(content) == (DIGEST, len(DATA))
-    assert place.has(DIGEST)
-    assert b"".join(place.read(DIGEST)) == DATA
+def test_a_content_is_found_by_its_hash(contents: ContentStore) -> None:
+    assert contents.store(content) == (DIGEST, len(DATA))
+    assert contents.has(DIGEST)
+    assert b"".join(contents.read(DIGEST)) == DATA
 
 
-def test_storing_again_changes_nothing(place: ContentStore) -> None:
-    assert place.store(content) == place.store(content)
-    assert b"".join(place.read(DIGEST)) == DATA
+def test_storing_again_changes_nothing(contents: ContentStore) -> None:
+    assert contents.store(content) == contents.store(content)
+    assert b"".join(contents.read(DIGEST)) == DATA
 
 
-def test_what_is_not_there_is_said_to_be_unknown(place: ContentStore) -> None:
-    assert not place.has(DIGEST)
+def test_what_is_not_there_is_said_to_be_unknown(contents: ContentStore) -> None:
+    assert not contents.has(DIGEST)
     with pytest.raises(UnknownArtifact, match=DIGEST):
-        next(place.read(DIGEST))
+        next(contents.read(DIGEST))
 
 
-def test_a_content_that_breaks_off_leaves_nothing(place: ContentStore) -> None:
+def test_a_content_that_breaks_off_leaves_nothing(contents: ContentStore) -> None:
     def broken() -> Iterator[bytes]:
         yield DATA
         raise ArtifactRefused("no")
 
     with pytest.raises(ArtifactRefused):
-        place.store(broken)
-    assert not place.has(DIGEST)
+        contents.store(broken)
+    assert not contents.has(DIGEST)
 
 
-def test_old_contents_nothing_refers_to_are_swept(place: ContentStore) -> None:
-    place.store(content)
+def test_old_contents_nothing_refers_to_are_swept(contents: ContentStore) -> None:
+    contents.store(content)
 
-    assert place.sweep(SHARD, nothing, grace=DAY, page=10) == 0
-    assert place.sweep((SHARD + 1) % 256, nothing, grace=NOW, page=10) == 0
-    assert place.sweep(SHARD, list, grace=NOW, page=10) == 0
-    assert place.has(DIGEST)
-    assert place.sweep(SHARD, nothing, grace=NOW, page=10) == 1
-    assert not place.has(DIGEST)
+    assert contents.sweep(SHARD, nothing, grace=DAY, page=10) == 0
+    assert contents.sweep((SHARD + 1) % 256, nothing, grace=NOW, page=10) == 0
+    assert contents.sweep(SHARD, list, grace=NOW, page=10) == 0
+    assert contents.has(DIGEST)
+    assert contents.sweep(SHARD, nothing, grace=NOW, page=10) == 1
+    assert not contents.has(DIGEST)
 
 
 def test_contents_that_are_needed_do_not_hide_others_behind_them(tmp_path: Path) -> None:
-    place = Directory(tmp_path)
+    contents = Directory(tmp_path)
     names = [f"00{n:062x}" for n in range(25)]
     (tmp_path / "00").mkdir()
     for name in names:
         (tmp_path / "00" / name).touch()
 
-    assert place.sweep(0, lambda hashes: set(hashes) - {names[7]}, grace=NOW, page=10) == 1
-    assert [name for name in names if not place.has(name)] == [names[7]]
+    assert contents.sweep(0, lambda hashes: set(hashes) - {names[7]}, grace=NOW, page=10) == 1
+    assert [name for name in names if not contents.has(name)] == [names[7]]
 
 
-def test_a_content_stored_again_during_a_sweep_stays(place: ContentStore) -> None:
+def test_a_content_stored_again_during_a_sweep_stays(contents: ContentStore) -> None:
     """A second run stores the same content after the sweep asked, before it removes."""
-    place.store(content)
+    contents.store(content)
 
-    assert place.sweep(SHARD, then(lambda: place.store(content)), grace=NOW, page=10) == 0
-    assert place.has(DIGEST)
+    assert contents.sweep(SHARD, then(lambda: contents.store(content)), grace=NOW, page=10) == 0
+    assert contents.has(DIGEST)
 
 
 def then(happens: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]:
@@ -125,62 +130,62 @@ def then(happens: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]:
 
 def test_a_content_that_was_stored_while_it_lay_aside_is_missed_by_nobody(tmp_path: Path) -> None:
     """Its row came after the sweep's last look, so whoever wrote it looks whether it is there."""
-    place = Directory(tmp_path)
-    place.store(content)
+    contents = Directory(tmp_path)
+    contents.store(content)
     seen: list[bool] = []
 
     def referred(hashes: Sequence[str]) -> list[str]:
-        seen.append(place.has(DIGEST))
+        seen.append(contents.has(DIGEST))
         return []
 
-    assert place.sweep(SHARD, referred, grace=NOW, page=10) == 1
+    assert contents.sweep(SHARD, referred, grace=NOW, page=10) == 1
     # At the last look it was out of sight already: a row that comes later finds it missing.
     assert seen == [True, False]
 
 
 def test_what_a_crashed_sweep_left_aside_comes_back_if_it_is_needed(tmp_path: Path) -> None:
-    place = Directory(tmp_path)
-    place.store(content)
+    contents = Directory(tmp_path)
+    contents.store(content)
     path = tmp_path / DIGEST[:2] / DIGEST
     path.rename(path.with_name(DIGEST + ASIDE))
 
-    assert place.sweep(SHARD, list, grace=NOW, page=10) == 0
-    assert b"".join(place.read(DIGEST)) == DATA
+    assert contents.sweep(SHARD, list, grace=NOW, page=10) == 0
+    assert b"".join(contents.read(DIGEST)) == DATA
 
 
 def test_what_a_crashed_writer_left_is_swept_when_it_is_old(tmp_path: Path) -> None:
-    place = Directory(tmp_path)
-    place.store(content)
+    contents = Directory(tmp_path)
+    contents.store(content)
     left = tmp_path / NEW / "1-1"
     left.write_bytes(b"half")
-    place.sweep(0, list, grace=DAY, page=10)
+    contents.sweep(0, list, grace=DAY, page=10)
     assert left.exists()
     os.utime(left, (0, 0))
-    place.sweep(0, list, grace=DAY, page=10)
+    contents.sweep(0, list, grace=DAY, page=10)
 
     assert not left.exists()
 
 
 def test_contents_are_not_for_everybodys_eyes(tmp_path: Path) -> None:
-    place = Directory(tmp_path / "kept" / "home")
-    place.store(content)
+    contents = Directory(tmp_path / "kept" / "home")
+    contents.store(content)
 
     assert (tmp_path / "kept" / "home").stat().st_mode & 0o077 == 0
     assert (tmp_path / "kept" / "home" / DIGEST[:2] / DIGEST).stat().st_mode & 0o007 == 0
 
 
 def test_databases_that_share_a_place_have_their_own_part_of_it(tmp_path: Path) -> None:
-    one, other = (place_for(str(tmp_path), home) for home in ("a", "b"))
+    one, other = (content_store_for(str(tmp_path), home) for home in ("a", "b"))
     one.store(content)
 
     assert not other.has(DIGEST)
     assert other.sweep(SHARD, nothing, grace=NOW, page=10) == 0
-    assert open_place(one.url).has(DIGEST)
+    assert open_content_store(one.url).has(DIGEST)
 
 
 def test_a_url_no_driver_knows_is_refused() -> None:
     with pytest.raises(BadOption, match="nonsense"):
-        open_place("nonsense://bucket/folder")
+        open_content_store("nonsense://bucket/folder")
 
 
 def test_a_large_content_goes_to_s3_in_parts_and_appears_whole(
@@ -190,13 +195,13 @@ def test_a_large_content_goes_to_s3_in_parts_and_appears_whole(
     with open_bucket() as bucket:
         for name, value in bucket.environment.items():
             monkeypatch.setenv(name, value)
-        place = Objects.at(f"s3://{NAME}/large/home")
-        digest, size = place.store(lambda: pieces(data))
+        contents = Objects.at(f"s3://{NAME}/large/home")
+        digest, size = contents.store(lambda: pieces(data))
 
         assert size == len(data)
         assert list(bucket.objects) == [f"large/home/{digest[:2]}/{digest}"]
         assert bucket.asked.count("PUT partNumber,uploadId") == 3
-        assert b"".join(place.read(digest)) == data
+        assert b"".join(contents.read(digest)) == data
 
 
 def test_sweeping_s3_looks_at_every_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,21 +209,21 @@ def test_sweeping_s3_looks_at_every_page(monkeypatch: pytest.MonkeyPatch) -> Non
     with open_bucket() as bucket:
         for name, value in bucket.environment.items():
             monkeypatch.setenv(name, value)
-        place = Objects.at(f"s3://{NAME}/pages/home")
+        contents = Objects.at(f"s3://{NAME}/pages/home")
         for name in names:
             bucket.objects[f"pages/home/00/{name}"] = (b"", datetime(2020, 1, 1, tzinfo=UTC))
-        removed = place.sweep(
+        removed = contents.sweep(
             0, lambda hashes: set(hashes) - {names[0], names[6]}, grace=DAY, page=3
         )
 
         assert removed == 2
-        assert [name for name in names if not place.has(name)] == [names[0], names[6]]
+        assert [name for name in names if not contents.has(name)] == [names[0], names[6]]
 
 
 def test_an_s3_url_names_a_bucket_and_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
 
-    assert place_for("s3://bucket/folder/", "home").url == "s3://bucket/folder/home"
+    assert content_store_for("s3://bucket/folder/", "home").url == "s3://bucket/folder/home"
 
 
 def test_without_the_driver_an_object_store_says_what_to_install(
@@ -226,4 +231,4 @@ def test_without_the_driver_an_object_store_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "obstore", None)
     with pytest.raises(BadOption, match=r"byrote\[s3\]"):
-        open_place("s3://bucket/other")
+        open_content_store("s3://bucket/other")
