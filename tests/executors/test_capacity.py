@@ -2,12 +2,12 @@
 import pytest
 
 from byrote.executors.capacity import BUFFER_MAX, BUFFER_S, CapacityPlanner, Throughput
-from byrote.executors.runtime.job import TaskKind
+from byrote.executors.runtime.job import TaskMode
 
 pytestmark = pytest.mark.pure
 
 STEP = 0.025
-SYNC, ASYNC = TaskKind.SYNC, TaskKind.ASYNC
+SYNC, ASYNC = TaskMode.SYNC, TaskMode.ASYNC
 
 
 def steady(rate: float, seconds: float = 2.0) -> tuple[Throughput, float]:

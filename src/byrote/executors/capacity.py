@@ -9,7 +9,7 @@ minute need none, or other workers would be idle while runs wait here. One rule 
 from collections.abc import Mapping
 
 from byrote.core.ports.executor import Capacity, Clock
-from byrote.executors.runtime.job import TaskKind
+from byrote.executors.runtime.job import TaskMode
 
 BUFFER_S = 0.1
 WINDOW_S = 0.02
@@ -26,7 +26,7 @@ SEEN_MAX = 19
 
 
 class Throughput:
-    """Completions per second, smoothed, of one kind of task."""
+    """Completions per second, smoothed, of the tasks of one mode."""
 
     def __init__(self, now: float) -> None:
         self._since = now
@@ -51,50 +51,50 @@ class CapacityPlanner:
     """The tempo of sync tasks and of async ones, and the room they leave."""
 
     def __init__(
-        self, clock: Clock, limits: Mapping[TaskKind, int], buffer_s: float = BUFFER_S
+        self, clock: Clock, limits: Mapping[TaskMode, int], buffer_s: float = BUFFER_S
     ) -> None:
         self._clock = clock
         self._buffer_s = buffer_s
         self._limits = limits
-        self._of = {kind: Throughput(clock()) for kind in TaskKind}
-        self._share = dict.fromkeys(TaskKind, 0.5)
+        self._of = {mode: Throughput(clock()) for mode in TaskMode}
+        self._share = dict.fromkeys(TaskMode, 0.5)
         self._seen = 1
 
-    def count(self, done: Mapping[TaskKind, int]) -> None:
-        """Record how many of each kind were completed."""
+    def count(self, done: Mapping[TaskMode, int]) -> None:
+        """Record how many tasks of each mode were completed."""
         now = self._clock()
-        for kind, count in done.items():
-            self._of[kind].count(count, now)
+        for mode, count in done.items():
+            self._of[mode].count(count, now)
 
-    def note(self, claimed: Mapping[TaskKind, int]) -> None:
+    def note(self, claimed: Mapping[TaskMode, int]) -> None:
         """Learn from a claim what the queues hold: the next one will be much like it."""
         total = sum(claimed.values())
         # The first few count for much, or a worker would claim one by one until it knows better.
         weight = min(total / max(self._seen + total, 1), 0.5)
         self._seen = min(self._seen + total, SEEN_MAX)
-        for kind, count in claimed.items():
-            self._share[kind] += (count / max(total, 1) - self._share[kind]) * weight
+        for mode, count in claimed.items():
+            self._share[mode] += (count / max(total, 1) - self._share[mode]) * weight
 
     def room(
-        self, kinds: Mapping[str, TaskKind], running: Mapping[TaskKind, int], hands: int
+        self, modes: Mapping[str, TaskMode], running: Mapping[TaskMode, int], hands: int
     ) -> Capacity:
-        """What may be claimed: of all tasks if both kinds have room, else of those that have."""
+        """What may be claimed: of all tasks if both modes have room, else of those that have."""
         now = self._clock()
-        buffer = {kind: self._of[kind].buffer(now, self._buffer_s) for kind in set(kinds.values())}
-        whole = {kind: self._limits[kind] * hands + buffer[kind] for kind in buffer}
-        free = {kind: whole[kind] - running[kind] for kind in buffer if whole[kind] > running[kind]}
+        buffer = {mode: self._of[mode].buffer(now, self._buffer_s) for mode in set(modes.values())}
+        whole = {mode: self._limits[mode] * hands + buffer[mode] for mode in buffer}
+        free = {mode: whole[mode] - running[mode] for mode in buffer if whole[mode] > running[mode]}
         if not free or hands < 1:
             return Capacity(0, ())
-        tasks = [task for task, kind in kinds.items() if kind in free]
-        worth = min(max(buffer[kind] for kind in free) // 4, WORTH_MAX, self._fit(whole) // 4)
+        tasks = [task for task, mode in modes.items() if mode in free]
+        worth = min(max(buffer[mode] for mode in free) // 4, WORTH_MAX, self._fit(whole) // 4)
         # Claim half the buffer at a time, so that claiming overlaps with execution.
         limit = min(self._fit(free), max(self._fit(whole) // 2, 1))
         return Capacity(limit, tasks, max(min(worth, limit), 1))
 
-    def _fit(self, free: Mapping[TaskKind, int]) -> int:
+    def _fit(self, free: Mapping[TaskMode, int]) -> int:
         # Room for two sync runs must not keep a hundred async ones out, if that is what comes.
-        # If a claim returns other kinds than expected, runs that cannot begin are released.
-        each = [count / max(self._share[kind], SHARE_MIN) for kind, count in free.items()]
+        # If a claim returns other modes than expected, runs that cannot begin are released.
+        each = [count / max(self._share[mode], SHARE_MIN) for mode, count in free.items()]
         return max(int(min(sum(free.values()), *each)), 1)
 
 
@@ -115,7 +115,7 @@ class CommandShare:
         self._share = self._share if self._share > COMMANDS_MIN else 0.0
 
     def room(self, others: Capacity, commands: Capacity) -> Capacity:
-        """Room for both kinds where there is; for one kind where the other is full."""
+        """Return the capacity for tasks and commands, or for one of them if the other is full."""
         if commands.limit < 1:
             return others
         if others.limit < others.worth:

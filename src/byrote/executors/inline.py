@@ -27,9 +27,9 @@ from byrote.executors.runtime.failure_log import FailureLog
 from byrote.executors.runtime.job import (
     DeclinedResult,
     Result,
-    TaskKind,
+    TaskMode,
     job_of,
-    kind_of,
+    mode_of,
     none_of_each,
 )
 from byrote.executors.runtime.seeding import install
@@ -65,11 +65,11 @@ class Inline:
         if deterministic:
             install(task.key for task in registry if not task.deterministic)
         self._registry = registry
-        self._limits = {TaskKind.SYNC: threads, TaskKind.ASYNC: concurrency}
+        self._limits = {TaskMode.SYNC: threads, TaskMode.ASYNC: concurrency}
         self._worker = worker
         tasks = [task for task in registry if task.command is None]
-        self._kinds = {task.key: kind_of(task.is_async) for task in tasks}
-        self._kind_by_name = {(task.name, task.version): kind_of(task.is_async) for task in tasks}
+        self._modes = {task.key: mode_of(task.is_async) for task in tasks}
+        self._mode_by_name = {(task.name, task.version): mode_of(task.is_async) for task in tasks}
         self._jobs: dict[int, Leased] = {}
         self._running = none_of_each()
         self._revoked: set[int] = set()
@@ -106,8 +106,8 @@ class Inline:
             self._registry,
             self._board,
             self._done,
-            concurrency=self._limits[TaskKind.ASYNC],
-            threads=self._limits[TaskKind.SYNC],
+            concurrency=self._limits[TaskMode.ASYNC],
+            threads=self._limits[TaskMode.SYNC],
             ask_client=self._ask_client,
             failures=self._failures if self.replay is None else None,
         )
@@ -127,13 +127,13 @@ class Inline:
     @property
     def tasks(self) -> Sequence[str]:
         """Every task of the registry."""
-        return sorted(self._kinds)
+        return sorted(self._modes)
 
     def room(self) -> Capacity:
         """How much may be claimed now, of which tasks."""
         if self._draining:
             return Capacity(0, ())
-        room = self._tempos.room(self._kinds, self._running, 1)
+        room = self._tempos.room(self._modes, self._running, 1)
         slots = len(self._free)
         return room if room.limit <= slots else Capacity(slots, room.tasks, min(room.worth, slots))
 
@@ -146,15 +146,15 @@ class Inline:
                 slot = self._free.popleft()
                 self._board.assign(slot)
                 self._jobs[slot] = run
-                counts[self._kind(run)] += 1
+                counts[self._mode(run)] += 1
                 jobs.append(job_of(slot, run))
-            for kind, count in counts.items():
-                self._running[kind] += count
+            for mode, count in counts.items():
+                self._running[mode] += count
         self._tempos.note(counts)
         self._loop.call_soon_threadsafe(self._engine.put, jobs)
 
-    def _kind(self, run: Leased) -> TaskKind:
-        return self._kind_by_name.get((run.task, run.version), TaskKind.SYNC)
+    def _mode(self, run: Leased) -> TaskMode:
+        return self._mode_by_name.get((run.task, run.version), TaskMode.SYNC)
 
     def _done(self, results: Sequence[Result]) -> None:
         reports: list[tuple[Leased, Outcome]] = []
@@ -168,13 +168,13 @@ class Inline:
                     if slot in self._jobs:
                         # Its lease expired before it could begin.
                         run = self._jobs.pop(slot)
-                        self._running[self._kind(run)] -= 1
+                        self._running[self._mode(run)] -= 1
                         reports.append((run, Released()))
                     continue
                 run = self._jobs.pop(slot)
-                kind = self._kind(run)
-                self._running[kind] -= 1
-                counts[kind] += 1
+                mode = self._mode(run)
+                self._running[mode] -= 1
+                counts[mode] += 1
                 run.provenance = self._provenance
                 if slot in self._forgotten:
                     self._forgotten.discard(slot)
@@ -211,7 +211,7 @@ class Inline:
             for slot, run in list(self._jobs.items()):
                 if slot not in self._revoked and self._board.take_back(slot):
                     self._revoked.add(slot)
-                    self._running[self._kind(run)] -= 1
+                    self._running[self._mode(run)] -= 1
                     back.append(self._jobs.pop(slot))
         self._report([(run, Released()) for run in back])
 

@@ -51,7 +51,7 @@ class RoutedExecutor:
         return sorted({*self._inner.tasks, *self._known})
 
     def room(self) -> Capacity:
-        """Room for both kinds where there is; for one kind where the other is full."""
+        """Return the capacity for tasks and commands, or for one of them if the other is full."""
         room = self._inner.room()
         if not self._known:
             return room

@@ -10,14 +10,14 @@ import pytest
 
 from byrote.core.ports.executor import Capacity
 from byrote.executors.capacity import CapacityPlanner, CommandShare
-from byrote.executors.runtime.job import TaskKind, none_of_each
+from byrote.executors.runtime.job import TaskMode, none_of_each
 from byrote.worker.claiming.claim_size import ASIDE_S, UNWRITTEN_MAX, ClaimSize
 from byrote.worker.claiming.watermark import Watermark
 
 pytestmark = pytest.mark.pure
 
-SYNC, ASYNC = TaskKind.SYNC, TaskKind.ASYNC
-KINDS = {"s@1": SYNC, "a@1": ASYNC}
+SYNC, ASYNC = TaskMode.SYNC, TaskMode.ASYNC
+MODES = {"s@1": SYNC, "a@1": ASYNC}
 STEP_S = 0.01
 PATIENCE_S = 1.0
 """Runs that have waited this long in a hand are given back, as `Roster` does it."""
@@ -32,7 +32,7 @@ class World:
         self.now = 0.0
         self.hands = random.randint(1, 8)
         self.limits = {SYNC: random.randint(1, 4), ASYNC: random.randint(1, 100)}
-        self.took_s = {kind: random.choice([0.0002, 0.001, 0.01, 0.1, 2.0]) for kind in TaskKind}
+        self.took_s = {mode: random.choice([0.0002, 0.001, 0.01, 0.1, 2.0]) for mode in TaskMode}
         self.async_share = random.choice([0.0, 0.02, 0.5, 0.9, 1.0])
         self.weights = {f"q{n}": random.randint(1, 50) for n in range(random.randint(1, 5))}
         self.queued = {queue: {SYNC: 0, ASYNC: 0} for queue in self.weights}
@@ -40,8 +40,8 @@ class World:
         self.limits_seen: list[int] = []
         self.idle_s = 0.0
         """How long a slot was free while a queue had a run for it."""
-        self._executing: dict[TaskKind, list[float]] = {SYNC: [], ASYNC: []}
-        self._waiting: dict[TaskKind, deque[float]] = {SYNC: deque(), ASYNC: deque()}
+        self._executing: dict[TaskMode, list[float]] = {SYNC: [], ASYNC: []}
+        self._waiting: dict[TaskMode, deque[float]] = {SYNC: deque(), ASYNC: deque()}
         self.planner = CapacityPlanner(self._clock, self.limits)
         self.size = ClaimSize(self.weights, Watermark(), clock=self._clock, poll_s=1.0)
 
@@ -49,18 +49,18 @@ class World:
         return self.now
 
     @property
-    def held(self) -> dict[TaskKind, int]:
-        return {k: len(self._executing[k]) + len(self._waiting[k]) for k in TaskKind}
+    def held(self) -> dict[TaskMode, int]:
+        return {k: len(self._executing[k]) + len(self._waiting[k]) for k in TaskMode}
 
-    def slots(self, kind: TaskKind) -> int:
-        return self.limits[kind] * self.hands
+    def slots(self, mode: TaskMode) -> int:
+        return self.limits[mode] * self.hands
 
-    def whole(self, kind: TaskKind) -> int:
+    def whole(self, mode: TaskMode) -> int:
         """How many runs the worker may hold now: slots, and the buffer for quick tasks."""
-        return self.slots(kind) + self.planner._of[kind].buffer(self.now)
+        return self.slots(mode) + self.planner._of[mode].buffer(self.now)
 
     def fill(self, count: int = ENDLESS) -> None:
-        """Enqueue runs of both kinds, as many as the share of async tasks says."""
+        """Enqueue runs of both modes, as many as the share of async tasks says."""
         for queue in self.queued.values():
             queue[ASYNC] += int(count * self.async_share)
             queue[SYNC] += count - int(count * self.async_share)
@@ -71,41 +71,41 @@ class World:
         """Let time pass: runs end, others begin, and those that waited too long are given back."""
         self.now += seconds
         done = none_of_each()
-        for kind in TaskKind:
-            executing, waiting = self._executing[kind], self._waiting[kind]
+        for mode in TaskMode:
+            executing, waiting = self._executing[mode], self._waiting[mode]
             while executing and executing[0] <= self.now:
                 freed = heapq.heappop(executing)
-                done[kind] += 1
+                done[mode] += 1
                 if waiting:
                     waiting.popleft()
-                    heapq.heappush(executing, freed + self.took_s[kind])
+                    heapq.heappush(executing, freed + self.took_s[mode])
             while waiting and waiting[0] < self.now - PATIENCE_S:
                 waiting.popleft()
         self.planner.count(done)
 
-    def _submit(self, kind: TaskKind) -> None:
-        if len(self._executing[kind]) < self.slots(kind):
-            heapq.heappush(self._executing[kind], self.now + self.took_s[kind])
+    def _submit(self, mode: TaskMode) -> None:
+        if len(self._executing[mode]) < self.slots(mode):
+            heapq.heappush(self._executing[mode], self.now + self.took_s[mode])
         else:
-            self._waiting[kind].append(self.now)
+            self._waiting[mode].append(self.now)
 
     # -- The claimer -----------------------------------------------------------------------------
 
     def turn(self) -> int:
         """One turn of the claimer. Returns how many runs it claimed."""
-        room = self.planner.room(KINDS, self.held, self.hands)
-        free = {kind for kind in TaskKind if self.held[kind] < self.slots(kind)}
+        room = self.planner.room(MODES, self.held, self.hands)
+        free = {mode for mode in TaskMode if self.held[mode] < self.slots(mode)}
         assert bool(free) <= (room.limit >= room.worth >= 1)
-        most = sum(max(self.whole(kind) - self.held[kind], 0) for kind in TaskKind)
-        assert room.limit <= max(sum(self.whole(kind) for kind in TaskKind) // 2, 1)
-        wanted = any(queue[kind] for queue in self.queued.values() for kind in free)
+        most = sum(max(self.whole(mode) - self.held[mode], 0) for mode in TaskMode)
+        assert room.limit <= max(sum(self.whole(mode) for mode in TaskMode) // 2, 1)
+        wanted = any(queue[mode] for queue in self.queued.values() for mode in free)
         found = self._claim(room)
         self.idle_s = self.idle_s + STEP_S if wanted and not found else 0.0
         assert found <= most
         return found
 
     def _claim(self, room: Capacity) -> int:
-        partial = len(room.tasks) < len(KINDS)
+        partial = len(room.tasks) < len(MODES)
         if self.size.pause(room, unwritten=0, partial=partial) is not None:
             return 0
         self.limits_seen.append(room.limit)
@@ -114,10 +114,10 @@ class World:
             assert sum(quotas.values()) + sum(found.values()) <= room.limit
             claimed = Counter[str]()
             for queue, quota in quotas.items():
-                for kind in self._from(queue, quota, {KINDS[task] for task in room.tasks}):
+                for mode in self._from(queue, quota, {MODES[task] for task in room.tasks}):
                     claimed[queue] += 1
-                    found[kind] += 1
-                    self._submit(kind)
+                    found[mode] += 1
+                    self._submit(mode)
             turn.note(quotas, claimed)
             self.claimed.update(claimed)
         self.planner.note(found)
@@ -125,16 +125,16 @@ class World:
             self.size.end_partial(turn)
         return sum(found.values())
 
-    def _from(self, name: str, quota: int, kinds: set[TaskKind]) -> Iterator[TaskKind]:
+    def _from(self, name: str, quota: int, modes: set[TaskMode]) -> Iterator[TaskMode]:
         queue = self.queued[name]
         for _ in range(quota):
-            there = [kind for kind in kinds if queue[kind]]
+            there = [mode for mode in modes if queue[mode]]
             if not there:
                 return
-            kind = ASYNC if self.random.random() < self.async_share else SYNC
-            kind = kind if kind in there else there[0]
-            queue[kind] -= 1
-            yield kind
+            mode = ASYNC if self.random.random() < self.async_share else SYNC
+            mode = mode if mode in there else there[0]
+            queue[mode] -= 1
+            yield mode
 
     def live(self, seconds: float) -> None:
         for _ in range(int(seconds / STEP_S)):
@@ -167,7 +167,7 @@ def test_bursts_are_claimed_to_the_last_run_without_idle_slots(seed: int) -> Non
             world.turn()
             assert world.idle_s <= ASIDE_S + STEP_S
             world.advance(STEP_S)
-    world.took_s = dict.fromkeys(TaskKind, 0.001)
+    world.took_s = dict.fromkeys(TaskMode, 0.001)
     world.live(8.0)
 
     assert world.claimed.total() == expected
@@ -176,7 +176,7 @@ def test_bursts_are_claimed_to_the_last_run_without_idle_slots(seed: int) -> Non
 @pytest.mark.parametrize("seed", range(20))
 def test_a_worker_learns_in_ten_claims_that_tasks_are_quick(seed: int) -> None:
     world = World(seed)
-    world.took_s = dict.fromkeys(TaskKind, 0.001)
+    world.took_s = dict.fromkeys(TaskMode, 0.001)
     world.fill()
     world.live(2.0)
 
@@ -187,14 +187,14 @@ def test_a_worker_learns_in_ten_claims_that_tasks_are_quick(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_a_worker_whose_tasks_become_slow_stops_holding_more_than_it_executes(seed: int) -> None:
     world = World(seed)
-    world.took_s = dict.fromkeys(TaskKind, 0.001)
+    world.took_s = dict.fromkeys(TaskMode, 0.001)
     world.fill()
     world.live(1.0)
-    world.took_s = dict.fromkeys(TaskKind, 5.0)
+    world.took_s = dict.fromkeys(TaskMode, 5.0)
     world.live(12.0)
 
-    slots = sum(world.slots(kind) for kind in TaskKind)
-    assert sum(world.whole(kind) for kind in TaskKind) <= slots * 1.1 + 1
+    slots = sum(world.slots(mode) for mode in TaskMode)
+    assert sum(world.whole(mode) for mode in TaskMode) <= slots * 1.1 + 1
 
 
 # -- One rule at a time --------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import msgspec
 
 from byrote.executors.capacity import BUFFER_S
 from byrote.executors.runtime.asks import ReplayMode
-from byrote.executors.runtime.job import PerKind, TaskKind
+from byrote.executors.runtime.job import PerMode, TaskMode
 
 
 class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,17 +34,17 @@ class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How steps are answered where every run is a replay."""
 
     @property
-    def limits(self) -> PerKind:
-        """Tasks of each kind under way at once in each hand."""
-        return {TaskKind.SYNC: self.threads, TaskKind.ASYNC: -(-self.concurrency // self.hands)}
+    def limits(self) -> PerMode:
+        """Tasks of each mode under way at once in each hand."""
+        return {TaskMode.SYNC: self.threads, TaskMode.ASYNC: -(-self.concurrency // self.hands)}
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that a hand receives when it starts."""
         return {
             "app": self.app,
-            "concurrency": self.limits[TaskKind.ASYNC],
-            "threads": self.limits[TaskKind.SYNC],
+            "concurrency": self.limits[TaskMode.ASYNC],
+            "threads": self.limits[TaskMode.SYNC],
             "log_format": self.log_format,
             "log_level": self.log_level,
             "log_tracebacks": self.log_tracebacks,

@@ -46,7 +46,7 @@ from byrote.executors.hands.process import HAND_COUNT, WORKER, HandProcess
 from byrote.executors.hands.roster import STOP_GRACE_S, Roster
 from byrote.executors.runtime import call
 from byrote.executors.runtime.asks import ASKS_MAX, TOO_MANY, pass_on
-from byrote.executors.runtime.job import Result, TaskKind, kind_of
+from byrote.executors.runtime.job import Result, TaskMode, mode_of
 from byrote.executors.runtime.provenance.environment import FIXED
 from byrote.executors.selector_loop import TICK_S, SelectorLoop
 from byrote.executors.shared.messages import GARBLED, Introduction, MalformedMessage, Question
@@ -121,14 +121,14 @@ class Hands(SelectorLoop):
         if self._refusal is not None:
             self.stop()
             raise BadOption(self._refusal)
-        if not (self._roster.kinds or self.commands or self._roster.wants_finished):
+        if not (self._roster.modes or self.commands or self._roster.wants_finished):
             self.stop()
             raise BadOption(f"{self._options.app} has no tasks; import modules that define some.")
 
     @property
     def tasks(self) -> Sequence[str]:
         """The tasks the app registered, as its first hand reported them."""
-        return sorted(self._roster.kinds)
+        return sorted(self._roster.modes)
 
     def room(self) -> Capacity:
         """How much may be claimed now, of which tasks."""
@@ -305,8 +305,8 @@ class Hands(SelectorLoop):
         pass_on(self._asks, child.jobs.get(slot), (asked.verb, asked.payload), answer)
 
     def _welcome(self, child: HandProcess, intro: Introduction) -> None:
-        found = {task: kind_of(is_async) for task, is_async in intro.tasks.items()}
-        self._roster.kinds = self._roster.kinds | found
+        found = {task: mode_of(is_async) for task, is_async in intro.tasks.items()}
+        self._roster.modes = self._roster.modes | found
         self.url, self.commands = intro.url, intro.commands
         self.surroundings = intro.provenance
         self.ignores = intro.ignores
@@ -331,7 +331,7 @@ class Hands(SelectorLoop):
             begun = child.board.begun(slot)
             if begun is None:
                 continue
-            grace = STOP_GRACE_S if child.kinds[slot] is TaskKind.ASYNC else 0.0
+            grace = STOP_GRACE_S if child.modes[slot] is TaskMode.ASYNC else 0.0
             if run.timeout_ms is not None and now > begun + run.timeout_ms / 1000 + grace:
                 fault = call.timeout_fault(run.timeout_ms, run.attempt, self._worker)
                 child.fates.setdefault(slot, Failed(fault))

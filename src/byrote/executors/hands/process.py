@@ -20,7 +20,7 @@ from byrote.executors.hands.crash_report import culprit_of, make_report
 from byrote.executors.hands.messages import FromHand, Malformed, ToHand, decode_from_hand
 from byrote.executors.hands.orphans import MARK
 from byrote.executors.hands.send_buffer import SendBuffer
-from byrote.executors.runtime.job import Job, TaskKind, job_of, none_of_each
+from byrote.executors.runtime.job import Job, TaskMode, job_of, none_of_each
 from byrote.executors.shared.board import SLOTS, Board
 from byrote.executors.shared.results import Results
 from byrote.executors.shared.spool import Spool
@@ -70,8 +70,8 @@ class HandProcess:
         self.link.setblocking(False)
         self.end = EndWatch(self.process)
         self.jobs: dict[int, Leased] = {}
-        self.kinds = [TaskKind.SYNC] * SLOTS
-        """The kind of each slot's task."""
+        self.modes = [TaskMode.SYNC] * SLOTS
+        """The mode of each slot's task."""
         self.sent_at = [0.0] * SLOTS
         """When the run in each slot was sent."""
         self.revoked: set[int] = set()
@@ -140,25 +140,25 @@ class HandProcess:
                 return messages
         return messages
 
-    def take(self, runs: Sequence[tuple[Leased, TaskKind]], now: float) -> list[Job]:
+    def take(self, runs: Sequence[tuple[Leased, TaskMode]], now: float) -> list[Job]:
         """Assign slots of this hand to runs; returns the jobs to be sent."""
-        free, jobs, kinds, sent_at = self.free, self.jobs, self.kinds, self.sent_at
+        free, jobs, modes, sent_at = self.free, self.jobs, self.modes, self.sent_at
         sent = []
-        for run, kind in runs:
+        for run, mode in runs:
             slot = free.popleft()
             self.board.assign(slot)
             self.results.assign(slot)
             jobs[slot] = run
-            kinds[slot] = kind
+            modes[slot] = mode
             sent_at[slot] = now
-            self.running[kind] += 1
+            self.running[mode] += 1
             sent.append(job_of(slot, run))
         return sent
 
     def drop(self, slot: int) -> Leased:
         """Remove the run from this hand; its slot stays in use until the hand releases it."""
         self.stopping.pop(slot, None)
-        self.running[self.kinds[slot]] -= 1
+        self.running[self.modes[slot]] -= 1
         return self.jobs.pop(slot)
 
     def unbegun(self, sent_before: float) -> list[int]:

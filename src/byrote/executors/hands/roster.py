@@ -20,9 +20,9 @@ from byrote.executors.hands.quarantine import Quarantine
 from byrote.executors.runtime import call
 from byrote.executors.runtime.job import (
     DeclinedResult,
-    PerKind,
+    PerMode,
     Result,
-    TaskKind,
+    TaskMode,
     none_of_each,
 )
 from byrote.executors.runtime.output import inherit
@@ -45,7 +45,7 @@ class Roster:
 
     def __init__(
         self,
-        limits: PerKind,
+        limits: PerMode,
         *,
         max_tasks: int | None,
         worker: str,
@@ -53,30 +53,30 @@ class Roster:
         buffer_s: float,
     ) -> None:
         self._max_tasks = max_tasks
-        self._threads = limits[TaskKind.SYNC]
+        self._threads = limits[TaskMode.SYNC]
         self._worker = worker
         self._clock = clock
         self._tempos = CapacityPlanner(clock, limits, buffer_s)
         self._suspects = Quarantine()
         self.lock = threading.RLock()
         self.children: list[HandProcess] = []
-        self.kinds: dict[str, TaskKind] = {}
-        """The kind of each task."""
+        self.modes: dict[str, TaskMode] = {}
+        """The mode of each task."""
         self._untold: deque[tuple[str, str | None]] = deque(maxlen=UNTOLD_MAX)
         self.wants_finished = False
         """Whether the app has an `on_finished` callback."""
 
-    def kind(self, run: Leased) -> TaskKind:
-        """The kind of a run's task; an unregistered task fails in a sync thread."""
-        return self.kinds.get(f"{run.task}@{run.version}", TaskKind.SYNC)
+    def mode(self, run: Leased) -> TaskMode:
+        """The mode of a run's task; an unregistered task fails in a sync thread."""
+        return self.modes.get(f"{run.task}@{run.version}", TaskMode.SYNC)
 
     def room(self) -> Capacity:
         """How much may be claimed now, of which tasks."""
         with self.lock:
             live = [child for child in self.children if child.able]
             slots = sum(len(child.free) for child in live)
-            running = {k: sum(child.running[k] for child in live) for k in TaskKind}
-            room = self._tempos.room(self.kinds, running, len(live))
+            running = {k: sum(child.running[k] for child in live) for k in TaskMode}
+            room = self._tempos.room(self.modes, running, len(live))
         return room if room.limit <= slots else Capacity(slots, room.tasks, min(room.worth, slots))
 
     def assign(self, runs: Sequence[Leased]) -> tuple[list[Leased], bool]:
@@ -85,20 +85,20 @@ class Roster:
         counts = none_of_each()
         with self.lock:
             able = [child for child in self.children if child.able]
-            dealt: list[list[tuple[Leased, TaskKind]]] = [[] for _ in able]
-            loads = {kind: _loads(able, kind) for kind in counts}
+            dealt: list[list[tuple[Leased, TaskMode]]] = [[] for _ in able]
+            loads = {mode: _loads(able, mode) for mode in counts}
             for index, run in enumerate(runs):
                 if run.losses and (not able or len(self._suspects) < len(able)):
                     self._suspects.add(run, now)
                     continue
-                kind = self.kind(run)
-                load, number = loads[kind][0]
+                mode = self.mode(run)
+                load, number = loads[mode][0]
                 if number < 0 or len(dealt[number]) >= len(able[number].free):
                     homeless = list(runs[index:])
                     break
-                heapq.heapreplace(loads[kind], (load + 1, number))
-                counts[kind] += 1
-                dealt[number].append((run, kind))
+                heapq.heapreplace(loads[mode], (load + 1, number))
+                counts[mode] += 1
+                dealt[number].append((run, mode))
             else:
                 homeless = []
             given = zip(able, dealt, strict=True)
@@ -127,7 +127,7 @@ class Roster:
                     # Decode before any change: after a malformed result the run is still in
                     # `jobs`, where the cleanup of the hand finds it.
                     outcome = call.outcome_of(result, child.jobs[slot].attempt, self._worker)
-                    counts[child.kinds[slot]] += 1
+                    counts[child.modes[slot]] += 1
                     run = child.drop(slot)
                     child.free.append(slot)
                     child.finished += 1
@@ -145,9 +145,9 @@ class Roster:
         return reports, again
 
     def learn(self, task: str) -> None:
-        """Accept runs of another task; each hand looks up its kind itself."""
+        """Accept runs of another task; each hand looks up its mode itself."""
         with self.lock:
-            self.kinds = {task: TaskKind.SYNC, **self.kinds}
+            self.modes = {task: TaskMode.SYNC, **self.modes}
 
     def send_finished(self, ended: Sequence[tuple[Leased, str | None]]) -> bool:
         """Send settled attempts to their hand or another. Returns whether a socket is full."""
@@ -180,7 +180,7 @@ class Roster:
             return self._suspects.reserve_hands(self.children, self._clock(), self._give)
 
     def _give(self, child: HandProcess, run: Leased) -> None:
-        child.send(Work(child.take([(run, self.kind(run))], self._clock())))
+        child.send(Work(child.take([(run, self.mode(run))], self._clock())))
 
     def _declined(self, child: HandProcess, slot: int) -> list[Leased]:
         if slot not in child.jobs and slot not in child.revoked:
@@ -203,12 +203,12 @@ class Roster:
 
     def stranded(self, now: float) -> list[Leased]:
         """Runs that wait behind a slow one while another hand is free; the caller's again."""
-        if not any(child.able and not child.running[TaskKind.SYNC] for child in self.children):
+        if not any(child.able and not child.running[TaskMode.SYNC] for child in self.children):
             return []
         return [
             run
             for child in self.children
-            if child.running[TaskKind.SYNC] > self._threads
+            if child.running[TaskMode.SYNC] > self._threads
             for run in self.take_back(child, child.unbegun(now - SLOW_S))
         ]
 
@@ -249,16 +249,16 @@ class Roster:
         if slot in child.stopping:
             return
         child.fates[slot] = fate
-        if child.kinds[slot] is TaskKind.ASYNC:
+        if child.modes[slot] is TaskMode.ASYNC:
             child.stopping[slot] = self._clock() + STOP_GRACE_S
             child.send(CancelJobs([slot]))
         else:
             child.kill()
 
 
-def _loads(children: Sequence[HandProcess], kind: TaskKind) -> list[tuple[int, int]]:
-    """A heap of (runs of this kind, index of the hand); the index is -1 without hands."""
-    loads = [(child.running[kind], number) for number, child in enumerate(children)]
+def _loads(children: Sequence[HandProcess], mode: TaskMode) -> list[tuple[int, int]]:
+    """A heap of (runs of this mode, index of the hand); the index is -1 without hands."""
+    loads = [(child.running[mode], number) for number, child in enumerate(children)]
     heapq.heapify(loads)
     return loads or [(0, -1)]
 

@@ -14,7 +14,7 @@ from byrote.core.policy import ends_if_failed
 from byrote.core.run import Leased
 
 
-class TaskKind(IntEnum):
+class TaskMode(IntEnum):
     """How a task is called: in a thread, or on the event loop.
 
     An IntEnum because its members are dictionary keys on the hot path and hash at C speed.
@@ -24,18 +24,18 @@ class TaskKind(IntEnum):
     ASYNC = 1
 
 
-def kind_of(is_async: bool) -> TaskKind:
-    """The kind of a task."""
-    return TaskKind.ASYNC if is_async else TaskKind.SYNC
+def mode_of(is_async: bool) -> TaskMode:
+    """Return the mode of a task."""
+    return TaskMode.ASYNC if is_async else TaskMode.SYNC
 
 
-type PerKind = dict[TaskKind, int]
-"""A count for each kind of task."""
+type PerMode = dict[TaskMode, int]
+"""A count of tasks for each mode."""
 
 
-def none_of_each() -> PerKind:
-    """Zero for each kind, to be counted up."""
-    return {TaskKind.SYNC: 0, TaskKind.ASYNC: 0}
+def none_of_each() -> PerMode:
+    """Zero for each mode, as a start for counting."""
+    return {TaskMode.SYNC: 0, TaskMode.ASYNC: 0}
 
 
 class Job(msgspec.Struct, array_like=True, gc=False, frozen=True):
