@@ -19,7 +19,7 @@ VALUES = [
     None, True, False, 0, -1, 2**70, 1.0, -0.0, 5e-324, 1e16, "", "a\x00b", "\U0001f600", "é",
     [], [[]], {}, {"b": 1, "a": [None, {"c": 1.5}]},
 ]  # fmt: skip
-KINDS = pytest.mark.parametrize("kind", ["", "a_"], ids=["sync", "async"])
+MODES = pytest.mark.parametrize("mode", ["", "a_"], ids=["sync", "async"])
 pytestmark = pytest.mark.xdist_group("executors")
 EXECUTORS = {
     "hands": make_hands,
@@ -60,10 +60,10 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     made.close()
 
 
-@KINDS
+@MODES
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_a_value_comes_back_with_its_type(bench: Bench, kind: str, value: object) -> None:
-    outcome = bench.run(f"{kind}echo", value)
+def test_a_value_comes_back_with_its_type(bench: Bench, mode: str, value: object) -> None:
+    outcome = bench.run(f"{mode}echo", value)
 
     assert isinstance(outcome, Succeeded)
     returned = unpack(outcome.text)
@@ -71,16 +71,16 @@ def test_a_value_comes_back_with_its_type(bench: Bench, kind: str, value: object
     assert not isinstance(value, float) or math.copysign(1, returned) == math.copysign(1, value)
 
 
-@KINDS
-def test_key_order_is_kept(bench: Bench, kind: str) -> None:
-    outcome = bench.run(f"{kind}echo", {"b": 1, "a": 2})
+@MODES
+def test_key_order_is_kept(bench: Bench, mode: str) -> None:
+    outcome = bench.run(f"{mode}echo", {"b": 1, "a": 2})
 
     assert list(unpack(outcome.text)) == ["b", "a"]
 
 
-@KINDS
-def test_an_exception_is_a_fault_with_type_message_and_traceback(bench: Bench, kind: str) -> None:
-    outcome = bench.run(f"{kind}boom", "no luck")
+@MODES
+def test_an_exception_is_a_fault_with_type_message_and_traceback(bench: Bench, mode: str) -> None:
+    outcome = bench.run(f"{mode}boom", "no luck")
 
     assert isinstance(outcome, Failed)
     fault = outcome.fault
@@ -92,18 +92,18 @@ def test_an_exception_is_a_fault_with_type_message_and_traceback(bench: Bench, k
     assert not outcome.final
 
 
-@KINDS
-def test_a_traceback_holds_no_values_of_variables(bench: Bench, kind: str) -> None:
-    outcome = bench.run(f"{kind}unstorable", "canary-in-an-argument")
+@MODES
+def test_a_traceback_holds_no_values_of_variables(bench: Bench, mode: str) -> None:
+    outcome = bench.run(f"{mode}unstorable", "canary-in-an-argument")
 
     assert outcome.fault.type == "KeyError"
     assert "canary" not in outcome.fault.traceback.replace("KeyError: 'canary-in-an-argument'", "")
 
 
-@KINDS
+@MODES
 @pytest.mark.parametrize("task", ["evil_text", "evil_type"])
-def test_text_no_database_takes_is_escaped(fresh: Bench, kind: str, task: str) -> None:
-    outcome = fresh.run(f"{kind}{task}")
+def test_text_no_database_takes_is_escaped(fresh: Bench, mode: str, task: str) -> None:
+    outcome = fresh.run(f"{mode}{task}")
 
     assert isinstance(outcome, Failed)
     told = f"{outcome.fault.type}{outcome.fault.message}{outcome.fault.traceback}"
@@ -112,16 +112,16 @@ def test_text_no_database_takes_is_escaped(fresh: Bench, kind: str, task: str) -
     assert told.encode("utf-8")
 
 
-@KINDS
+@MODES
 @pytest.mark.parametrize("task", ["unspeakable", "unstoppable"])
-def test_an_exception_without_words_is_still_a_fault(fresh: Bench, kind: str, task: str) -> None:
-    outcome = fresh.run(f"{kind}{task}")
+def test_an_exception_without_words_is_still_a_fault(fresh: Bench, mode: str, task: str) -> None:
+    outcome = fresh.run(f"{mode}{task}")
 
     assert isinstance(outcome, Failed)
     assert outcome.fault.type == f"tests.tasks.fates.{task.capitalize()}"
 
 
-@KINDS
+@MODES
 @pytest.mark.parametrize(
     ("which", "name"),
     [
@@ -135,45 +135,45 @@ def test_an_exception_without_words_is_still_a_fault(fresh: Bench, kind: str, ta
     ],
 )
 def test_whatever_a_task_raises_is_its_own_outcome(
-    bench: Bench, kind: str, which: str, name: str
+    bench: Bench, mode: str, which: str, name: str
 ) -> None:
-    outcome = bench.run(f"{kind}raises", which)
+    outcome = bench.run(f"{mode}raises", which)
 
     assert isinstance(outcome, Failed)
     assert outcome.fault.kind == "raised"
     assert outcome.fault.type in {name, "RuntimeError"}  # A coroutine may not raise StopIteration.
-    assert bench.run(f"{kind}echo", 1).text == bench.run(f"{kind}echo", 1).text
+    assert bench.run(f"{mode}echo", 1).text == bench.run(f"{mode}echo", 1).text
 
 
-@KINDS
-def test_retry_later_carries_the_delay_it_asks_for(bench: Bench, kind: str) -> None:
-    assert bench.run(f"{kind}later", 90).after == timedelta(seconds=90)
-    assert bench.run(f"{kind}later", None).after is None
-    assert not bench.run(f"{kind}later", 0).final
+@MODES
+def test_retry_later_carries_the_delay_it_asks_for(bench: Bench, mode: str) -> None:
+    assert bench.run(f"{mode}later", 90).after == timedelta(seconds=90)
+    assert bench.run(f"{mode}later", None).after is None
+    assert not bench.run(f"{mode}later", 0).final
 
 
-@KINDS
-def test_fatal_is_final(bench: Bench, kind: str) -> None:
-    outcome = bench.run(f"{kind}fatal")
+@MODES
+def test_fatal_is_final(bench: Bench, mode: str) -> None:
+    outcome = bench.run(f"{mode}fatal")
 
     assert (outcome.final, outcome.fault.message) == (True, "never")
 
 
-@KINDS
-def test_snooze_steps_aside(bench: Bench, kind: str) -> None:
-    outcome = bench.run(f"{kind}snooze", 2.5)
+@MODES
+def test_snooze_steps_aside(bench: Bench, mode: str) -> None:
+    outcome = bench.run(f"{mode}snooze", 2.5)
 
     assert isinstance(outcome, Snoozed)
     assert (outcome.after, outcome.wait) == (timedelta(seconds=2.5), None)
 
 
-@KINDS
+@MODES
 @pytest.mark.parametrize(
     "which",
     ["object", "set", "bytes", "nan", "surrogate", "key", "generator", "deep", "large"],
 )
-def test_a_result_that_cannot_be_stored_is_refused(bench: Bench, kind: str, which: str) -> None:
-    outcome = bench.run(f"{kind}unstorable", which)
+def test_a_result_that_cannot_be_stored_is_refused(bench: Bench, mode: str, which: str) -> None:
+    outcome = bench.run(f"{mode}unstorable", which)
 
     assert isinstance(outcome, Failed)
     assert outcome.fault.kind == "bad_result"
@@ -189,20 +189,20 @@ def test_an_unknown_task_is_a_fault_and_nothing_else_suffers(fresh: Bench) -> No
     assert isinstance(fresh.run("echo", 1), Succeeded)
 
 
-@KINDS
-def test_arguments_that_do_not_fit_are_a_fault(bench: Bench, kind: str) -> None:
-    outcome = bench.run(f"{kind}echo", 1, 2, 3)
+@MODES
+def test_arguments_that_do_not_fit_are_a_fault(bench: Bench, mode: str) -> None:
+    outcome = bench.run(f"{mode}echo", 1, 2, 3)
 
     assert (outcome.fault.type, "argument" in outcome.fault.message) == ("TypeError", True)
 
 
-@KINDS
-def test_a_task_learns_about_its_attempt(bench: Bench, kind: str) -> None:
-    run = bench.lease(f"{kind}about", timeout_ms=5_000)
+@MODES
+def test_a_task_learns_about_its_attempt(bench: Bench, mode: str) -> None:
+    run = bench.lease(f"{mode}about", timeout_ms=5_000)
     told = unpack(bench.settle([run])[run.id].text)
 
     assert told == {
-        "run": run.id, "attempt": 1, "task": f"{kind}about", "queue": "default",
+        "run": run.id, "attempt": 1, "task": f"{mode}about", "queue": "default",
         "labels": {"order": "42"}, "hurried": True,
     }  # fmt: skip
 

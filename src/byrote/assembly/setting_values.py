@@ -22,17 +22,17 @@ WEIGHT_MAX = 1_000
 _SHOWN_CHARACTERS = 100
 
 
-def read_value(name: str, kind: Any, raw: Any) -> Any:
+def read_value(name: str, type_: Any, raw: Any) -> Any:
     """Return the value of a setting of this type; raises ValueError with what to write instead."""
     if name in PARSERS:
         return PARSERS[name](raw)
-    wanted = _present(inspect.type_info(kind))
+    wanted = _present(inspect.type_info(type_))
     given = raw.strip() if isinstance(raw, str) else raw
     if isinstance(wanted, inspect.BoolType) and isinstance(given, str):
         given = SWITCHES.get(given.lower(), given)
     try:
         # Without the None of an optional field: msgspec would read the text `null` as None.
-        return msgspec.convert(given, _without_none(kind), strict=False)
+        return msgspec.convert(given, _without_none(type_), strict=False)
     except msgspec.ValidationError:
         raise ValueError(f"{_advice(wanted)}, not {shown(raw)}") from None
 
@@ -43,15 +43,15 @@ def shown(raw: object) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
-def _present(kind: inspect.Type) -> inspect.Type:
-    if not isinstance(kind, inspect.UnionType):
-        return kind
-    return next(one for one in kind.types if not isinstance(one, inspect.NoneType))
+def _present(type_: inspect.Type) -> inspect.Type:
+    if not isinstance(type_, inspect.UnionType):
+        return type_
+    return next(one for one in type_.types if not isinstance(one, inspect.NoneType))
 
 
-def _without_none(kind: Any) -> Any:
-    members = [one for one in getattr(kind, "__args__", ()) if one is not type(None)]
-    return members[0] if type(None) in getattr(kind, "__args__", ()) else kind
+def _without_none(type_: Any) -> Any:
+    members = [one for one in getattr(type_, "__args__", ()) if one is not type(None)]
+    return members[0] if type(None) in getattr(type_, "__args__", ()) else type_
 
 
 def _advice(wanted: inspect.Type) -> str:

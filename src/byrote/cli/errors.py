@@ -45,7 +45,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
 def expected() -> tuple[type[Exception], ...]:
     """Exceptions that are reported as messages, not as tracebacks."""
     ours = (errors.ByroteError, click.ClickException, click.Abort)
-    return (*ours, *(kind for kind, _ in _driver_codes()))
+    return (*ours, *(error_type for error_type, _ in _driver_codes()))
 
 
 def _driver_codes() -> tuple[tuple[type[Exception], int], ...]:
@@ -94,7 +94,7 @@ def exit_code(error: Exception) -> int:
     if isinstance(error, click.ClickException):
         return error.exit_code
     known = (*_CODES, *_driver_codes())
-    return next((code for kind, code in known if isinstance(error, kind)), FAILED)
+    return next((code for error_type, code in known if isinstance(error, error_type)), FAILED)
 
 
 def describe(error: Exception) -> Failure:

@@ -10,8 +10,8 @@ import msgspec
 from byrote.core.duration import duration, spoken
 from byrote.core.errors import BadOption
 
-KIND = "unknown_task"
-"""The kind of error of a run that ended because no live worker knew its task."""
+FAULT = "unknown_task"
+"""The kind of fault of a run that ended because no live worker knew its task."""
 
 
 LEAST, MOST = timedelta(minutes=1), timedelta(days=3650)
@@ -119,4 +119,4 @@ def end_of(unserved_for: timedelta | None) -> str:
     """Returns a sentence on how such a run ends."""
     if unserved_for is None:
         return "It waits for ever."
-    return f"It ends FAILED ({KIND}) once that has been so for {spoken(unserved_for)}."
+    return f"It ends FAILED ({FAULT}) once that has been so for {spoken(unserved_for)}."

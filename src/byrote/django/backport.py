@@ -19,18 +19,18 @@ NAMES = {id(getattr(compat, n)): n for n in ("task_enqueued", "task_started", "t
 LOGS = ("log_task_enqueued", "log_task_started", "log_task_finished")
 
 
-def both[E: Exception](kind: type[E]) -> type[E]:
+def both[E: Exception](cls: type[E]) -> type[E]:
     """Return Django's exception class; if the backport is in use, a subclass of both."""
     theirs = sys.modules.get("django_tasks.exceptions")
-    return kind if theirs is None else _both(kind, theirs)  # type: ignore[arg-type]
+    return cls if theirs is None else _both(cls, theirs)  # type: ignore[arg-type]
 
 
 @cache
-def _both[E: Exception](kind: type[E], module: Any) -> type[E]:
-    theirs = getattr(module, RENAMED.get(kind.__name__, kind.__name__))
-    if issubclass(kind, theirs):
-        return kind  # Django 5.2: the backport is the only one.
-    return type(kind.__name__, (kind, theirs), {"__module__": kind.__module__})
+def _both[E: Exception](cls: type[E], module: Any) -> type[E]:
+    theirs = getattr(module, RENAMED.get(cls.__name__, cls.__name__))
+    if issubclass(cls, theirs):
+        return cls  # Django 5.2: the backport is the only one.
+    return type(cls.__name__, (cls, theirs), {"__module__": cls.__module__})
 
 
 def twin_of(signal: Signal) -> Signal | None:

@@ -121,8 +121,8 @@ class ServiceConnection:
             refused = error_of(response.status, response.body)
             denied = refused.code in DENIED and not self._part.impatient()
             if refused.code not in PASSING and not denied:
-                kind = ValueRefused if refused.code in OF_VALUES else StoreRefused
-                raise kind(f"The service refused: {_refusal(refused)}") from refused
+                error_type = ValueRefused if refused.code in OF_VALUES else StoreRefused
+                raise error_type(f"The service refused: {_refusal(refused)}") from refused
             why = str(refused)
         self._troubled = True
         self._part.notice(self._part.purpose, why)

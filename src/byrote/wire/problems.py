@@ -158,9 +158,9 @@ class Unavailable(Refused):
     code, status, title = "unavailable", 503, "Try again in a moment"
 
 
-KINDS: Final[Mapping[str, type[Refused]]] = {
-    kind.code: kind
-    for kind in (
+REFUSALS: Final[Mapping[str, type[Refused]]] = {
+    refusal.code: refusal
+    for refusal in (
         BadRequest,
         Invalid,
         Unauthorized,
@@ -227,12 +227,12 @@ def error_of(status: int, body: bytes) -> Refused:
     try:
         problem = msgspec.json.decode(body, type=Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        kind = next((kind for kind in KINDS.values() if kind.status == status), None)
-        if kind is None:
-            kind = Unavailable if status >= 500 else BadRequest
-        return kind(f"The answer was {status}, and not from Byrote.")
-    kind = KINDS.get(problem.code, Unavailable if problem.status >= 500 else BadRequest)
-    return kind(
+        refusal = next((refusal for refusal in REFUSALS.values() if refusal.status == status), None)
+        if refusal is None:
+            refusal = Unavailable if status >= 500 else BadRequest
+        return refusal(f"The answer was {status}, and not from Byrote.")
+    refusal = REFUSALS.get(problem.code, Unavailable if problem.status >= 500 else BadRequest)
+    return refusal(
         problem.detail,
         errors=tuple(problem.errors),
         retry_after_s=problem.retry_after_s,

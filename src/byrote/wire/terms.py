@@ -102,9 +102,9 @@ class Identified(Request, frozen=True, kw_only=True):
 
 
 @cache
-def id_fields(kind: type) -> tuple[str, ...]:
+def id_fields(cls: type) -> tuple[str, ...]:
     """The fields of a message that hold ids."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints = get_type_hints(cls, include_extras=True)
     return tuple(name for name, hint in hints.items() if _holds_ids(hint))
 
 

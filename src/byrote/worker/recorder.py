@@ -183,8 +183,8 @@ class Recorder:
                 for entry in judged
             ]
         )
-        back = [(run.id, kind) for run, _, v in judged if (kind := type(v)) in COMES_BACK]
-        if any(run_id in accepted for run_id, _ in back):
+        back = [run.id for run, _, verdict in judged if type(verdict) in COMES_BACK]
+        if any(run_id in accepted for run_id in back):
             self.on_report()
 
 

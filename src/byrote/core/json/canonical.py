@@ -35,13 +35,13 @@ def canonical(value: object) -> bytes:
     pending: list[object] = [value]
     while pending:
         node = pending.pop()
-        kind = type(node)
-        if kind is list:
+        cls = type(node)
+        if cls is list:
             written.append("[")
-            pending.extend(reversed(_list_pieces(node)))  # type: ignore[arg-type]  # Checked by kind.
-        elif kind is dict:
+            pending.extend(reversed(_list_pieces(node)))  # type: ignore[arg-type]  # Checked by cls.
+        elif cls is dict:
             written.append("{")
-            pending.extend(reversed(_dict_pieces(node)))  # type: ignore[arg-type]  # Checked by kind.
+            pending.extend(reversed(_dict_pieces(node)))  # type: ignore[arg-type]  # Checked by cls.
         else:
             written.append(_scalar(node))
     return "".join(written).encode()
@@ -72,20 +72,20 @@ def _with_point(digits: str, point: int) -> str:
 
 
 def _scalar(node: object) -> str:
-    kind = type(node)
-    if kind is _Mark:
+    cls = type(node)
+    if cls is _Mark:
         return str(node)
-    if kind is str:
+    if cls is str:
         return _quote(node)
-    if kind is int:
+    if cls is int:
         return str(node)
-    if kind is float:
-        return float_text(node)  # type: ignore[arg-type]  # Checked by kind.
+    if cls is float:
+        return float_text(node)  # type: ignore[arg-type]  # Checked by cls.
     if node is None:
         return "null"
-    if kind is bool:
+    if cls is bool:
         return "true" if node else "false"
-    raise TypeError(f"{kind.__name__} has no canonical form")
+    raise TypeError(f"{cls.__name__} has no canonical form")
 
 
 def _list_pieces(items: list[object]) -> list[object]:

@@ -64,21 +64,21 @@ def find_fault(value: object) -> BadPayload | None:
 
 
 def _children(node: Any) -> Iterable[tuple[str | int, object]]:
-    kind = type(node)
-    if kind is list:
+    cls = type(node)
+    if cls is list:
         return enumerate(node)
-    if kind is dict:
-        return node.items()  # type: ignore[no-any-return]  # Checked by kind.
-    return node if kind is Members else ()
+    if cls is dict:
+        return node.items()  # type: ignore[no-any-return]  # Checked by cls.
+    return node if cls is Members else ()
 
 
 def _reason(node: Any, depth: int) -> str | None:
-    kind = type(node)
-    if kind not in _CHECKS:
-        return not_plain(kind)
-    if depth >= DEPTH_MAX and kind in (list, dict, Members):
+    cls = type(node)
+    if cls not in _CHECKS:
+        return not_plain(cls)
+    if depth >= DEPTH_MAX and cls in (list, dict, Members):
         return f"Nested over {DEPTH_MAX} levels deep; send a flatter value or a reference."
-    return _CHECKS[kind](node)
+    return _CHECKS[cls](node)
 
 
 def _string_reason(text: str) -> str | None:
@@ -118,20 +118,20 @@ def _key_reason(members: Any) -> str | None:
     return None
 
 
-def not_plain(kind: type) -> str:
+def not_plain(cls: type) -> str:
     """Why a value of this type is refused, and what to send instead."""
-    advice = next(advice for types, advice in _ADVICE if issubclass(kind, types))
-    if any(_package(base) in _WRITTEN_AS_TEXT for base in kind.__mro__):
+    advice = next(advice for types, advice in _ADVICE if issubclass(cls, types))
+    if any(_package(base) in _WRITTEN_AS_TEXT for base in cls.__mro__):
         advice = "str(x)"
-    return f"A value of type {_name(kind)} would not come back as it was sent; send {advice}."
+    return f"A value of type {_name(cls)} would not come back as it was sent; send {advice}."
 
 
-def _package(kind: type) -> str:
-    return kind.__module__.partition(".")[0].removeprefix("_")
+def _package(cls: type) -> str:
+    return cls.__module__.partition(".")[0].removeprefix("_")
 
 
-def _name(kind: type) -> str:
-    return kind.__name__[:_KEY_SHOWN_MAX]
+def _name(cls: type) -> str:
+    return cls.__name__[:_KEY_SHOWN_MAX]
 
 
 def trail_of(steps: Iterable[str | int]) -> Trail:

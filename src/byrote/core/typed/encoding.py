@@ -104,11 +104,11 @@ class _Encoders:
         self, node: mi.Type
     ) -> Encode:
         """Returns the encoder of a part of the annotation."""
-        kind = type(node)
-        if kind in _PLAIN:
-            return _exact(*_PLAIN[kind])
-        if kind in _TEXT:
-            return _text(_TEXT[kind])
+        cls = type(node)
+        if cls in _PLAIN:
+            return _exact(*_PLAIN[cls])
+        if cls in _TEXT:
+            return _text(_TEXT[cls])
         match node:
             case mi.AnyType():
                 return _as_it_is
@@ -123,7 +123,7 @@ class _Encoders:
             case mi.TupleType():
                 return _tuple([self.of(item) for item in node.item_types])
             case mi.ListType() | mi.VarTupleType() | mi.SetType() | mi.FrozenSetType():
-                return _sequence(_SEQUENCES[kind], self.of(node.item_type))
+                return _sequence(_SEQUENCES[cls], self.of(node.item_type))
             case mi.CustomType() if custom.is_supported(node.cls):
                 return _custom(node.cls)
             case mi.StructType() | mi.DataclassType() | mi.TypedDictType() | mi.NamedTupleType():
@@ -179,11 +179,11 @@ class _Encoders:
 
 def name_of(node: mi.Type) -> str:
     """Returns the name of a type as an error shows it."""
-    kind = type(node)
-    if kind in _PLAIN:
-        return "None" if kind is mi.NoneType else _PLAIN[kind][0].__name__
-    found = _TEXT.get(kind) or _SEQUENCES.get(kind) or getattr(node, "cls", None)
-    return getattr(found, "__name__", None) or kind.__name__.removesuffix("Type").lower()
+    cls = type(node)
+    if cls in _PLAIN:
+        return "None" if cls is mi.NoneType else _PLAIN[cls][0].__name__
+    found = _TEXT.get(cls) or _SEQUENCES.get(cls) or getattr(node, "cls", None)
+    return getattr(found, "__name__", None) or cls.__name__.removesuffix("Type").lower()
 
 
 def _misfit(trail: Trail, expected: str, value: object) -> BadPayload:

@@ -63,12 +63,12 @@ class StatusFilter(admin.SimpleListFilter):
 
 
 class _NameFilter(admin.SimpleListFilter):
-    kind: str
+    field: str
     column: str
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
         """Names in use, and the selected one."""
-        used = [name for kind, name in _names(request, model_admin) if kind == self.kind]
+        used = [name for field, name in _names(request, model_admin) if field == self.field]
         chosen = self.value()
         shown = used[:NAMES_SHOWN]
         return [(name, name) for name in sorted({*shown, *([chosen] if chosen else [])})]
@@ -89,13 +89,13 @@ def _names(request: Any, model_admin: Any) -> list[tuple[str, str]]:
 class QueueFilter(_NameFilter):
     """Filter by queue."""
 
-    title, parameter_name, kind, column = "queue", "queue", "queue", "queue_name"
+    title, parameter_name, field, column = "queue", "queue", "queue", "queue_name"
 
 
 class TaskFilter(_NameFilter):
     """Filter by task, whether it still exists or not."""
 
-    title, parameter_name, kind, column = "task", "task", "task", "task_path"
+    title, parameter_name, field, column = "task", "task", "task", "task_path"
 
 
 class AgeFilter(admin.SimpleListFilter):

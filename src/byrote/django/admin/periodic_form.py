@@ -113,9 +113,9 @@ def _read[T](reader: Callable[[str], T], text: str) -> T:
         raise forms.ValidationError(str(error)) from None
 
 
-def _json(text: str, kind: type, example: str) -> Any:
+def _json(text: str, cls: type, example: str) -> Any:
     value = _read(lambda raw: unpack(check_text(raw).text), text)
-    if not isinstance(value, kind):
+    if not isinstance(value, cls):
         raise forms.ValidationError(f"Write {example}.")
     return value
 

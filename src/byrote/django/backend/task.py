@@ -97,9 +97,9 @@ def task(
 
 
 def _foreign(alias: str, options: list[str]) -> str:
-    kind = type(compat.task_backends[alias])
+    cls = type(compat.task_backends[alias])
     return (
-        f"The backend {kind.__module__}.{kind.__qualname__} of TASKS[{alias!r}] does not support "
+        f"The backend {cls.__module__}.{cls.__qualname__} of TASKS[{alias!r}] does not support "
         f"{', '.join(options)}. Use byrote.django.Backend, or for development and tests "
         "byrote.django.Immediate or byrote.django.Dummy."
     )

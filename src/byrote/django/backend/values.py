@@ -59,14 +59,14 @@ def _unwrapped(value: Any) -> Any:
 def _refusal(value: Any) -> str:
     from django.db.models import Model, QuerySet  # noqa: PLC0415 -- apps may still be loading.
 
-    kind = type(value).__name__
+    name = type(value).__name__
     match value:
         case Promise():
             return "A lazy text cannot be stored as JSON; send str(x)."
         case Model():
-            return f"A model instance ({kind}) cannot be stored as JSON; send its pk."
+            return f"A model instance ({name}) cannot be stored as JSON; send its pk."
         case QuerySet():
-            return f"A {kind} cannot be stored as JSON; send a list of pks."
+            return f"A {name} cannot be stored as JSON; send a list of pks."
         case _:
             return not_plain(type(value))
 

@@ -11,16 +11,16 @@ class ArrayOf(models.Field):
 
     empty_strings_allowed = False
 
-    def __init__(self, kind: str = "text", **options: Any) -> None:
-        self.kind = kind
+    def __init__(self, item_type: str = "text", **options: Any) -> None:
+        self.item_type = item_type
         super().__init__(**options)
 
     def deconstruct(self) -> tuple[str, str, list[Any], dict[str, Any]]:
         """As migrations write it."""
         name, path, _, options = super().deconstruct()
-        return name, path, [self.kind], options
+        return name, path, [self.item_type], options
 
     def db_type(self, connection: Any) -> str:
         """The column's type."""
         del connection
-        return f"{self.kind}[]"
+        return f"{self.item_type}[]"

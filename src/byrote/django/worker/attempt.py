@@ -194,8 +194,8 @@ def storable(value: Any) -> Any:
     try:
         return plain(value)
     except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"The task returned a value that cannot be stored. {error}") from None
+        error_type = TypeError if isinstance(error, TypeError) else ValueError
+        raise error_type(f"The task returned a value that cannot be stored. {error}") from None
 
 
 def raise_as(error: BaseException, decided: BaseException) -> Never:

@@ -79,8 +79,8 @@ def outage_of(error: BaseException, begun: float) -> Outage | None:
 
 
 def _outage(error: BaseException, text: str, begun: float) -> Outage | None:
-    kinds = (psycopg.OperationalError, psycopg.InterfaceError, OperationalError, InterfaceError)
-    if not isinstance(error, kinds):
+    errors = (psycopg.OperationalError, psycopg.InterfaceError, OperationalError, InterfaceError)
+    if not isinstance(error, errors):
         return None
     state = getattr(error, "sqlstate", None)
     if state is None and _is_refusal(text):

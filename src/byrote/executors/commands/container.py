@@ -114,8 +114,8 @@ def _systemd(container: Container, launch: Launch) -> list[str]:
     argv += [] if container.network else ["--property=PrivateNetwork=yes"]
     argv += ["--property=ProtectSystem=strict"] if container.read_only else []
     for mount in _mounts(container):
-        kind = "BindPaths" if mount.writable else "BindReadOnlyPaths"
-        argv.append(f"--property={kind}={mount.host}:{mount.inside}")
+        setting = "BindPaths" if mount.writable else "BindReadOnlyPaths"
+        argv.append(f"--property={setting}={mount.host}:{mount.inside}")
     limits = launch.limits
     argv += [] if limits.memory is None else [f"--property=MemoryMax={limits.memory}"]
     argv += [] if limits.processes is None else [f"--property=TasksMax={limits.processes}"]

@@ -198,8 +198,8 @@ class Context:
     @cached_property
     def _ledger(self) -> StepSource:
         ask_client = self._open_ask_client()
-        kind = Ledger if ask_client.replay is None else RecordedLedger
-        return kind(ask_client, self._slot, (self.run_id, self.attempt), self.root)
+        cls = Ledger if ask_client.replay is None else RecordedLedger
+        return cls(ask_client, self._slot, (self.run_id, self.attempt), self.root)
 
     @property
     def replaying(self) -> bool:

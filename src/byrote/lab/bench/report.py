@@ -60,11 +60,11 @@ def basis(report: Mapping[str, Any]) -> str:
 
 def filesystem(path: Path) -> str:
     """The type of the file system of a path; in memory, fsync is free and figures are too good."""
-    kinds = {}
+    types = {}
     for line in Path("/proc/mounts").read_text().splitlines():
-        _, mount, kind, *_ = line.split()
-        kinds[Path(mount)] = kind
-    return next((kinds[mount] for mount in (path, *path.parents) if mount in kinds), "unknown")
+        _, mount, type_, *_ = line.split()
+        types[Path(mount)] = type_
+    return next((types[mount] for mount in (path, *path.parents) if mount in types), "unknown")
 
 
 def _processor() -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from byrote.core.spec import Delivery, Spec, describe
-from byrote.core.unserved import KIND
+from byrote.core.unserved import FAULT
 from byrote.lab.torture.judgement import Violation
 from byrote.store import queries
 from byrote.store.runners.sync import fetch
@@ -36,7 +36,7 @@ def begin(connection: psycopg.Connection[Any]) -> list[Spec]:
 
 def judge_unserved(connection: psycopg.Connection[Any]) -> tuple[int, list[Violation]]:
     """The number of runs that ended for want of a worker, and what is wrong with any of them."""
-    rows = connection.execute(_ENDED, {"task": TASK, "kind": KIND}).fetchall()
+    rows = connection.execute(_ENDED, {"task": TASK, "kind": FAULT}).fetchall()
     ended = sum(row[1] == TASK and row[2] == "FAILED" for row in rows)
     return ended, [found for row in rows for found in _wrong(*row)]
 
@@ -45,9 +45,9 @@ def _wrong(run: str, task: str, *row: Any) -> Iterator[Violation]:
     status, attempts, errors, kind, waited_s = row
     if task != TASK:
         if task != SOMETIMES_KNOWN:
-            yield Violation("unserved", run, f"ended as {KIND}, though every worker knows {task}")
+            yield Violation("unserved", run, f"ended as {FAULT}, though every worker knows {task}")
         return
-    if (status, attempts, errors, kind) != ("FAILED", 0, 1, KIND):
+    if (status, attempts, errors, kind) != ("FAILED", 0, 1, FAULT):
         found = f"is {status} after {attempts} attempts with {errors} errors, the last {kind}"
         yield Violation("unserved", run, found)
     elif waited_s < AFTER.total_seconds():

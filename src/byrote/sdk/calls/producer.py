@@ -366,8 +366,8 @@ def whoami() -> ServiceCall[Whoami]:
     return ServiceCall("GET", "/v1/whoami", _reader(Whoami))
 
 
-def _reader[T](kind: type[T]) -> Any:
-    return msgspec.json.Decoder(kind).decode
+def _reader[T](cls: type[T]) -> Any:
+    return msgspec.json.Decoder(cls).decode
 
 
 def _part(name: str) -> str:

@@ -124,8 +124,8 @@ class RouteApp:
     async def _read(self, request: Request) -> bytes:
         if self._decode is None:
             return b""
-        kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
-        if kind != JSON or "content-encoding" in request.headers:
+        media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        if media_type != JSON or "content-encoding" in request.headers:
             raise problems.NotJson("Send plain JSON, as `Content-Type: application/json`.")
         options = self._service.options
         length = request.headers.get("content-length", "0")
@@ -163,28 +163,28 @@ def _too_large(limit: int) -> problems.TooLarge:
 
 
 def _checked(params: dict[str, str]) -> dict[str, str]:
-    for name, kind in PATH_TYPES.items():
+    for name, type_ in PATH_TYPES.items():
         if name in params:
             if name in CASELESS:
                 params[name] = params[name].lower()
             try:
-                msgspec.convert(params[name], kind)
+                msgspec.convert(params[name], type_)
             except msgspec.ValidationError:
-                what = "name" if kind is Name else name
+                what = "name" if type_ is Name else name
                 raise problems.NotFound(f"{params[name][:100]!r} is not a {what}.") from None
     return params
 
 
-def _query(params: QueryParams, kind: type) -> Any:
+def _query(params: QueryParams, type_: type) -> Any:
     twice = [key for key in params if len(params.getlist(key)) > 1]
     if twice:
         raise problems.Invalid(f"{twice[0]}: give it once.")
-    known = kind.__struct_fields__  # type: ignore[attr-defined]  # Queries are structs.
+    known = type_.__struct_fields__  # type: ignore[attr-defined]  # Queries are structs.
     if strange := [key for key in params if key not in known]:
         allowed = ", ".join(known) or "none"
         raise problems.Invalid(f"No parameter {strange[0][:100]!r}; there are: {allowed}.")
     try:
-        return msgspec.convert(dict(params), kind, strict=False)
+        return msgspec.convert(dict(params), type_, strict=False)
     except msgspec.ValidationError as error:
         raise _invalid(error) from None
 

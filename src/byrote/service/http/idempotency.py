@@ -89,7 +89,7 @@ def _kept(call: RequestContext, key: str, reply: Created) -> Query[None]:
     )
 
 
-async def _answered[R: Created](call: RequestContext, key: str, kind: type[R]) -> R | None:
+async def _answered[R: Created](call: RequestContext, key: str, reply_type: type[R]) -> R | None:
     """What was answered to this request when it was sent before."""
     found = await call.service.work.first(
         queries.stored_reply(holder=call.grant.token.holder, key=key)
@@ -101,7 +101,7 @@ async def _answered[R: Created](call: RequestContext, key: str, kind: type[R]) -
             "This Idempotency-Key was sent before with another request. Use a new key for "
             "new work, and the same body with the same key."
         )
-    return msgspec.json.decode(found.reply, type=kind)
+    return msgspec.json.decode(found.reply, type=reply_type)
 
 
 # -- Unique keys -----------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ async def enqueue_each[R: Created](
     sent: Sequence[tuple[str, Spec]],
     query: Query[Any],
     *,
-    kind: type[R],
+    reply_type: type[R],
     subject: str,
 ) -> R | Response:
     """Accept runs, except those whose unique key is taken: for these, return its holder."""
@@ -121,17 +121,17 @@ async def enqueue_each[R: Created](
     def script(resent: bool) -> QueryScript[R]:
         enqueued = yield from until_accepted(sent_again(query) if resent else query)
         runs = yield from _runs(call, sent, enqueued)
-        reply = runs[0] if kind is messages.Accepted else messages.AcceptedRuns(runs=runs)
+        reply = runs[0] if reply_type is messages.Accepted else messages.AcceptedRuns(runs=runs)
         if not enqueued.landed:
             # Else this was committed, with what is noted here, and its answer was lost.
             made = [run.id for run in runs if run.created]
             yield from _note(call, made, subject, kept=_kept(call, key, reply) if key else None)
-        return reply  # type: ignore[return-value]  # Of the kind that was asked for.
+        return reply  # type: ignore[return-value]  # Of the type that was asked for.
 
     try:
         reply = await call.service.work.within(script)
     except psycopg.errors.UniqueViolation:
-        kept = None if key is None else await _answered(call, key, kind)
+        kept = None if key is None else await _answered(call, key, reply_type)
         if kept is None:
             raise
         reply = kept

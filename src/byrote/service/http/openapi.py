@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from byrote.service.http.request import Endpoint, NoQuery
-from byrote.wire.problems import KINDS, MEDIA_TYPE, Problem
+from byrote.wire.problems import MEDIA_TYPE, REFUSALS, Problem
 from byrote.wire.terms import KEY_MAX, PATH_TYPES, Name
 
 REFERENCE: Final = "#/components/schemas/{name}"
@@ -129,7 +129,7 @@ def _responses(endpoint: Endpoint, known: dict[int, JsonSchema]) -> JsonSchema:
 
 
 def _refusal(status: int) -> JsonSchema:
-    titles = " / ".join(kind.title for kind in KINDS.values() if kind.status == status)
+    titles = " / ".join(refusal.title for refusal in REFUSALS.values() if refusal.status == status)
     schema = {"$ref": REFERENCE.format(name="Problem")}
     answer: JsonSchema = {"description": f"{titles}.", "content": {MEDIA_TYPE: {"schema": schema}}}
     if status in {429, 503}:

@@ -43,8 +43,8 @@ async def enqueue(call: RequestContext) -> messages.Accepted | messages.Accepted
     sent = list(zip(ids, specs, strict=True))
     query = queries.accept(sent) if one else await call.aside(lambda: queries.accept(sent))
     if query.resend is Resend.AGAIN:
-        kind = messages.Accepted if one else messages.AcceptedRuns
-        return await enqueue_each(call, sent, query, kind=kind, subject=subject)
+        reply_type = messages.Accepted if one else messages.AcceptedRuns
+        return await enqueue_each(call, sent, query, reply_type=reply_type, subject=subject)
     accepted = [messages.Accepted(id=run_id, spec_hash=spec.digest.hex()) for run_id, spec in sent]
     audit = call.audit("enqueue", ids, subject=subject)
     reply = accepted[0] if one else messages.AcceptedRuns(runs=accepted)

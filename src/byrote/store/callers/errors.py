@@ -28,7 +28,7 @@ class CallerErrors:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
         # SQLAlchemy keeps the driver's error in `orig`.
         origin: Any = getattr(error, "orig", None) or error
         state = getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None)

@@ -284,12 +284,12 @@ class Borrowed:
         return self._connection
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+        self, error_type: type[BaseException] | None, error: BaseException | None, _: object
     ) -> None:
-        if kind is not None and self._lost is not None and is_open(error):
+        if error_type is not None and self._lost is not None and is_open(error):
             session = self._store.session_of(self._connection)
             self._lost += [] if session is None else [session]
-        self._store.take_back(self._connection, broken=kind is not None)
+        self._store.take_back(self._connection, broken=error_type is not None)
 
 
 def unreachable(address: DatabaseAddress, error: psycopg.Error) -> DatabaseUnreachable:

@@ -199,7 +199,7 @@ class Maintenance:
             ended = self._duties.fail_unserved(limit=FAIL_STEP)
             self._context.emit(
                 [
-                    events.Failed(run.id, run.task, run.queue, run.attempt, error=unserved.KIND)
+                    events.Failed(run.id, run.task, run.queue, run.attempt, error=unserved.FAULT)
                     for run in ended
                 ]
             )

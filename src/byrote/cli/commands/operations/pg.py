@@ -253,5 +253,5 @@ def _reported() -> Iterator[None]:
     try:
         yield
     except (ByroteError, PermissionError) as error:
-        kind = _NotFound if isinstance(error, NoServer) else click.ClickException
-        raise kind(str(error)) from error
+        error_type = _NotFound if isinstance(error, NoServer) else click.ClickException
+        raise error_type(str(error)) from error

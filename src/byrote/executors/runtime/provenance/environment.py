@@ -239,8 +239,8 @@ def distributions(folders: Iterable[str]) -> dict[str, str]:
     for folder in folders:
         with contextlib.suppress(OSError):
             for entry in sorted(os.listdir(folder or ".")):  # noqa: PTH208 -- names are all we want.
-                stem, _, kind = entry.rpartition(".")
-                if kind in {"dist-info", "egg-info"}:
+                stem, _, suffix = entry.rpartition(".")
+                if suffix in {"dist-info", "egg-info"}:
                     name, _, version = stem.partition("-")
                     name = safe_text(_SEPARATORS.sub("-", name).lower())
                     found.setdefault(name, safe_text(version))

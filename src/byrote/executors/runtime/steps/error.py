@@ -34,17 +34,17 @@ def stored_error(error: Exception) -> Packed | None:
     """An error as JSON: its class and bases, arguments and message; None for our own."""
     if is_ours(error):
         return None
-    kind = type(error)
+    cls = type(error)
     try:
         message = safe_text(str(error))
     except Exception:  # noqa: BLE001 -- str() of a user's error may raise anything.
         message = ""
     names: dict[str, Any] = {
-        "module": safe_text(kind.__module__),
-        "class": safe_text(kind.__qualname__),
+        "module": safe_text(cls.__module__),
+        "class": safe_text(cls.__qualname__),
         "bases": [
             [safe_text(base.__module__), safe_text(base.__qualname__)]
-            for base in kind.__mro__[1:BASES_MAX]
+            for base in cls.__mro__[1:BASES_MAX]
             if issubclass(base, Exception) and base is not Exception
         ],
     }
@@ -81,10 +81,10 @@ def _known(module: str, name: str) -> type[Exception] | None:
     return found if isinstance(found, type) and issubclass(found, Exception) else None
 
 
-def _built(kind: type[Exception], args: list[Any]) -> Exception:
+def _built(cls: type[Exception], args: list[Any]) -> Exception:
     try:
-        return kind(*args)
+        return cls(*args)
     except Exception:  # noqa: BLE001 -- a constructor that wants more than `args` holds.
-        error = kind.__new__(kind)
+        error = cls.__new__(cls)
         error.args = tuple(args)
         return error
