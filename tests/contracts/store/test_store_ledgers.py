@@ -33,9 +33,9 @@ def test_a_step_is_written_once_and_read_by_the_next_attempt(parts: Parts, db: D
     ]
     expire(db, run_id)
     [again] = parts.claim()
-    lines = parts.ledgers.load([again])
+    entries = parts.ledgers.load([again])
 
-    assert [(line.sequence, line.kind, line.name, line.result_json) for line in lines] == [
+    assert [(entry.sequence, entry.kind, entry.name, entry.result_json) for entry in entries] == [
         (1, "step", "s1", '{"a":1.0}'),
         (2, "step", "s2", "null"),
     ]

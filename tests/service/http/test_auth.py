@@ -83,7 +83,7 @@ FOREIGN: Mapping[str, Any] = {
     "/v1/leases/steps": {"steps": []},
     "/v1/leases/progress": {"accepted": [], "lost": ["{run}"]},
     "/v1/leases/{token}/progress": {"accepted": [], "lost": ["{run}"]},
-    "/v1/leases/ledgers": {"lines": []},
+    "/v1/leases/ledgers": {"entries": []},
     "GET /v1/leases/artifacts": {"size_max": 1_048_576},
     "POST /v1/leases/artifacts": {"verdict": "lost", "media_type": None, "at": None},
     "/v1/leases/{token}/artifacts": {"verdict": "lost", "media_type": None, "at": None},

@@ -56,7 +56,7 @@ def test_ids_in_capital_letters_are_the_same_on_every_route(worker: httpx2.Clien
         renewed = worker.post("/v1/leases/renew", json={"leases": [held()]}).json()
         step = held(sequence=0, kind="step", name="s", result=1)
         steps = worker.post("/v1/leases/steps", json={"steps": [step]}).json()["steps"]
-        lines = worker.post("/v1/leases/ledgers", json={"leases": [held()]}).json()["lines"]
+        entries = worker.post("/v1/leases/ledgers", json={"leases": [held()]}).json()["entries"]
         report = worker.post("/v1/leases/progress", json={"reports": [held(done=1)]}).json()
         kept = worker.post("/v1/leases/artifacts", json=held(name="a", data="")).json()
         path = f"/v1/leases/{lease['token'].upper()}/artifacts"
@@ -77,7 +77,7 @@ def test_ids_in_capital_letters_are_the_same_on_every_route(worker: httpx2.Clien
 
     assert renewed == {"renewed": [{"run": run, "cancel": False}], "lost": []}
     assert [(s["run"], s["sequence"]) for s in steps] == [(run, 0)]
-    assert [line["run"] for line in lines] == [run]
+    assert [entry["run"] for entry in entries] == [run]
     assert report == told == {"accepted": [run], "lost": []}
     assert (kept["verdict"], sent["verdict"]) == ("stored", "stored")
     assert [found["run"] for found in claimed] == [run]

@@ -297,11 +297,11 @@ def test_steps_are_written_by_the_holder_only(admin: httpx2.Client, db: Db) -> N
     again = admin.post("/v1/leases/steps", json={"steps": [{**step, "result": 8}]}).json()["steps"]
     stranger = {**step, "token": run}
     refused = admin.post("/v1/leases/steps", json={"steps": [stranger]}).json()["steps"]
-    lines = admin.post("/v1/leases/ledgers", json={"leases": [held]}).json()["lines"]
+    entries = admin.post("/v1/leases/ledgers", json={"leases": [held]}).json()["entries"]
 
     assert noted[0]["result"] == again[0]["result"] == {"id": 7}
     assert refused == []
-    assert [(line["name"], line["result"]) for line in lines] == [("charge", {"id": 7})]
+    assert [(entry["name"], entry["result"]) for entry in entries] == [("charge", {"id": 7})]
 
 
 def test_a_service_that_waits_is_woken_by_any_producer(served: Served, store: Any) -> None:

@@ -95,7 +95,7 @@ def _progress(progress: Progress | None) -> str:
 
 
 def step_fields(step: StepRow) -> dict[str, Any]:
-    """A line of the ledger as a JSON object, with its result verbatim."""
+    """An entry of the ledger as a JSON object, with its result verbatim."""
     fields = msgspec.structs.asdict(step)
     del fields["run_id"], fields["result_json"]
     return {**fields, "result": _raw(step.result_json)}

@@ -134,7 +134,7 @@ def _history(database: str, run: Run) -> list[timeline.TimelineEntry] | None:
     try:
         with transaction.atomic(using=database):
             fetch(database, queries.set_timeout(PATIENCE))
-            return timeline.lines_of(fetch(database, query))
+            return timeline.entries_of(fetch(database, query))
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", None) != CANCELED:
             raise

@@ -24,7 +24,7 @@ RENEWED = "Renewed"
 
 
 class TimelineEntry(msgspec.Struct, frozen=True):
-    """One line of the timeline."""
+    """One entry of the timeline."""
 
     kind: str
     at: datetime
@@ -34,22 +34,22 @@ class TimelineEntry(msgspec.Struct, frozen=True):
     times: int = 1
 
 
-def lines_of(history: Sequence[LogEntry]) -> list[TimelineEntry]:
-    """The lines of the timeline; consecutive renewals of a lease are one line."""
-    lines: list[TimelineEntry] = []
+def entries_of(history: Sequence[LogEntry]) -> list[TimelineEntry]:
+    """The entries of the timeline; consecutive renewals of a lease are one entry."""
+    entries: list[TimelineEntry] = []
     for event in history:
-        last = lines[-1] if lines else None
+        last = entries[-1] if entries else None
         if (
             last is not None
             and event.kind == last.kind == RENEWED
             and event.attempt == last.attempt
         ):
-            lines[-1] = msgspec.structs.replace(last, at=event.at, times=last.times + 1)
+            entries[-1] = msgspec.structs.replace(last, at=event.at, times=last.times + 1)
             continue
         data = event.data or {}
         facts = [_fact(name, value) for name, value in data.items() if value is not None]
-        lines.append(TimelineEntry(event.kind, event.at, event.attempt, event.worker, facts))
-    return lines
+        entries.append(TimelineEntry(event.kind, event.at, event.attempt, event.worker, facts))
+    return entries
 
 
 def _fact(name: str, value: Any) -> str:

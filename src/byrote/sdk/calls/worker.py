@@ -241,7 +241,7 @@ def ledgers(leases: Sequence[Leased]) -> ServiceCall[list[RecordedStep]]:
                 step.place,
                 step.args_hash,
             )
-            for step in _ledgers(received).lines
+            for step in _ledgers(received).entries
         ]
 
     return ServiceCall("POST", "/v1/leases/ledgers", read, body=_encode({"leases": _held(leases)}))

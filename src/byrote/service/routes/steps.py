@@ -86,8 +86,8 @@ async def ledgers(call: RequestContext) -> wire.LedgersReply:
     held = [run.id for run in known]
     found = await store.all(queries.steps(held)) if held else []
     return wire.LedgersReply(
-        lines=[
-            wire.LedgerLine(
+        entries=[
+            wire.LedgerEntry(
                 run=row.run_id,
                 sequence=row.sequence,
                 kind=row.kind,

@@ -27,8 +27,8 @@ from byrote.store.runners.aio import AsyncStore
 from byrote.store.runners.sync import Interrupted
 
 HEARTBEAT_S = 10.0
-LINES_MAX = 1_000
-"""Queues that one look asks about."""
+QUEUES_MAX = 1_000
+"""Queues that one query asks about."""
 
 type ClaimKey = tuple[tuple[str, ...], tuple[str, ...]]
 """Queues and tasks."""
@@ -170,7 +170,7 @@ class ClaimWaiters:
         """Look at what is waited for, about once a second, for as long as the process lives."""
         while True:
             await asyncio.sleep(self._poll_s * (0.75 + 0.5 * self._context.jitter()))
-            wanted: Sequence[str] = sorted(self._queues())[:LINES_MAX]
+            wanted: Sequence[str] = sorted(self._queues())[:QUEUES_MAX]
             if wanted:
                 # A database that does not answer is asked again in a moment.
                 with contextlib.suppress(ByroteError, psycopg.Error):

@@ -171,9 +171,9 @@ def show_workers_at(store: Store, at: datetime, *, as_json: bool) -> None:
         for worker, count in rows:
             print_json({**msgspec.structs.asdict(worker), "at": at, "running": count})
     else:
-        lines = ((w.worker, count, w.claimed, w.ended, w.lost, w.last_at) for w, count in rows)
+        cells = ((w.worker, count, w.claimed, w.ended, w.lost, w.last_at) for w, count in rows)
         print_table(
-            WORKER_HEADS, lines, empty="The log has no event of a worker in the hour before."
+            WORKER_HEADS, cells, empty="The log has no event of a worker in the hour before."
         )
 
 
