@@ -241,12 +241,12 @@ def open_ask_client() -> AskClient | None:
     except RuntimeError:
         ask_client = asyncio.run(make())
     threading.Thread(
-        target=_hear, args=(link, ask_client), name="byrote-answers", daemon=True
+        target=_receive, args=(link, ask_client), name="byrote-answers", daemon=True
     ).start()
     return ask_client
 
 
-def _hear(link: socket.socket, ask_client: AskClient) -> None:
+def _receive(link: socket.socket, ask_client: AskClient) -> None:
     frames: Frames[object] = Frames()
     try:
         while piece := link.recv(PIECE):

@@ -38,7 +38,7 @@ def start() -> Iterator[Start]:
 def fault_of(bench: Bench, timeout_ms: int | None = None) -> Fault:
     """How the task `x` fails."""
     run = bench.lease("x", timeout_ms=timeout_ms)
-    outcome = bench.settle([run])[run.id]
+    outcome = bench.outcomes_of([run])[run.id]
     assert isinstance(outcome, Failed)
     return outcome.fault
 
@@ -148,7 +148,7 @@ def test_a_timeout_takes_those_along_who_slipped_out_of_the_group(
 def test_a_gibibyte_of_output_blocks_nobody_and_the_end_of_it_is_kept(start: Start) -> None:
     bench = start(x=shell(f"head -c 1G /dev/zero | tr '\\0' x; echo; echo end; {OK}"))
     run = bench.lease("x")
-    outcome = bench.settle([run], within=60.0)[run.id]
+    outcome = bench.outcomes_of([run], within=60.0)[run.id]
 
     assert isinstance(outcome, Succeeded)
     assert outcome.output is not None
@@ -278,7 +278,7 @@ def test_a_lease_that_has_run_out_ends_the_command(start: Start) -> None:
     run = bench.lease("x")
     run.deadline = 0.0
 
-    assert bench.settle([run])[run.id] == Released()
+    assert bench.outcomes_of([run])[run.id] == Released()
 
 
 def test_a_nest_that_goes_down_is_replaced_and_disturbs_nobody(
@@ -335,7 +335,7 @@ def test_a_request_may_be_longer_than_a_packet(start: Start, size: int) -> None:
     bench = start(x=shell("""printf '{"ok":true,"result":%d}' ${#4} >&3""", payload="argv"))
     run = bench.lease("x", "a" * size)
 
-    assert unpack(bench.settle([run])[run.id].text) == len(run.spec_json)
+    assert unpack(bench.outcomes_of([run])[run.id].text) == len(run.spec_json)
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(files=100)], ids=["spawned", "forked"])

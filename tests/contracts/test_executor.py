@@ -199,7 +199,7 @@ def test_arguments_that_do_not_fit_are_a_fault(bench: Bench, mode: str) -> None:
 @MODES
 def test_a_task_learns_about_its_attempt(bench: Bench, mode: str) -> None:
     run = bench.lease(f"{mode}about", timeout_ms=5_000)
-    told = unpack(bench.settle([run])[run.id].text)
+    told = unpack(bench.outcomes_of([run])[run.id].text)
 
     assert told == {
         "run": run.id, "attempt": 1, "task": f"{mode}about", "queue": "default",
@@ -210,7 +210,7 @@ def test_a_task_learns_about_its_attempt(bench: Bench, mode: str) -> None:
 def test_many_of_both_kinds_are_each_reported_exactly_once(bench: Bench) -> None:
     many = 20 if isinstance(bench.executor, Commands) else 400  # A fresh process takes its time.
     runs = [bench.lease("a_echo" if n % 2 else "echo", n) for n in range(many)]
-    outcomes = bench.settle(runs, within=60.0)
+    outcomes = bench.outcomes_of(runs, within=60.0)
 
     assert [int(outcomes[run.id].text) for run in runs] == list(range(many))
     assert {len(bench.reports[run.id]) for run in runs} == {1}
@@ -228,7 +228,7 @@ def test_async_tasks_run_side_by_side(bench: Bench) -> None:
 
 def test_every_async_attempt_has_a_task_and_a_context_of_its_own(bench: Bench) -> None:
     runs = [bench.lease("a_alone", waits) for waits in (False, False, True, True, False)]
-    outcomes = bench.settle(runs, within=30.0)
+    outcomes = bench.outcomes_of(runs, within=30.0)
 
     found = [unpack(outcomes[run.id].text) for run in runs]
     assert found == [[0, 0], [0, 0], [0, 0, 1], [0, 0, 1], [0, 0]]
@@ -236,7 +236,7 @@ def test_every_async_attempt_has_a_task_and_a_context_of_its_own(bench: Bench) -
 
 def test_an_async_task_past_its_timeout_is_stopped(bench: Bench) -> None:
     run = bench.lease("a_mark", str(bench.folder / "m"), "x", 30.0, timeout_ms=100)
-    outcome = bench.settle([run], within=10.0)[run.id]
+    outcome = bench.outcomes_of([run], within=10.0)[run.id]
 
     assert (outcome.fault.kind, outcome.fault.type) == ("timeout", "TimedOut")
     assert "0.1 s" in outcome.fault.message

@@ -90,7 +90,7 @@ def test_only_the_async_task_that_was_running_is_charged(pool: MakeBench, marks:
     marks.await_words(5)
     culprit = bench.lease("a_die", "exit")
 
-    assert isinstance(bench.settle([culprit])[culprit.id], Failed)
+    assert isinstance(bench.outcomes_of([culprit])[culprit.id], Failed)
     assert [bench.outcome(run) for run in neighbours] == [Released()] * 5
 
 
@@ -108,7 +108,7 @@ def test_what_waits_behind_a_crash_is_executed_elsewhere(pool: MakeBench, marks:
     bench = pool(hands=2)
     runs = [bench.lease("die", "exit")]
     runs += [bench.lease("quick", marks.path, str(n)) for n in range(20)]
-    outcomes = bench.settle(runs)
+    outcomes = bench.outcomes_of(runs)
 
     assert isinstance(outcomes[runs[0].id], Failed)
     done = [run for run in runs[1:] if isinstance(outcomes[run.id], Succeeded)]
@@ -124,7 +124,7 @@ def test_what_had_ended_before_a_crash_is_not_executed_again(pool: MakeBench, ma
         runs.append(bench.lease("quick", marks.path, str(n)))
         if n % 5 == 4:
             runs.append(bench.lease("die", "exit"))
-    outcomes = bench.settle(runs)
+    outcomes = bench.outcomes_of(runs)
 
     ended = [run for run in runs if isinstance(outcomes[run.id], Succeeded)]
     assert len(marks.words) == len(set(marks.words)) == len(ended)
@@ -139,7 +139,7 @@ def test_the_culprit_among_threads_is_known(pool: MakeBench, marks: Marks, how: 
     marks.await_words(3)
     culprit = bench.lease("die", how)
 
-    assert isinstance(bench.settle([culprit])[culprit.id], Failed)
+    assert isinstance(bench.outcomes_of([culprit])[culprit.id], Failed)
     assert [bench.outcome(run) for run in neighbours] == [Released()] * 3
 
 
@@ -162,7 +162,7 @@ def test_a_sync_task_past_its_timeout_is_killed(pool: MakeBench, marks: Marks, t
     args = (30,) if task == "slow" else ()
     run = bench.lease(task, marks.path, *args, timeout_ms=200)
     before = monotonic()
-    fault = bench.settle([run])[run.id].fault
+    fault = bench.outcomes_of([run])[run.id].fault
 
     assert (fault.kind, fault.type) == ("timeout", "TimedOut")
     assert 0.2 <= monotonic() - before < 10
@@ -176,7 +176,7 @@ def test_a_timeout_does_not_charge_the_neighbours(pool: MakeBench, marks: Marks)
     marks.await_words(3)
     stuck = bench.lease("slow", marks.path, 30, timeout_ms=100)
 
-    assert bench.settle([stuck])[stuck.id].fault.kind == "timeout"
+    assert bench.outcomes_of([stuck])[stuck.id].fault.kind == "timeout"
     assert [bench.outcome(run) for run in neighbours] == [Released()] * 3
 
 
@@ -184,7 +184,7 @@ def test_a_timeout_takes_the_children_of_the_task_along(pool: MakeBench, marks: 
     bench = pool(hands=1)
     run = bench.lease("waits_with_child", marks.path, timeout_ms=300)
 
-    assert bench.settle([run])[run.id].fault.kind == "timeout"
+    assert bench.outcomes_of([run])[run.id].fault.kind == "timeout"
     [child] = marks.words
     until(lambda: not alive(int(child)), 2.0)
 
@@ -208,7 +208,7 @@ def test_a_slow_sync_task_does_not_hold_back_quick_ones(pool: MakeBench, marks: 
     bench.executor.submit([slow])
     until((bench.folder / "slow").exists)
     quick = [bench.lease("quick", marks.path, str(n)) for n in range(20)]
-    outcomes = bench.settle(quick, within=15.0)
+    outcomes = bench.outcomes_of(quick, within=15.0)
 
     assert all(isinstance(outcome, Succeeded) for outcome in outcomes.values())
     assert sorted(map(int, marks.words)) == list(range(20))
@@ -229,7 +229,7 @@ def test_hands_are_replaced_after_so_many_tasks(pool: MakeBench, marks: Marks) -
     bench = pool(hands=2, max_tasks=10)
     runs = [bench.lease("quick", marks.path, str(n)) for n in range(100)]
     for start in range(0, 100, 10):
-        outcomes = bench.settle(runs[start : start + 10])
+        outcomes = bench.outcomes_of(runs[start : start + 10])
         assert all(isinstance(outcome, Succeeded) for outcome in outcomes.values())
         until(lambda: bench.executor.room().limit > 0)
 
@@ -279,7 +279,7 @@ def test_an_async_task_that_ignores_its_timeout_is_killed(tmp_path: Path, marks:
     bench = Bench(make_hands(hands=1))
     run = bench.lease("a_deaf", marks.path, 30, timeout_ms=100)
 
-    assert bench.settle([run], within=3.0)[run.id].fault.kind == "timeout"
+    assert bench.outcomes_of([run], within=3.0)[run.id].fault.kind == "timeout"
     bench.close()
 
 

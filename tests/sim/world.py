@@ -353,7 +353,7 @@ class World:
         for row in self.model.rows.values():
             examiner = LogAudit(row.id, scene)
             for told in row.told:
-                examiner.hear(told, queue="q")
+                examiner.add(told, queue="q")
             yield from examiner.close(kept(row))
             if row.status in {"WAITING", "READY", "RUNNING"}:
                 yield Finding("stuck", f"is {row.status} at the end of time", row.id)

@@ -133,7 +133,7 @@ def test_a_migration_behind_a_lock_gives_up_quickly_and_tries_again(bare: Databa
     with bare.open("holder") as holder, ThreadPoolExecutor(1) as pool:
         with holder.transaction():
             holder.execute("select pg_advisory_xact_lock(hashtext('byrote.migrate'))")
-            done = pool.submit(migrate, bare, jitter=jitter, tell=said.append)
+            done = pool.submit(migrate, bare, jitter=jitter, report=said.append)
             until(lambda: said)
             assert "55P03" in said[0]
             assert not done.done()

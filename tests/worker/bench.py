@@ -49,7 +49,7 @@ class Bench:
             age_us=0, as_of_us=0, token=new_token(), deadline=monotonic() + 60,
         )  # fmt: skip
 
-    def settle(self, runs: Sequence[Leased], within: float = 10.0) -> dict[str, Any]:
+    def outcomes_of(self, runs: Sequence[Leased], within: float = 10.0) -> dict[str, Any]:
         """Execute these runs and give what became of each."""
         self.executor.submit(runs)
         return {run.id: self.outcome(run, within) for run in runs}

@@ -60,9 +60,9 @@ def open_content_store(where: str) -> ContentStore:
     return Objects.at(where)
 
 
-def content_store_for(where: str, home: str) -> ContentStore:
+def content_store_for(where: str, prefix: str) -> ContentStore:
     """Open the part of a store that belongs to one database; databases may share a store."""
-    return open_content_store(f"{where.rstrip('/')}/{home}")
+    return open_content_store(f"{where.rstrip('/')}/{prefix}")
 
 
 def pieces(data: bytes | Path) -> Iterator[bytes]:

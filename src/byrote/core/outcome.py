@@ -45,12 +45,12 @@ def kind_and_type(fault: Fault) -> str:
 def brief(fault: Fault) -> str:
     """Describe a fault in one line: kind, type, message, and where it was raised."""
     message = " ".join(fault.message[:BRIEF_MAX].split())
-    told = f"{kind_and_type(fault)}: {message}" if message else kind_and_type(fault)
+    text = f"{kind_and_type(fault)}: {message}" if message else kind_and_type(fault)
     frames = _FRAME.findall(fault.traceback or "")
     if not frames:
-        return told
+        return text
     path, line, function = frames[-1]
-    return f"{told} ({path.rpartition('/')[2]}:{line} in {function})"
+    return f"{text} ({path.rpartition('/')[2]}:{line} in {function})"
 
 
 class Output(msgspec.Struct, frozen=True):

@@ -45,20 +45,20 @@ def run_demo(*, url: str | None, keep: bool, silent: bool, paint: Paint) -> Demo
             with contextlib.suppress(subprocess.TimeoutExpired):
                 compiler.wait(PATIENCE_S)
             play = Play(found, folder)
-            story = play.perform(began=began, watch=screen.watch, tell=screen.tell)
+            story = play.perform(began=began, watch=screen.watch, announce=screen.announce)
         return DemoResult(story, folder / "pg" if keep and url is None else None)
 
 
 @contextlib.contextmanager
 def _server(url: str | None, folder: Path, screen: Screen, *, keep: bool) -> Iterator[str]:
     if url is not None:
-        screen.tell("Using the given database; the demo's runs stay in it.")
+        screen.announce("Using the given database; the demo's runs stay in it.")
         yield url
         return
     # Imported here: a given URL needs no embedded server.
     from byrote.embedded.server import open_server  # noqa: PLC0415
 
-    screen.tell("Starting an embedded PostgreSQL server.")
+    screen.announce("Starting an embedded PostgreSQL server.")
     # Data that is deleted afterwards need not survive a crash of the machine.
     with open_server(folder / "pg", environ=os.environ, durable=keep) as server:
         yield server.url

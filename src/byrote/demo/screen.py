@@ -28,7 +28,7 @@ class Screen:
         self._next = 0.0
         self._last = ""
 
-    def tell(self, line: str) -> None:
+    def announce(self, line: str) -> None:
         """Print one line below the block that was drawn."""
         if not self._silent:
             self._drawn = 0

@@ -87,22 +87,24 @@ class Play:
         self._struck = False
         self._cancelled = False
 
-    def perform(self, *, began: float, watch: WatchRuns, tell: Print) -> Story:
+    def perform(self, *, began: float, watch: WatchRuns, announce: Print) -> Story:
         """Send everything, look on until it has ended, replay one run and verify another."""
         migrate(DatabaseAddress(self._url), jitter=jitter)
-        tell("Starting a worker with two hands.")
+        announce("Starting a worker with two hands.")
         with contextlib.closing(self._app), self._worker() as crew:
-            self._send(1, tell)
+            self._send(1, announce)
             self._cancel("cancelled waiting", self._look())
             invoice = _one(self._until_ended(crew, watch, "invoice"), "invoice")
-            tell("Verifying one of the invoices: with the code that ran it, and with changed code.")
+            announce(
+                "Verifying one of the invoices: with the code that ran it, and with changed code."
+            )
             with verifying(invoice, self._url, self._folder, self._settings) as verified:
                 self._until_ended(crew, watch)
-                self._send(2, tell)
+                self._send(2, announce)
                 runs = self._until_ended(crew, watch)
                 checks = verified()
             chapters = [_chapter(kind, runs) for kind in KINDS]
-            tell("Replaying one of the quick runs by the hash of its spec.")
+            announce("Replaying one of the quick runs by the hash of its spec.")
             replay = self._replay(_one(runs, "quick"))
             fine = [part.ok for part in chapters] + [part.ok for part in checks]
             return Story(
@@ -127,9 +129,9 @@ class Play:
     def _queue(self) -> str:
         return f"demo-{self._label}"
 
-    def _send(self, act: int, tell: Print) -> None:
+    def _send(self, act: int, announce: Print) -> None:
         kinds = [kind for kind in KINDS if kind.act == act]
-        tell(f"Sending {sum(kind.count for kind in kinds)} runs in one transaction.")
+        announce(f"Sending {sum(kind.count for kind in kinds)} runs in one transaction.")
         specs = (spec for kind in kinds for spec in self._specs(kind))
         self._sent += len(self._app.enqueue_many(specs))
 

@@ -63,12 +63,12 @@ class SelectorLoop(ABC):
         if self._broken is not None:
             raise self._broken
 
-    def _tell(self, reports: Outcomes) -> None:
+    def _report_ends(self, reports: Outcomes) -> None:
         if reports:
             self._report(reports)
 
     def _release(self, runs: Sequence[Leased]) -> None:
-        self._tell([(run, Released()) for run in runs])
+        self._report_ends([(run, Released()) for run in runs])
 
     def _nudge(self) -> None:
         self._wake.set()

@@ -250,7 +250,7 @@ class HttpLeases(_OnWire):
         patience = min(self._patience_s, wanted.lease_for.total_seconds() * WAIT_SHARE)
         self._patience_s = 0.0
         if self._doubts:
-            self._settle_doubts(wanted.claimed_at)
+            self._resolve_lost_claims(wanted.claimed_at)
         try:
             return self._wire.ask(leasing.claim(wanted, wait_s=patience))
         except RequestInterrupted:
@@ -259,7 +259,7 @@ class HttpLeases(_OnWire):
                 self._doubts.append((wanted.claimed_at + patience + DOUBT_S, wanted))
             return found or None
 
-    def _settle_doubts(self, now: float) -> None:
+    def _resolve_lost_claims(self, now: float) -> None:
         due = [doubt for doubt in self._doubts if doubt[0] <= now]
         for doubt in due:
             found = self._wire.run(leasing.claimed(doubt[1]))
@@ -347,7 +347,7 @@ class HttpSteps(_OnWire):
 class HttpArtifacts(_OnWire):
     """Keeps artifacts at the service, which knows where they are stored."""
 
-    def home(self) -> str:
+    def prefix(self) -> str:
         """Refused: there is nothing to share."""
         raise _stored_remotely()
 

@@ -86,7 +86,7 @@ class Service:
         self.readiness = Readiness(self.work, context.clock, options.ready_s)
         self.provenances: set[int] = set()
         """Numbers of environments that are known to exist; as few as `byrote_provenance` has."""
-        self.home: str | None = None
+        self.artifact_prefix: str | None = None
         """The name of this database's part of the artifact store, once read."""
         self.stopping = False
         self._abandoned: set[asyncio.Future[Any]] = set()

@@ -29,7 +29,7 @@ from typing import Any, Final
 import msgspec
 
 from byrote.core.errors import RowLocked
-from byrote.core.ports.replies import LOCKED, Archived, Locked, say_locked
+from byrote.core.ports.replies import LOCKED, Archived, Locked, locked_text
 from byrote.store.query import Query
 
 KNOWN_MAX = 10_000
@@ -119,7 +119,7 @@ class Moves[Row](msgspec.Struct, frozen=True):
     def only(self) -> Row | None:
         """The row of a command on one run, None if it does not apply; raises RowLocked."""
         if self.locked:
-            text = " ".join([say_locked(1), f"Nothing was done to run {self.locked[0]}."])
+            text = " ".join([locked_text(1), f"Nothing was done to run {self.locked[0]}."])
             raise RowLocked(text)
         return self.done[0] if self.done else None
 

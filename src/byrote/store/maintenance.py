@@ -40,7 +40,7 @@ class MaintenanceStore(OnConnection):
         """The runs that a client watches now."""
         return self._link.run(queries.watched())
 
-    def tell(self, run: Leased, printed: Printing) -> None:
+    def live_output(self, run: Leased, printed: Printing) -> None:
         """Store the output of an attempt so far for the clients that watch its run."""
         self._link.run(queries.live_output(run, printed))
 

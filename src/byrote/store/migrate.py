@@ -130,7 +130,7 @@ def migrate(
     address: DatabaseAddress,
     *,
     jitter: Callable[[], float],
-    tell: Callable[[str], None] = lambda _line: None,
+    report: Callable[[str], None] = lambda _line: None,
 ) -> Sequence[Migration]:
     """Bring the schema up to date. Returns the migrations that were applied, often none."""
     tries = 1
@@ -148,7 +148,7 @@ def migrate(
                 raise DatabaseUnreachable(
                     f"{address.redacted} did not answer: {' '.join(str(error).split())}"
                 ) from error
-            tell(f"busy, trying again ({error.sqlstate}): {' '.join(str(error).split())[:120]}")
+            report(f"busy, trying again ({error.sqlstate}): {' '.join(str(error).split())[:120]}")
             time.sleep(pause_before(tries, jitter))
 
 

@@ -104,16 +104,16 @@ def _object(value: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-class Settlement(msgspec.Struct, frozen=True, gc=False):
+class MovedRun(msgspec.Struct, frozen=True, gc=False):
     """A cancelled run and its status now."""
 
     id: str
     status: str
 
 
-def settlement_from(row: tuple[Any, ...]) -> Settlement | Locked:
+def moved_run_from(row: tuple[Any, ...]) -> MovedRun | Locked:
     """Read a run that a statement has moved and its status, or one whose row is locked."""
-    return Locked(row[0]) if row[1] == "LOCKED" else Settlement(row[0], row[1])
+    return Locked(row[0]) if row[1] == "LOCKED" else MovedRun(row[0], row[1])
 
 
 def id_from(row: tuple[Any, ...]) -> str | Locked:

@@ -83,22 +83,22 @@ class _Notes:
 def verify(
     address: DatabaseAddress,
     *,
-    tell: OnProgress = lambda _done, _whole: None,
+    on_progress: OnProgress = lambda _done, _whole: None,
     kept: Head | None = None,
 ) -> VerifyReport:
-    """Prove or refute every check on one snapshot; `tell` receives the number of runs done.
+    """Prove or refute every check on one snapshot; `on_progress` receives the number of runs done.
 
     `kept` is a head of the chain from an earlier verification, which must still be in it.
     """
     with address.open("verify", "jit=off") as connection, connection.transaction():
         connection.execute("set transaction isolation level repeatable read, read only")
-        return verify_on(connection, tell=tell, kept=kept)
+        return verify_on(connection, on_progress=on_progress, kept=kept)
 
 
 def verify_on(
     connection: psycopg.Connection[Any],
     *,
-    tell: OnProgress = lambda _done, _whole: None,
+    on_progress: OnProgress = lambda _done, _whole: None,
     kept: Head | None = None,
 ) -> VerifyReport:
     """Verify the database as this transaction sees it."""
@@ -119,12 +119,15 @@ def verify_on(
         Finding("moves", f"event {seq} ({kind}) is malformed")
         for seq, kind in _stream(connection, queries.verify_malformed())
     )
-    _judge_all(connection, start, notes, tell)
+    _judge_all(connection, start, notes, on_progress)
     return notes.report
 
 
 def _judge_all(
-    connection: psycopg.Connection[Any], start: queries.VerifyStart, notes: _Notes, tell: OnProgress
+    connection: psycopg.Connection[Any],
+    start: queries.VerifyStart,
+    notes: _Notes,
+    on_progress: OnProgress,
 ) -> None:
     rows = _stream(connection, queries.verify_runs())
     entries = _stream(connection, queries.verify_events())
@@ -139,7 +142,7 @@ def _judge_all(
         notes.add(_judge(examiner, notes, groups[0], groups[1]))
         notes.uncovered += not examiner.covered
         notes.runs += 1
-        tell(notes.runs, start.runs)
+        on_progress(notes.runs, start.runs)
 
 
 def _judge(
@@ -152,7 +155,7 @@ def _judge(
     queue = rows[0].queue if rows else None
     for event in entries:
         notes.events += 1
-        examiner.hear(event, queue=queue)
+        examiner.add(event, queue=queue)
     return examiner.close(*rows)
 
 

@@ -377,7 +377,7 @@ class StepStore(OnConnection):
 class ArtifactRows(OnConnection):
     """Reads and writes the rows of artifacts."""
 
-    def home(self) -> str:
+    def prefix(self) -> str:
         """Return the prefix of this database's objects in storage that others may share."""
         return self._link.run(queries.artifact_prefix())[0]
 

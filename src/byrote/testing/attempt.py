@@ -16,7 +16,7 @@ from byrote.core.task import Registry, Task
 from byrote.executors.runtime import call
 from byrote.executors.runtime.asks import AskClient
 from byrote.executors.runtime.job import Job, Result, job_of
-from byrote.testing.desk import AnswerAsk, DirectAsks
+from byrote.testing.asks import AnswerAsk, DirectAsks
 from byrote.testing.timeouts import TimeUp, cancelled_in_time, limited
 
 type AttemptEnd = tuple[BaseException | None, Result]
@@ -29,8 +29,8 @@ def execute(task: Task, run: Leased, answer: AnswerAsk) -> AttemptEnd:
     began = monotonic()
     raised: list[BaseException] = []
     registry = _recording(task, raised)
-    desk = cast("AskClient", DirectAsks(answer, strict=True))
-    result = _off_loop(lambda: _called(registry, task, job, desk))
+    asks = cast("AskClient", DirectAsks(answer, strict=True))
+    result = _off_loop(lambda: _called(registry, task, job, asks))
     error = raised[-1] if raised else None
     if job.timeout_ms is None:
         return error, result
@@ -40,13 +40,13 @@ def execute(task: Task, run: Leased, answer: AnswerAsk) -> AttemptEnd:
     return error, result
 
 
-def _called(registry: Registry, task: Task, job: Job, desk: AskClient) -> Result:
+def _called(registry: Registry, task: Task, job: Job, asks: AskClient) -> Result:
     limit_s = None if job.timeout_ms is None else job.timeout_ms / 1000
     try:
         with limited(limit_s, is_async=task.is_async):
             if task.is_async:
-                return asyncio.run(call.call_async(registry, job, desk))
-            return call.call_sync(registry, job, desk)
+                return asyncio.run(call.call_async(registry, job, asks))
+            return call.call_sync(registry, job, asks)
     except TimeUp as late:
         # The alarm rang just after the function had returned.
         return call.raised(job.slot, late)

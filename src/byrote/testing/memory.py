@@ -26,7 +26,7 @@ from byrote.executors.runtime.asks import AskClient, AskResult
 from byrote.executors.runtime.context import Context
 from byrote.executors.runtime.job import Job
 from byrote.executors.runtime.steps.call import EVENT, SLEEP, STEP
-from byrote.testing.desk import DirectAsks
+from byrote.testing.asks import DirectAsks
 
 RUN_ID = "00000000-0000-7000-8000-000000000001"
 """The run that a context belongs to, unless the test names another: it decides the random seed."""
@@ -133,7 +133,7 @@ def context(
     out. `run_id` is the seed of `ctx.random` and `ctx.uuid()`, `now` is `ctx.now()`.
     """
     ledger = _MemoryLedger(signals or {})
-    desk = DirectAsks(ledger.answer, strict=False)
+    asks = DirectAsks(ledger.answer, strict=False)
     job = Job(
         slot=0,
         id=run_id,
@@ -149,7 +149,7 @@ def context(
         spec_hash=b"",
         as_of_us=micros(now - _EPOCH),
     )
-    ctx = MemoryContext.of(job, cast("AskClient", desk))
+    ctx = MemoryContext.of(job, cast("AskClient", asks))
     assert isinstance(ctx, MemoryContext)  # noqa: S101 -- `of` is declared to return the base.
     ledger.ctx = ctx
     return ctx

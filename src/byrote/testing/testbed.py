@@ -171,7 +171,9 @@ class AppTestbed:
         replies: list[AskResult] = []
         asks: Asks = SimpleQueue()
         others: Asks = SimpleQueue()
-        asks.put(Ask(run, verb, payload, lambda ok, told: replies.append(AskResult(ok, told))))
+        asks.put(
+            Ask(run, verb, payload, lambda ok, payload: replies.append(AskResult(ok, payload)))
+        )
         asks.put(None)
         LedgerServer(self._steps, asks, others).run()
         AskServer(self._artifacts, others, self._answers).run()

@@ -140,7 +140,7 @@ class Recorder:
             # Before they are dropped: a worker that holds nothing more lets its hands go.
             self.on_finished([(run, accepted.get(run.id)) for run, _, _ in judged])
         self._held.drop([run for run, _, _ in judged])
-        self._tell(judged, accepted)
+        self._emit(judged, accepted)
         if not self._held:
             self.on_report()  # A worker that drains waits for the last of them.
 
@@ -171,7 +171,7 @@ class Recorder:
         what = f"finish of {run.id}"
         self._context.emit([events.Troubled(self._context.worker, what, str(error), run.id)])
 
-    def _tell(self, judged: Sequence[Judged], accepted: Mapping[str, str]) -> None:
+    def _emit(self, judged: Sequence[Judged], accepted: Mapping[str, str]) -> None:
         now, worker = self._context.clock(), self._context.worker
         stored = [type(verdict) for run, _, verdict in judged if run.id in accepted]
         released = stored.count(Release)

@@ -151,7 +151,7 @@ class Worker:
         if not self._begun:
             keeper.leave()
             return
-        self._tell_start()
+        self._emit_start()
         self._start("recorder", recorder.run)
         self._start("keeper", keeper.run)
         if sweeper is not None:
@@ -287,7 +287,7 @@ class Worker:
             "finished": 0 if self._parts is None else self._parts.recorder.finished,
         }
 
-    def _tell_start(self) -> None:
+    def _emit_start(self) -> None:
         options = self._options
         self._context.emit(
             [

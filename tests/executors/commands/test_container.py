@@ -148,7 +148,7 @@ def test_a_bubble_sees_no_process_but_its_own(bubble: Bench) -> None:
 
 def test_a_timeout_leaves_nothing_of_a_bubble(bubble: Bench) -> None:
     run = bubble.lease("slow", timeout_ms=400)
-    outcome = bubble.settle([run])[run.id]
+    outcome = bubble.outcomes_of([run])[run.id]
     left = subprocess.run(["pgrep", "-xf", "sleep 421[78]"], capture_output=True, check=False)
 
     assert outcome.fault.kind == "timeout"

@@ -40,7 +40,7 @@ def examples() -> Iterator[Bench]:
 def resize(bench: Bench, **kwargs: object) -> object:
     run = bench.lease("resize")
     run.spec_json = describe("resize", 1, [], kwargs, delivery=Delivery()).text
-    return bench.settle([run])[run.id]
+    return bench.outcomes_of([run])[run.id]
 
 
 @pytest.mark.needs("node")
@@ -76,4 +76,4 @@ def test_our_own_executor_takes_the_payload_as_an_argument_too(examples: Bench) 
     run = examples.lease("echo_argv")
     run.spec_json = describe("echo", 1, [[1.5]], {}, delivery=Delivery()).text
 
-    assert examples.settle([run])[run.id].text == "[1.5]"
+    assert examples.outcomes_of([run])[run.id].text == "[1.5]"

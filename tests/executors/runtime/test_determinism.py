@@ -49,7 +49,7 @@ def repeat(bench: Bench, run: Leased) -> Any:
     """The result of the same attempt, executed once more."""
     bench.reports.pop(run.id, None)
     again = msgspec.structs.replace(run, settling=False, provenance=None)
-    return unpack(bench.settle([again])[run.id].text)
+    return unpack(bench.outcomes_of([again])[run.id].text)
 
 
 def results(db: Database, runs: list[str]) -> list[tuple[str, str]]:
@@ -101,7 +101,7 @@ def test_a_context_follows_from_the_run_or_from_the_spec(
 ) -> None:
     run = bench.lease(task, 5)
     run.as_of_us = 1_893_456_000_000_001
-    told = unpack(bench.settle([run])[run.id].text)
+    told = unpack(bench.outcomes_of([run])[run.id].text)
     digest = run.spec_hash if by_spec else run_digest(run.id)
     own = random.Random(seed_of(digest))
 
@@ -115,7 +115,7 @@ def test_a_context_follows_from_the_run_or_from_the_spec(
 @pytest.mark.parametrize("bench", [{"hands": 1}], indirect=True)
 def test_tasks_that_draw_in_turns_do_not_disturb_each_other(bench: Bench) -> None:
     runs = [bench.lease("draw", rounds) for rounds in range(20, 41)]
-    together = bench.settle(runs)
+    together = bench.outcomes_of(runs)
     texts = {run.id: together[run.id].text for run in runs}
 
     assert unpack(texts[runs[10].id]) == repeat(bench, runs[10])

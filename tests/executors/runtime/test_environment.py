@@ -133,14 +133,14 @@ def repository(tmp_path: Path) -> Path:
 def test_the_commit_is_told_and_whether_it_was_changed(repository: Path) -> None:
     file = repository / "shop" / "tasks.py"
     commit = git(repository, "rev-parse", "HEAD")
-    assert GitCheckout(file.parent).tell([file]) == {"commit": commit, "dirty": False}
+    assert GitCheckout(file.parent).describe([file]) == {"commit": commit, "dirty": False}
     file.write_text("2")
 
-    assert GitCheckout(file.parent).tell([file]) == {"commit": commit, "dirty": True}
+    assert GitCheckout(file.parent).describe([file]) == {"commit": commit, "dirty": True}
 
 
 def test_a_repository_the_app_is_not_from_is_not_told(repository: Path) -> None:
-    assert GitCheckout(repository).tell([Path(os.__file__)]) is None
+    assert GitCheckout(repository).describe([Path(os.__file__)]) is None
 
 
 def test_without_git_the_commit_is_read_by_hand(
@@ -154,7 +154,7 @@ def test_without_git_the_commit_is_read_by_hand(
     assert head_of(repository / ".git") == commit
     monkeypatch.setenv("PATH", "")
 
-    told = GitCheckout(repository).tell([repository / "shop" / "tasks.py"])
+    told = GitCheckout(repository).describe([repository / "shop" / "tasks.py"])
     assert told == {"commit": commit, "dirty": None}
 
 
@@ -163,7 +163,7 @@ def test_an_image_without_a_repository_may_name_its_commit(
 ) -> None:
     monkeypatch.setenv("BYROTE_COMMIT", "c0ffee")
 
-    assert GitCheckout(tmp_path).tell([]) == {"commit": "c0ffee", "dirty": None}
+    assert GitCheckout(tmp_path).describe([]) == {"commit": "c0ffee", "dirty": None}
 
 
 def test_a_document_can_be_stored_whatever_there_is(

@@ -86,7 +86,7 @@ def hands() -> Bench:
 @pytest.mark.parametrize("kind", ["", "a_"], ids=["sync", "async"])
 def test_what_a_task_in_a_hand_prints_comes_with_its_outcome(hands: Bench, kind: str) -> None:
     runs = [hands.lease(f"{kind}say", f"word {n}") for n in range(20)]
-    outcomes = hands.settle(runs)
+    outcomes = hands.outcomes_of(runs)
 
     for n, run in enumerate(runs):
         output = outcomes[run.id].output

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(400)
 def test_a_minute_of_torture_breaks_no_promise() -> None:
     said: list[str] = []
     wish = Wish(seconds=75, runs=700, faults=10, seed=1, kinds=SHORT, durable=False, workers=2)
-    ended = torture(wish, say=said.append)
+    ended = torture(wish, show=said.append)
 
     assert ended.violations == 0, (ended.judged.violations, ended.verified.findings)
     assert {fault.kind for fault in ended.faults if fault.happened} == set(SHORT), "\n".join(said)
@@ -41,7 +41,7 @@ def test_a_server_of_yours_is_tortured_in_a_database_of_its_own(server_url: str,
     said: list[str] = []
     before = databases(db)
     wish = Wish(seconds=14, runs=150, faults=6, seed=4, kinds=GIVEN, url=server_url, workers=2)
-    ended = torture(wish, say=said.append)
+    ended = torture(wish, show=said.append)
 
     assert ended.violations == 0, (ended.judged.violations, ended.verified.findings)
     happened = {fault.kind for fault in ended.faults if fault.happened}
@@ -61,7 +61,7 @@ def test_without_faults_no_run_of_ten_thousand_is_executed_twice() -> None:
     wish = Wish(
         seconds=11, runs=10_000, faults=0, seed=2, kinds=(), durable=False, workers=2, calm=True
     )
-    ended = torture(wish, say=lambda _line: None)
+    ended = torture(wish, show=lambda _line: None)
 
     assert ended.judged.runs - ended.judged.ticks - ended.judged.unserved == 10_000
     assert ended.judged.ticks >= 8

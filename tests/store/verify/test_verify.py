@@ -60,7 +60,7 @@ def test_nothing_is_found_in_what_the_store_wrote(
     for _ in range(200):
         walker.step()
     heard: list[tuple[int, int]] = []
-    report = verify(address, tell=lambda done, whole: heard.append((done, whole)))
+    report = verify(address, on_progress=lambda done, whole: heard.append((done, whole)))
 
     assert report.findings == []
     assert report.sound

@@ -24,7 +24,7 @@ from byrote.executors.runtime.steps.call import check_name
 from byrote.store import queries
 from byrote.store.locks import Moves, Verb
 from byrote.store.query import Query
-from byrote.store.rows import QueueRow, Settlement, WorkerRow
+from byrote.store.rows import MovedRun, QueueRow, WorkerRow
 
 BATCH = 1_000
 """Runs that one statement changes."""
@@ -221,7 +221,7 @@ def _move_all(verb: Verb[Any], ids: Sequence[str]) -> Operation[DoneRuns[str]]:
     done: DoneRuns[str] = DoneRuns()
     for batch in batched([checked_id(run_id) for run_id in ids], BATCH):
         moves: Moves[Any] = yield Moving(verb, batch)
-        changed = [row.id if isinstance(row, Settlement) else row for row in moves.done]
+        changed = [row.id if isinstance(row, MovedRun) else row for row in moves.done]
         done.add(changed, moves.locked)
     return done
 

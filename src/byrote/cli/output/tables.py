@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from byrote.core.ports.replies import say_locked
+from byrote.core.ports.replies import locked_text
 from byrote.core.text.printable import json_printable, one_line, printable
 
 COLOURS = {
@@ -62,7 +62,7 @@ def print_json(fields: Mapping[str, Any]) -> None:
 def show_locked(number: int, *, as_json: bool) -> None:
     """Print how many runs were left out because they are locked; JSON has that for each run."""
     if number and not as_json:
-        click.echo(say_locked(number))
+        click.echo(locked_text(number))
 
 
 def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:

@@ -41,7 +41,7 @@ _BY_HOLDER: Final = frozenset(
         EventKind.CRASHED,
     }
 )
-_HOMES: Final = {"FAILED": {"dead"}, "SUCCESSFUL": {"queue", "archive"}}
+_TABLES: Final = {"FAILED": {"dead"}, "SUCCESSFUL": {"queue", "archive"}}
 _COMPARED: Final = (
     "charged", "losses", "leased_by", "lease_token", "enqueued_at", "started_at",
     "last_attempted_at", "cancel_requested_at", "finished_at",
@@ -80,7 +80,7 @@ class LogAudit:
         self.covered = True
         """Whether the log has the hashes of the row's spec and result."""
 
-    def hear(self, entry: LogEntry, *, queue: str | None) -> None:
+    def add(self, entry: LogEntry, *, queue: str | None) -> None:
         """Check one more event; events come in the order of moves."""
         entry = upcast(entry)
         before = self._state
@@ -95,7 +95,7 @@ class LogAudit:
         if self._last is not None:
             self._judge(before, entry)
         self._state = fold(self._state, entry)
-        if (wrong := self._records.hear(entry)) is not None:
+        if (wrong := self._records.add(entry)) is not None:
             self._find("moves", wrong, entry)
         self._last = entry
         self._latest = max(self._latest or entry.at, entry.at)
@@ -105,8 +105,8 @@ class LogAudit:
     def close(self, *rows: RunRow) -> list[Finding]:
         """Returns the findings, after every event; `rows` are all rows that have this id."""
         if len(rows) > 1:
-            homes = " and ".join(row.home for row in rows)
-            self._find("ends", f"is stored in {homes} at once")
+            tables = " and ".join(row.table for row in rows)
+            self._find("ends", f"is stored in {tables} at once")
         if rows:
             self._see(rows[0])
         else:
@@ -213,10 +213,10 @@ class LogAudit:
             self._find("kept", found, last)
 
     def _see(self, row: RunRow) -> None:
-        if row.home not in _HOMES.get(row.status, {"queue", "archive"}) or (
-            row.home == "archive" and row.status not in FINAL
+        if row.table not in _TABLES.get(row.status, {"queue", "archive"}) or (
+            row.table == "archive" and row.status not in FINAL
         ):
-            self._find("ends", f"is {row.status} but is stored in {row.home}")
+            self._find("ends", f"is {row.status} but is stored in {row.table}")
         if row.charged > row.max_attempts or row.losses > LOSSES_MAX:
             found = f"{row.charged} attempts charged of {row.max_attempts}, lost {row.losses} times"
             self._find("attempts", found)

@@ -45,7 +45,7 @@ class Records:
         self._attempts: set[int] = set()
         """Attempts whose steps and artifacts are logged."""
 
-    def hear(self, entry: LogEntry) -> str | None:
+    def add(self, entry: LogEntry) -> str | None:
         """Add one more move of the run. Returns what is wrong with it, or None."""
         if entry.kind == EventKind.CLAIMED and entry.schema >= _ATTEMPT_LOGGED:
             self._attempts.add(entry.attempt)

@@ -42,7 +42,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The columns of a run's row that are verified."""
 
     id: str
-    home: str
+    table: str
     """`queue`, `archive` or `dead`."""
     queue: str
     task: str

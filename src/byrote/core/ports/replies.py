@@ -34,7 +34,7 @@ class DoneRuns[T](list[T]):
         return self
 
 
-def say_locked(number: int) -> str:
+def locked_text(number: int) -> str:
     """Returns the message about runs that were skipped because their rows are locked."""
     are = "1 run is" if number == 1 else f"{number:,} runs are"
     return f"{are} locked by another transaction; try again."

@@ -137,7 +137,7 @@ class StepPort(Protocol):
 class ArtifactPort(Protocol):
     """The store as the parts that handle artifacts use it."""
 
-    def home(self) -> str:
+    def prefix(self) -> str:
         """Returns the prefix of this store in an artifact store that others may share."""
 
     def keep(self, lease: Leased, artifact: Mapping[str, Any]) -> ArtifactReply:
@@ -210,7 +210,7 @@ class MaintenancePort(Protocol):
     def watched(self) -> list[str]:
         """Returns the runs that clients watch now."""
 
-    def tell(self, run: Leased, printed: Printing) -> None:
+    def live_output(self, run: Leased, printed: Printing) -> None:
         """Send the output of an attempt so far to the clients that watch its run."""
 
     def close(self) -> None:

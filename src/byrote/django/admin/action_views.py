@@ -11,7 +11,7 @@ from django.contrib.admin.models import CHANGE, DELETION, LogEntry
 from django.http import HttpResponse
 
 from byrote.assembly.identity import new_id
-from byrote.core.ports.replies import say_locked
+from byrote.core.ports.replies import locked_text
 from byrote.django.admin.actions import BATCH_MAX, Action, read_nonce
 from byrote.django.models import Run
 from byrote.store.locks import Moves
@@ -62,7 +62,7 @@ def confirm(
         "subtitle": None,
         "verb": verb,
         "hidden": hidden,
-        "runs": Run.objects.using(model_admin.home()).filter(pk__in=ids).only(*CONFIRMED)[:20],
+        "runs": Run.objects.using(model_admin.alias()).filter(pk__in=ids).only(*CONFIRMED)[:20],
         "others": max(len(ids) - 20, 0),
         "back": back,
     }
@@ -75,11 +75,11 @@ CONFIRMED = ("result_id", "task_path", "status")
 
 def do(model_admin: Any, request: Any, verb: Action, ids: Sequence[str]) -> list[str]:
     """Apply the action, show messages, write the admin's log; returns the affected ids."""
-    home = model_admin.home()
+    alias = model_admin.alias()
     nonce = read_nonce(request.POST.get("nonce"))
-    names = Run.objects.using(home).filter(pk__in=ids).values_list("pk", "task_path")
+    names = Run.objects.using(alias).filter(pk__in=ids).values_list("pk", "task_path")
     known = {str(run_id): task for run_id, task in names}
-    moves = verb.apply(home, list(ids), nonce)
+    moves = verb.apply(alias, list(ids), nonce)
     moved = moves.done
     if moved:
         messages.success(request, f"{_runs(len(moved))} {verb.past}.")
@@ -96,7 +96,7 @@ def do(model_admin: Any, request: Any, verb: Action, ids: Sequence[str]) -> list
 def warn_of_locked(request: Any, moves: Moves[str]) -> None:
     """Warn about runs that were not changed because their rows are locked."""
     if moves.locked:
-        messages.warning(request, say_locked(len(moves.locked)))
+        messages.warning(request, locked_text(len(moves.locked)))
 
 
 def log(request: Any, runs: dict[str, str], verb: Action) -> None:

@@ -23,13 +23,13 @@ class ByroteAdmin(admin.ModelAdmin):
     database: str | None = None
     """Alias of the runs' database; None for that of the first Byrote backend in TASKS."""
 
-    def home(self) -> str:
+    def alias(self) -> str:
         """The alias of the database that these pages show."""
-        return self.database or default_home()
+        return self.database or default_alias()
 
     def ask[Row](self, query: Query[Row]) -> list[Row]:
         """Execute a query on that database and return all rows."""
-        return fetch(self.home(), query)
+        return fetch(self.alias(), query)
 
     def has_add_permission(self, request: Any) -> bool:
         """Rows cannot be added in the admin."""
@@ -74,8 +74,8 @@ class ByroteAdmin(admin.ModelAdmin):
         """Breadcrumbs as (name, URL); the URL of the current page is empty."""
         site, label = self.admin_site.name, self.opts.app_label
         app = reverse("admin:app_list", kwargs={"app_label": label}, current_app=site)
-        home = reverse("admin:index", current_app=site)
-        way = [("Home", home), (self.opts.app_config.verbose_name, app)]
+        index = reverse("admin:index", current_app=site)
+        way = [("Home", index), (self.opts.app_config.verbose_name, app)]
         plural = str(self.opts.verbose_name_plural).capitalize()
         if not below:
             return [*way, (plural, "")]
@@ -83,7 +83,7 @@ class ByroteAdmin(admin.ModelAdmin):
         return [*way, (plural, reverse(listing, current_app=site)), *((name, "") for name in below)]
 
 
-def default_home() -> str:
+def default_alias() -> str:
     """Alias of the first Byrote backend's database; without a backend, the router's choice."""
     for backend in compat.task_backends.all():
         if isinstance(backend, Backend):

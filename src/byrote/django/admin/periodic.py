@@ -56,7 +56,7 @@ class PeriodicAdmin(ByroteAdmin):
     def get_queryset(self, request: Any) -> Any:
         """The rows of this database; only the history page needs them."""
         del request
-        return PeriodicTask.objects.using(self.home())
+        return PeriodicTask.objects.using(self.alias())
 
     def has_add_permission(self, request: Any) -> bool:
         """Whether the user may add periodic tasks."""
@@ -90,7 +90,7 @@ class PeriodicAdmin(ByroteAdmin):
         del form_url, extra_context
         if not self.has_add_permission(request):
             raise PermissionDenied
-        tasks = periodic_form.tasks_of(self.home())
+        tasks = periodic_form.tasks_of(self.alias())
         form = periodic_form.AddForm(
             request.POST or None, initial=periodic_form.blank(), tasks=tasks
         )
@@ -124,7 +124,7 @@ class PeriodicAdmin(ByroteAdmin):
         )
         if form.is_valid():
             values = form.cleaned_data
-            made = _made(form, lambda: periodic_form.changed(self.home(), before, values))
+            made = _made(form, lambda: periodic_form.changed(self.alias(), before, values))
             if made is not None:
                 self._save(made, replace=True)
                 self._report(request, made.name, CHANGE, "changed")
@@ -209,7 +209,7 @@ class PeriodicAdmin(ByroteAdmin):
     def _enqueue(self, run_id: str, schedule: Schedule) -> EnqueueResult:
         script = until_accepted(again(enqueue_unique([(run_id, schedule.spec)])))
         try:
-            with transaction.atomic(using=self.home()):
+            with transaction.atomic(using=self.alias()):
                 return run_script(script, self.ask)
         except IntegrityError:
             return EnqueueResult(landed=True)  # The same form was submitted twice at the same time.

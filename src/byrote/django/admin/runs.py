@@ -82,7 +82,7 @@ class RunAdmin(ByroteAdmin):
 
     def rows(self, table: Any) -> Any:
         """The rows of a table of runs with the columns of the list; large texts are truncated."""
-        rows = table.objects.using(self.home()).only(*COLUMNS)
+        rows = table.objects.using(self.alias()).only(*COLUMNS)
         # Shadow runs only verify others; the pages of their originals link to them.
         return rows.exclude(shadow=True).annotate(
             head=Left("spec_json", HEAD),
@@ -229,7 +229,7 @@ class RunAdmin(ByroteAdmin):
             for verb in verbs.VERBS.values()
             if verbs.applies(verb, run) and self.may(request, verb.permission_name)
         ]
-        context = run_page.read(self.home(), run)
+        context = run_page.read(self.alias(), run)
         return self.page(
             request,
             "run.html",
@@ -272,7 +272,7 @@ class RunAdmin(ByroteAdmin):
                 title="Requeue dead runs",
                 **_requeue(request, some),
             )
-        moves = verbs.requeue(self.home(), dead)
+        moves = verbs.requeue(self.alias(), dead)
         log(request, dict.fromkeys(moves.done, ""), REQUEUE)
         left = dead.exclude(pk__in=moves.locked).exists()
         more = " More are left; press the button again to requeue them." if left else ""

@@ -167,7 +167,7 @@ TABLES: dict[tuple[str, str], list[tuple[str, Any]]] = {
     ("Watched", "byrote_watched"): [
         ("result_id", models.UUIDField(primary_key=True, serialize=False)),
         ("until", models.DateTimeField()),
-        ("told_at", models.DateTimeField(null=True)),
+        ("updated_at", models.DateTimeField(null=True)),
         ("stdout_size", models.BigIntegerField(default=0)),
         ("stderr_size", models.BigIntegerField(default=0)),
         ("attempt", models.IntegerField(default=0)),

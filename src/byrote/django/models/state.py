@@ -113,7 +113,7 @@ class Watched(models.Model):
 
     result_id = models.UUIDField(primary_key=True)
     until = models.DateTimeField()
-    told_at = models.DateTimeField(null=True)
+    updated_at = models.DateTimeField(null=True)
     stdout_size = models.BigIntegerField(default=0)
     stderr_size = models.BigIntegerField(default=0)
     attempt = models.IntegerField(default=0)

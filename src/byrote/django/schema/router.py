@@ -16,11 +16,11 @@ class Router:
 
     def db_for_read(self, model: Any, **_hints: Any) -> str | None:
         """Where runs are read."""
-        return _home() if model._meta.app_label == LABEL else None
+        return _alias() if model._meta.app_label == LABEL else None
 
     def db_for_write(self, model: Any, **_hints: Any) -> str | None:
         """Where runs are enqueued."""
-        return _home() if model._meta.app_label == LABEL else None
+        return _alias() if model._meta.app_label == LABEL else None
 
     def allow_migrate(self, db: str, app_label: str, **_hints: Any) -> bool | None:
         """Whether a database has Byrote's tables."""
@@ -34,5 +34,5 @@ def _homes() -> list[str]:
     return [backend.settings.database or "default" for backend in ours]
 
 
-def _home() -> str | None:
+def _alias() -> str | None:
     return next(iter(_homes()), None)

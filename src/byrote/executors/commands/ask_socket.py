@@ -66,7 +66,7 @@ class AskSocket:
         named = {VARIABLE: str(fd)}
         return named if self._replay is None else named | {REPLAY: self._replay}
 
-    def hear(self) -> bool:
+    def receive(self) -> bool:
         """Read and handle messages; False when the socket is closed or a message was malformed."""
         try:
             piece = self._socket.recv(PIECE)

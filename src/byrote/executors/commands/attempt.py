@@ -150,7 +150,7 @@ class CommandAttempt:
         except OSError:
             return b""
 
-    def tell(self, word: bytes) -> None:
+    def send_word(self, word: bytes) -> None:
         """Have the warden send SIGTERM (`T`) or SIGKILL (`K`) to the whole group."""
         self.killed = self.killed or word == b"K"
         try:

@@ -161,7 +161,7 @@ class Commands(SelectorLoop):
 
     def cancel(self, runs: Collection[Leased]) -> None:
         """Send SIGTERM to these attempts, and SIGKILL two seconds later."""
-        self._tell(self._end(runs, Ending(Cancelled()), b"T"))
+        self._report_ends(self._end(runs, Ending(Cancelled()), b"T"))
 
     def forget(self, runs: Collection[Leased]) -> None:
         """Kill these attempts without a report: their leases are lost."""
@@ -213,7 +213,7 @@ class Commands(SelectorLoop):
             attempt.ending = ending
         if attempt.kill_at is None or word == b"K":
             attempt.kill_at = self._clock() + TERM_GRACE_S
-            attempt.tell(word)
+            attempt.send_word(word)
 
     # -- The serving thread ----------------------------------------------------------------------
 
@@ -230,7 +230,7 @@ class Commands(SelectorLoop):
                     self._watch_ask_sockets()
                 else:
                     reports += self._attend(key.data, key.fd)
-            self._tell(reports)
+            self._report_ends(reports)
         self._launcher.close()
 
     def _begin(self) -> Outcomes:
@@ -297,11 +297,11 @@ class Commands(SelectorLoop):
         if attempt.ask_socket is not None and fd == attempt.ask_socket.fileno():
             self._serve_asks(attempt.ask_socket, attempt)
             return []
-        return self._hear(attempt, attempt.listen())
+        return self._receive(attempt, attempt.listen())
 
     def _serve_asks(self, socket: AskSocket, attempt: CommandAttempt) -> None:
         socket.send()
-        if socket.hear():
+        if socket.receive():
             writing = selectors.EVENT_WRITE if socket.backed_up else 0
             self._selector.modify(socket, selectors.EVENT_READ | writing, attempt)
         else:
@@ -318,7 +318,7 @@ class Commands(SelectorLoop):
                 both = selectors.EVENT_READ | selectors.EVENT_WRITE
                 self._selector.modify(socket, both, attempt)
 
-    def _hear(self, attempt: CommandAttempt, word: bytes | None) -> Outcomes:
+    def _receive(self, attempt: CommandAttempt, word: bytes | None) -> Outcomes:
         if word is None:
             return []
         well = True
@@ -373,7 +373,7 @@ class Commands(SelectorLoop):
                 run = attempt.run
                 if attempt.kill_at is not None:
                     if now > attempt.kill_at and not attempt.killed:
-                        attempt.tell(b"K")
+                        attempt.send_word(b"K")
                 elif run.timeout_ms is not None and now > attempt.begun + run.timeout_ms / 1000:
                     self._finish_off(attempt, Ending(None, timeout=True), b"T")
                 elif now > run.deadline:

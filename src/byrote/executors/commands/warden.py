@@ -156,18 +156,18 @@ def ward(control: socket.socket, request: dict[str, Any], fds: list[int], *, for
     try:
         pid = fork(request, fds) if forks else _spawn_or_fork(request, fds)
     except OSError as error:
-        _say(control, b"E%d" % (error.errno or errno.EINVAL))
+        _report(control, b"E%d" % (error.errno or errno.EINVAL))
         return
     finally:
         for fd in fds:
             os.close(fd)
-    _say(control, b"P%d" % pid)
+    _report(control, b"P%d" % pid)
     watch(pid, control)
     _, status, used = os.wait4(pid, 0)
     clear(pid)
     cpu_us = int((used.ru_utime + used.ru_stime) * 1e6)
     code = os.waitstatus_to_exitcode(status)
-    _say(control, b"X%d %d %d" % (code, cpu_us, used.ru_maxrss * 1024))
+    _report(control, b"X%d %d %d" % (code, cpu_us, used.ru_maxrss * 1024))
 
 
 def _spawn_or_fork(request: dict[str, Any], fds: list[int]) -> int:
@@ -183,7 +183,7 @@ def spawn(request: dict[str, Any], fds: list[int]) -> int:
     # Out of the way first: the numbers may overlap with those they move to.
     moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in fds]
     moves = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(moved)]
-    home = os.open(".", os.O_PATH | os.O_CLOEXEC)
+    cwd = os.open(".", os.O_PATH | os.O_CLOEXEC)
     failure = OSError(errno.ENOENT, "no such program")
     try:
         if request["cwd"] is not None:
@@ -202,8 +202,8 @@ def spawn(request: dict[str, Any], fds: list[int]) -> int:
                 failure = _worse(failure, error)
         raise failure
     finally:
-        os.fchdir(home)
-        for fd in (home, *moved):
+        os.fchdir(cwd)
+        for fd in (cwd, *moved):
             os.close(fd)
 
 
@@ -284,7 +284,7 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _say(control: socket.socket, words: bytes) -> None:
+def _report(control: socket.socket, words: bytes) -> None:
     with contextlib.suppress(OSError):
         control.send(words)
 

@@ -144,7 +144,7 @@ class Hands(SelectorLoop):
 
     def cancel(self, runs: Collection[Leased]) -> None:
         """Stop these attempts: cancel async ones, kill the hand of sync ones."""
-        self._tell(self._roster.end(runs, Cancelled()))
+        self._report_ends(self._roster.end(runs, Cancelled()))
 
     def forget(self, runs: Collection[Leased]) -> None:
         """Stop these attempts without a report: their leases are lost."""
@@ -281,7 +281,7 @@ class Hands(SelectorLoop):
 
     def _collect(self, child: HandProcess, results: Sequence[Result]) -> None:
         reports, again = self._roster.collect_results(child, results)
-        self._tell(reports)
+        self._report_ends(reports)
         self._elsewhere(again)
         if child.reserved and self._roster.attend():
             self._report([])
@@ -369,7 +369,9 @@ class Hands(SelectorLoop):
             # An idle hand of a worker that could not start is not worth an event.
             self._emit([HandEnded(self._worker, child.pid, death.reason)])
         self._mourn(child, death.reason)
-        self._tell([(child.jobs[slot], outcome) for slot, outcome in verdict.outcomes.items()])
+        self._report_ends(
+            [(child.jobs[slot], outcome) for slot, outcome in verdict.outcomes.items()]
+        )
         self._elsewhere([child.jobs[slot] for slot in verdict.elsewhere])
 
     def _read_late(self, child: HandProcess) -> None:

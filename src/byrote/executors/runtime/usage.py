@@ -39,7 +39,7 @@ def end(begun: tuple[int, int]) -> None:
     """An attempt that was one piece has ended: keep what it used, for its result."""
     wall_ns = perf_counter_ns() - begun[0]
     if wall_ns >= REPORTED_NS:
-        _tell(wall_ns, _used(begun[1], wall_ns))
+        _record(wall_ns, _used(begun[1], wall_ns))
 
 
 class SteppedUsage:
@@ -63,7 +63,7 @@ class SteppedUsage:
         """It has ended with this step: keep what it used, for its result."""
         wall_ns = perf_counter_ns() - self._begun[0]
         if wall_ns >= REPORTED_NS:
-            _tell(wall_ns, self._cpu_ns + self._of_step())
+            _record(wall_ns, self._cpu_ns + self._of_step())
 
     def _of_step(self) -> int:
         took_ns = perf_counter_ns() - self._since[0]
@@ -76,7 +76,7 @@ def _used(before_ns: int, wall_ns: int) -> int:
     return min(used_ns - before_ns, wall_ns)
 
 
-def _tell(wall_ns: int, cpu_ns: int) -> None:
+def _record(wall_ns: int, cpu_ns: int) -> None:
     scope = current_scope()
     if scope is not None:
         usage = {"wall_us": wall_ns // 1000, "cpu_us": cpu_ns // 1000, "rss_max": rss_max_bytes()}

@@ -39,7 +39,7 @@ TRIES = 3
 """How often a fault is tried that did not find a target."""
 
 type FaultFunction = Callable[[TortureSetup, Random], Shown]
-type Say = Callable[[str], None]
+type ShowLine = Callable[[str], None]
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -113,12 +113,12 @@ def plan_of(wish: Wish) -> list[PlannedFault]:
     return schedule(wish.seed, seconds=wish.seconds, faults=wish.faults, kinds=wish.possible)
 
 
-def torture(wish: Wish, *, say: Say) -> TortureReport:
+def torture(wish: Wish, *, show: ShowLine) -> TortureReport:
     """Run a torture and return its report."""
     with own_folder(keep=wish.keep) as folder, _stage(wish, folder) as stage:
         began = monotonic()
-        zombies, faults = _strike_all(stage, wish, say, began)
-        say("peace: waiting for every run to end")
+        zombies, faults = _strike_all(stage, wish, show, began)
+        show("peace: waiting for every run to end")
         _make_peace(stage, wish)
         took = monotonic() - began
         return _judge(stage, wish, zombies, faults=faults, took=took)
@@ -153,7 +153,7 @@ def _database(url: str | None, folder: Path) -> Iterator[str | None]:
 
 
 def _strike_all(
-    stage: TortureSetup, wish: Wish, say: Say, began: float
+    stage: TortureSetup, wish: Wish, show: ShowLine, began: float
 ) -> tuple[Zombies, list[dict[str, Any]]]:
     zombies = Zombies(stage, dice(wish.seed, "zombies"))
     if not wish.calm:
@@ -166,7 +166,7 @@ def _strike_all(
         enough = sum(bool(fault["shown"]) for fault in faults) >= wish.faults
         if monotonic() - began > wish.seconds or (planned.spare and enough):
             break
-        faults.append(_strike(stage, planned, say))
+        faults.append(_strike(stage, planned, show))
         _heal(stage)
         _let_recover(stage, faults[-1])
     while monotonic() - began < wish.seconds:
@@ -176,7 +176,7 @@ def _strike_all(
     return zombies, faults
 
 
-def _strike(stage: TortureSetup, planned: PlannedFault, say: Say) -> dict[str, Any]:
+def _strike(stage: TortureSetup, planned: PlannedFault, show: ShowLine) -> dict[str, Any]:
     before = monotonic()
     shown: Shown = None
     error, chosen = None, planned.dice
@@ -193,7 +193,7 @@ def _strike(stage: TortureSetup, planned: PlannedFault, say: Say) -> dict[str, A
     entry = {"kind": planned.kind, "number": planned.number, "shown": shown, "error": error}
     stage.note("fault", **entry, took_s=round(monotonic() - before, 3))
     result = "happened" if shown else f"did not happen{f': {error}' if error else ''}"
-    say(f"{planned.at_s:7.1f} s  {planned.kind:<18} {result} ({monotonic() - before:.1f} s)")
+    show(f"{planned.at_s:7.1f} s  {planned.kind:<18} {result} ({monotonic() - before:.1f} s)")
     return entry
 
 

@@ -24,7 +24,7 @@ from byrote.service.views import brief_of, revived, view_of
 from byrote.store import queries
 from byrote.store.locks import Moves
 from byrote.store.query import Query, Resend
-from byrote.store.rows import Settlement
+from byrote.store.rows import MovedRun
 from byrote.wire import messages
 from byrote.wire.problems import Conflict, Invalid
 from byrote.wire.terms import PAGE, PAGE_MAX, Digest, Id
@@ -221,7 +221,7 @@ async def cancel_many(call: RequestContext) -> messages.MovedRuns:
     return messages.MovedRuns(runs=runs, locked=moves.locked or UNSET)
 
 
-async def _cancel(call: RequestContext, ids: Sequence[str]) -> Moves[Settlement]:
+async def _cancel(call: RequestContext, ids: Sequence[str]) -> Moves[MovedRun]:
     return await call.move(queries.cancel, ids, "cancel", lambda rows: [row.id for row in rows])
 
 

@@ -172,9 +172,9 @@ async def _keep(call: RequestContext, sent: _File) -> Kept:
 
 async def _store(call: RequestContext, sent: _File) -> ContentStore:
     service = call.service
-    if service.home is None:
-        [service.home] = await service.work.all(queries.artifact_prefix())
-    contents = content_store_for(str(service.options.artifacts), service.home)
+    if service.artifact_prefix is None:
+        [service.artifact_prefix] = await service.work.all(queries.artifact_prefix())
+    contents = content_store_for(str(service.options.artifacts), service.artifact_prefix)
     await asyncio.to_thread(contents.store, lambda: _pieces(sent.file))
     return contents
 

@@ -58,7 +58,7 @@
 --   byrote_failed            A run's row as byrote_dead stores it.
 --   byrote_requeued          A dead run's row as byrote_task_runs stores it again.
 --   byrote_landed            Whether a run was accepted, in whichever table it is now.
---   byrote_settled           The transaction id below which byrote_events can no longer change.
+--   byrote_stable_xid        The transaction id below which byrote_events can no longer change.
 --   byrote_status_after      The status that an event leaves its run in.
 --   byrote_live_change       By how much an event changes the number of unfinished runs.
 --   byrote_running_change    By how much an event changes the number of running runs.
@@ -309,7 +309,7 @@ $$;
 -- One row per statement that moved runs, not one per run: an event about 300 runs costs hardly more than about one.
 --
 -- A transaction that began earlier may commit later, so a lower seq can become visible after a higher one. Readers that
--- follow the log therefore order by (xid, seq), and stop at byrote_settled().
+-- follow the log therefore order by (xid, seq), and stop at byrote_stable_xid().
 create sequence byrote_events_seq;
 
 create table byrote_events (
@@ -345,27 +345,27 @@ create table byrote_events_rest partition of byrote_events default;
 create view byrote_event_log as
 select
   event.seq,
-  told.ordinal,
+  entry.ordinal,
   event.xid,
   event.at,
   event.kind,
-  told.result_id,
-  told.attempt,
-  told.move,
+  entry.result_id,
+  entry.attempt,
+  entry.move,
   event.worker,
   event.lease_token,
   event.leased_until,
-  event.data -> (told.result_id::text) as data,
+  event.data -> (entry.result_id::text) as data,
   event.schema,
-  told.digest
+  entry.digest
 from byrote_events as event
 cross join lateral unnest(event.runs, event.attempts, event.moves, event.digests)
-  with ordinality as told (result_id, attempt, move, digest, ordinal);
+  with ordinality as entry (result_id, attempt, move, digest, ordinal);
 
 -- Every transaction below the returned one has ended, or belongs to another database and cannot write here. A snapshot
 -- lists the transactions of the whole server; one is ignored only if its lock belongs to a session of another database.
 -- On a standby a snapshot does not list them, so there the oldest one counts.
-create function byrote_settled() returns xid8
+create function byrote_stable_xid() returns xid8
 language sql stable
 as $$
   with snapshot as materialized (
@@ -645,7 +645,7 @@ create table byrote_outputs_rest partition of byrote_outputs default;
 create table byrote_watched (
   result_id uuid primary key,
   until timestamptz not null,
-  told_at timestamptz,
+  updated_at timestamptz,
   stdout_size bigint not null default 0,
   stderr_size bigint not null default 0,
   attempt integer not null default 0,
@@ -1244,8 +1244,8 @@ create view byrote_deployments as
 select
   run.task_path,
   run.task_version,
-  told.doc #>> array['code', 'tasks', run.task_path || '@' || run.task_version, 'function'] as code_hash,
-  told.doc #>> '{vcs,commit}' as commit,
+  environment.doc #>> array['code', 'tasks', run.task_path || '@' || run.task_version, 'function'] as code_hash,
+  environment.doc #>> '{vcs,commit}' as commit,
   min(run.finished_at) as first_at,
   max(run.finished_at) as last_at,
   count(*) filter (where run.status = 'SUCCESSFUL') as succeeded,
@@ -1254,6 +1254,6 @@ select
   percentile_cont(0.5) within group (order by extract(epoch from run.finished_at - run.last_attempted_at)::float8) as p50_s,
   percentile_cont(0.95) within group (order by extract(epoch from run.finished_at - run.last_attempted_at)::float8) as p95_s
 from byrote_runs as run
-join byrote_provenance as told on told.provenance_id = run.provenance[cardinality(run.provenance)]
+join byrote_provenance as environment on environment.provenance_id = run.provenance[cardinality(run.provenance)]
 where run.finished_at is not null and run.shadow is not true
 group by 1, 2, 3, 4;

@@ -20,9 +20,9 @@ from byrote.store.rows import id_from
 _encode = msgspec.json.Encoder().encode
 
 
-def cancel(ids: Sequence[str]) -> Query[rows.Settlement | replies.Locked]:
+def cancel(ids: Sequence[str]) -> Query[rows.MovedRun | replies.Locked]:
     """Cancel runs that have not finished: at once, or by asking their worker."""
-    return Query("cancel", {"ids": list(ids)}, rows.settlement_from, Resend.ONCE)
+    return Query("cancel", {"ids": list(ids)}, rows.moved_run_from, Resend.ONCE)
 
 
 def retry(ids: Sequence[str], *, was: Status | None = None) -> Query[str | replies.Locked]:

@@ -25,16 +25,16 @@ def artifact_answers(where: str | None, size_max: int) -> Mapping[str, AskHandle
     """The artifact verbs that tasks can ask for; without a content store, small ones only."""
     if where is None:
         size_max = min(size_max, INLINE_MAX)
-    homes: dict[str, str] = {}
+    known: dict[str, str] = {}
 
     def terms(
         artifact_rows: ArtifactPort, _run: Leased, _asked: Mapping[str, Any]
     ) -> dict[str, Any]:
         if where is None:
             return {"max": size_max, "location": ""}
-        if not homes:
-            homes["location"] = content_store_for(where, artifact_rows.home()).url
-        return {"max": size_max, "location": homes["location"]}
+        if not known:
+            known["location"] = content_store_for(where, artifact_rows.prefix()).url
+        return {"max": size_max, "location": known["location"]}
 
     def store(artifact_rows: ArtifactPort, run: Leased, asked: Mapping[str, Any]) -> list[str]:
         check_artifact(asked["name"], asked["media_type"])
@@ -116,7 +116,7 @@ class ArtifactCleaner:
 
     def sweep(self) -> int:
         """Remove what no row refers to from the next shard; returns how much."""
-        contents: ContentStore = content_store_for(self._where, self._artifact_rows.home())
+        contents: ContentStore = content_store_for(self._where, self._artifact_rows.prefix())
         self._shard = (self._shard + 1) % SHARDS
         return contents.sweep(
             self._shard, self._artifact_rows.referred, grace=GRACE, page=SWEEP_PAGE

@@ -127,7 +127,7 @@ class Claimer:
                 continue
             if self._options.drain and self._dry():
                 return
-            self._say_idle(idle=True)
+            self._announce_idle(idle=True)
             # One that drains looks again as soon as something has ended: it may have been the last.
             self._wait(self._next_look(looks), for_room=self._options.drain)
             looks += 1
@@ -151,7 +151,7 @@ class Claimer:
             found = self._lease(quotas, turn.tasks)
             turn.note(quotas, Counter([run.queue for run in found]))
         if turn.filled:
-            self._say_idle(idle=False)
+            self._announce_idle(idle=False)
         return turn.more
 
     def _lease(self, quotas: Mapping[str, int], tasks: Sequence[str]) -> list[Leased]:
@@ -198,7 +198,7 @@ class Claimer:
             ]
         )
 
-    def _say_idle(self, *, idle: bool) -> None:
+    def _announce_idle(self, *, idle: bool) -> None:
         if idle != self.idle:
             self._leases.idle(worker=self._context.worker, idle=idle)
             self.idle = idle

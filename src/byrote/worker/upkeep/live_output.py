@@ -44,12 +44,12 @@ class OutputWatcher:
             # Sent again from time to time, even without new output.
             self._sent = {}
         for run in self._held.find(self._ids):
-            self._tell(run)
+            self._write(run)
 
-    def _tell(self, run: Leased) -> None:
+    def _write(self, run: Leased) -> None:
         out, err, out_size, err_size = self._executor.printed(run) or _NOTHING
         state = (run.attempt, out_size, err_size)
         if self._sent.get(run.id) != state:
             self._sent[run.id] = state
             shown = Printing(out[-SHOWN_MAX:], err[-SHOWN_MAX:], out_size, err_size)
-            self._duties.tell(run, shown)
+            self._duties.live_output(run, shown)

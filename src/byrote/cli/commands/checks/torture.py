@@ -56,7 +56,7 @@ def torture(*, as_json: bool, only_plan: bool, **wanted: Any) -> None:
         for planned in plan:
             spare = " (spare)" if planned.spare else ""
             click.echo(f"  {planned.at_s:7.1f} s  {planned.kind}{spare}", err=True)
-    ended = run.torture(wish, say=lambda line: click.echo(line, err=True))
+    ended = run.torture(wish, show=lambda line: click.echo(line, err=True))
     if as_json:
         print_json(_fields(ended))
     else:

@@ -55,7 +55,7 @@ def verify(*, url: str | None, as_json: bool, dump: Path | None, head_file: Path
     """
     kept = None if head_file is None else load_head(head_file)
     with _database(url, dump) as found, _progress(silent=as_json) as report_progress:
-        report = examine(DatabaseAddress(found), tell=report_progress, kept=kept)
+        report = examine(DatabaseAddress(found), on_progress=report_progress, kept=kept)
     if as_json:
         print_json({"sound": report.sound, **msgspec.to_builtins(report)})
     else:

@@ -63,7 +63,7 @@ def _check(address: DatabaseAddress, *, as_json: bool) -> None:
 
 
 def _apply(address: DatabaseAddress, *, as_json: bool) -> None:
-    done = schema.migrate(address, jitter=jitter, tell=lambda line: click.echo(line, err=True))
+    done = schema.migrate(address, jitter=jitter, report=lambda line: click.echo(line, err=True))
     if as_json:
         print_json({"applied": [step.name for step in done]})
         return

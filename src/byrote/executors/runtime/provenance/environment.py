@@ -54,7 +54,7 @@ def measure(registry: Registry, checkout: GitCheckout) -> dict[str, Any]:
             "modules": dict(sorted(project.hashes.items())),
             "uses": uses,
         },
-        "vcs": checkout.tell(path for found in files.values() for path in found.values()),
+        "vcs": checkout.describe(path for found in files.values() for path in found.values()),
         "packages": packages,
         "packages_hash": pack(packages).digest.hex(),
         "python": {

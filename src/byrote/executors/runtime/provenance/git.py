@@ -26,7 +26,7 @@ class GitCheckout:
         self.root = repository_of(folder)
         self._git = None if self.root is None else _start_git(self.root)
 
-    def tell(self, files: Iterable[Path]) -> dict[str, Any] | None:
+    def describe(self, files: Iterable[Path]) -> dict[str, Any] | None:
         """The commit in BYROTE_COMMIT, else that of the repository of the first file in one.
 
         The latter with whether tracked files were changed.

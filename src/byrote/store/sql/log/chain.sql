@@ -15,7 +15,7 @@ fresh as materialized (
   select event.xid, event.seq, event.at, byrote_event_hash(event) as hash
   from byrote_events as event
   where (event.xid, event.seq) > (coalesce((select xid from tip), '0'), coalesce((select seq from tip), -1))
-    and event.xid < (select byrote_settled())
+    and event.xid < (select byrote_stable_xid())
   order by event.xid, event.seq
   limit %(limit)s
 ),

@@ -3,7 +3,7 @@
 with found as materialized (
   select event.xid, event.seq
   from byrote_events as event
-  where event.xid < (select byrote_settled())
+  where event.xid < (select byrote_stable_xid())
   order by event.xid desc, event.seq desc
   offset %(back)s
   limit 1

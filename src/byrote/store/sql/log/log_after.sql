@@ -13,7 +13,7 @@ with page as materialized (
   where (event.xid, event.seq)
       > (%(xid)s::text::xid8, %(seq)s::bigint - (%(ordinal)s::integer is not null)::integer)
     and (%(ordinal)s::integer is null or event.seq <> %(seq)s::bigint or cardinality(event.runs) > %(ordinal)s::integer)
-    and event.xid < (select byrote_settled())
+    and event.xid < (select byrote_stable_xid())
     and (%(kind)s::text is null or event.kind = %(kind)s)
     and (%(run)s::uuid is null or event.runs @> array[%(run)s::uuid])
     and not (%(moves)s::boolean and event.kind in ('StepStored', 'ArtifactStored'))

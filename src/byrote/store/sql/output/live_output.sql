@@ -1,7 +1,7 @@
 -- Store the latest output of a watched run's attempt. Returns no row if no client watches the run.
 -- Never waits: if another transaction has locked the row, the next output is stored.
 update byrote_watched
-set told_at = (select byrote_now()),
+set updated_at = (select byrote_now()),
     attempt = %(attempt)s,
     stdout = %(stdout)s::bytea,
     stderr = %(stderr)s::bytea,

@@ -28,7 +28,7 @@ notified as (
     from byrote_watched as watched
     where watched.result_id = %(id)s::uuid
       and watched.attempt = run.attempts
-      and watched.told_at > (select now from clock) - interval '5 seconds'
+      and watched.updated_at > (select now from clock) - interval '5 seconds'
   )
 )
 select

@@ -5,7 +5,7 @@ with page as materialized (
   select event.xid, event.seq, event.at, event.kind, event.worker, event.runs, event.data
   from byrote_events as event
   where (event.xid, event.seq) > (%(xid)s::text::xid8, %(seq)s::bigint)
-    and event.xid < (select byrote_settled())
+    and event.xid < (select byrote_stable_xid())
   order by event.xid, event.seq
   limit %(limit)s
 ),

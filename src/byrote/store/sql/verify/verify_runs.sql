@@ -1,6 +1,6 @@
 -- The verified columns of every run, by id: read through a cursor, so that any number fits.
 select
-  run.result_id::text, run.home, run.queue_name, run.task_path, run.task_version, run.status, run.wait_reason, run.moves,
+  run.result_id::text, run.stored_in, run.queue_name, run.task_path, run.task_version, run.status, run.wait_reason, run.moves,
   run.attempts, run.charged, run.losses, run.max_attempts, run.run_after, run.leased_by, run.lease_token::text,
   run.leased_until, run.enqueued_at, run.started_at, run.last_attempted_at, run.cancel_requested_at, run.finished_at,
   run.spec_json, run.spec_hash, run.return_json, run.result_hash, run.provenance,
@@ -10,7 +10,7 @@ select
     order by error.ordinal
   ) as errors
 from (
-  select 'queue' as home, queued.* from byrote_task_runs as queued
+  select 'queue' as stored_in, queued.* from byrote_task_runs as queued
   union all
   select 'archive', archived.* from byrote_archive as archived
   union all
