@@ -277,7 +277,7 @@ class Ledgers(Request, frozen=True, kw_only=True):
     leases: Annotated[list[Held], msgspec.Meta(min_length=1, max_length=16)]
 
 
-class LedgerEntry(Reply, frozen=True, kw_only=True):
+class LedgerStep(Reply, frozen=True, kw_only=True):
     """A step in a ledger."""
 
     run: str
@@ -294,7 +294,7 @@ class LedgerEntry(Reply, frozen=True, kw_only=True):
 class LedgersReply(Reply, frozen=True, kw_only=True):
     """All steps of these runs, in order."""
 
-    entries: list[LedgerEntry]
+    entries: list[LedgerStep]
 
 
 class Keep(Identified, frozen=True, kw_only=True):

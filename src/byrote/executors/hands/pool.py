@@ -369,9 +369,7 @@ class Hands(SelectorLoop):
             # An idle hand of a worker that could not start is not worth an event.
             self._emit([HandEnded(self._worker, child.pid, death.reason)])
         self._mourn(child, death.reason)
-        self._report_ends(
-            [(child.jobs[slot], outcome) for slot, outcome in verdict.outcomes.items()]
-        )
+        self._report_ends([(child.jobs[slot], end) for slot, end in verdict.outcomes.items()])
         self._elsewhere([child.jobs[slot] for slot in verdict.elsewhere])
 
     def _read_late(self, child: HandProcess) -> None:

@@ -87,7 +87,7 @@ async def ledgers(call: RequestContext) -> wire.LedgersReply:
     found = await store.all(queries.steps(held)) if held else []
     return wire.LedgersReply(
         entries=[
-            wire.LedgerEntry(
+            wire.LedgerStep(
                 run=row.run_id,
                 sequence=row.sequence,
                 kind=row.kind,
