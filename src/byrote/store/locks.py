@@ -12,7 +12,7 @@ A locked row is not a lost lease: the answer has LOCKED for a row that was left 
 
 The commands on runs by their ids (cancel, retry, delete) work differently. Those statements never
 wait: they skip locked rows and return them as `Locked`, which costs a second read of each row and
-is safe inside a caller's transaction, since it raises nothing. `move` sends such a statement again
+is safe inside a caller's transaction, since it raises nothing. `moving` repeats such a statement
 for the rows that were locked, for a second: a worker that renews or finishes a run holds its row
 for milliseconds. Rows that are locked for longer are reported together with those that were moved.
 
@@ -30,7 +30,9 @@ import msgspec
 
 from byrote.core.errors import RowLocked
 from byrote.core.ports.replies import LOCKED, Archived, Locked, locked_text
+from byrote.core.ports.script import arun_script, run_script
 from byrote.store.query import Query
+from byrote.store.runners.resend import RetryPause
 
 KNOWN_MAX = 10_000
 PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.3, 0.33)
@@ -128,17 +130,33 @@ type Verb[Row] = Callable[[Sequence[str]], Query[Row | Locked]]
 """Returns the statement of a command on the runs with these ids."""
 
 
-def move[Row](
-    verb: Verb[Row], ids: Sequence[str], ask: Callable[[Query[Row | Locked]], list[Row | Locked]]
-) -> Moves[Row]:
+type MoveScript[Row] = Generator[Query[Row | Locked] | RetryPause, list[Row | Locked], Moves[Row]]
+"""Yields a command's statements and the pauses between them, receives rows, returns the moves."""
+
+
+def moving[Row](verb: Verb[Row], ids: Sequence[str]) -> MoveScript[Row]:
     """Apply a command to runs; retries those whose rows are locked for a second."""
-    moves = _split(ask(verb(ids)))
+    moves = _split((yield verb(ids)))
     for pause in PAUSES_S:
         if not moves.locked:
             break
-        time.sleep(pause)
-        moves = _joined(moves, ask(verb(moves.locked)))
+        yield RetryPause(pause)
+        moves = _joined(moves, (yield verb(moves.locked)))
     return moves
+
+
+def move[Row](
+    verb: Verb[Row], ids: Sequence[str], ask: Callable[[Query[Row | Locked]], list[Row | Locked]]
+) -> Moves[Row]:
+    """Run `moving` with an `ask` that waits."""
+
+    def answer(step: Query[Row | Locked] | RetryPause) -> list[Row | Locked]:
+        if isinstance(step, RetryPause):
+            time.sleep(step.seconds)
+            return []
+        return ask(step)
+
+    return run_script(moving(verb, ids), answer)
 
 
 async def amove[Row](
@@ -146,14 +164,15 @@ async def amove[Row](
     ids: Sequence[str],
     ask: Callable[[Query[Row | Locked]], Awaitable[list[Row | Locked]]],
 ) -> Moves[Row]:
-    """As `move`, on an event loop."""
-    moves = _split(await ask(verb(ids)))
-    for pause in PAUSES_S:
-        if not moves.locked:
-            break
-        await asyncio.sleep(pause)
-        moves = _joined(moves, await ask(verb(moves.locked)))
-    return moves
+    """Run `moving` with an `ask` that is awaited."""
+
+    async def answer(step: Query[Row | Locked] | RetryPause) -> list[Row | Locked]:
+        if isinstance(step, RetryPause):
+            await asyncio.sleep(step.seconds)
+            return []
+        return await ask(step)
+
+    return await arun_script(moving(verb, ids), answer)
 
 
 def moved[Row](rows: Sequence[Row | Locked]) -> list[Row]:

@@ -39,7 +39,7 @@ class Query[Row](msgspec.Struct, frozen=True):
     read: Callable[[tuple[Any, ...]], Row]
     resend: Resend = Resend.FREELY
     yields: bool = False
-    """Whether it raises RowLocked for a row that stays locked, instead of waiting for it."""
+    """Whether it updates many runs, and raises RowLocked for a row that stays locked."""
 
     def __post_init__(self) -> None:
         if withholding() is not None and _writes(self.name):

@@ -31,6 +31,11 @@ class WorkerConnection:
     the query that reads the outcome of the first. `run` simply sends the query again, for
     statements where that is harmless. A statement that yields, or a connection that does not
     insist, raises RowLocked for a row that stays locked.
+
+    It does not use `until_committed`, which sends a transaction again itself: a worker's claims and
+    finishes are resolved by lease tokens in `store/worker.py`, which must learn of a lost answer
+    first. And it retries on its one connection, which listens for notifications, until the worker
+    stops, where `until_committed` borrows connections and gives up after a time limit.
     """
 
     def __init__(
