@@ -146,7 +146,7 @@ def test_many_specs_are_accepted_all_or_none(tasks: App, db: Db) -> None:
     assert count(db, "byrote_runs") == 0
 
 
-def test_no_specs_are_no_runs(tasks: App, db: Db) -> None:
+def test_no_specs_enqueue_no_runs(tasks: App, db: Db) -> None:
     assert tasks.enqueue_many([]) == []
     assert count(db, "byrote_events") == 0
 
@@ -213,7 +213,7 @@ def test_an_app_that_declares_its_queues_refuses_others(url: str, db: Db) -> Non
     assert count(db, "byrote_runs") == 1
 
 
-def test_an_unknown_run_is_said_to_be_unknown(app: App) -> None:
+def test_an_unknown_run_is_reported_as_unknown(app: App) -> None:
     handle = app.run("01a1e0f7-8a29-7eea-8c71-1a986ee4dea1")
     for ask in (handle.refresh, handle.result, lambda: handle.status):
         with pytest.raises(RunNotFound, match="01a1e0f7"):

@@ -53,7 +53,7 @@ def waits(handle: Any) -> Callable[[], bool]:
     return lambda: not handle.refresh().finished
 
 
-def test_patience_ends_when_the_caller_says_and_the_run_goes_on(tasks: App, db: Db) -> None:
+def test_waiting_ends_at_the_callers_timeout_and_the_run_goes_on(tasks: App, db: Db) -> None:
     handle = api.add.enqueue(1)
     began = monotonic()
     with pytest.raises(ResultTimeout, match="still READY"):

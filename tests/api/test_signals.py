@@ -11,7 +11,7 @@ from tests.store.steps.test_step import leased
 from tests.support import Db, count, enqueue, finish, success
 
 
-def test_a_signal_to_an_unknown_run_says_so(app: App) -> None:
+def test_a_signal_to_an_unknown_run_raises(app: App) -> None:
     with pytest.raises(RunNotFound):
         app.signal("01932c4e-8d5b-7a90-b1c2-3d4e5f607182", "paid")
 
@@ -47,9 +47,7 @@ def test_signals_may_be_sent_from_a_loop(app: App, db: Db) -> None:
 
 
 @pytest.mark.parametrize("use", ["step", "once"])
-def test_a_context_outside_a_worker_has_no_ledger_and_says_so(
-    db: psycopg.Connection[Any], use: str
-) -> None:
+def test_a_context_outside_a_worker_refuses_steps(db: psycopg.Connection[Any], use: str) -> None:
     ctx = Context(run_id="r", task="t", queue="q", attempt=1, labels={})
 
     with pytest.raises(ByroteError, match="need a worker that can be asked"):

@@ -35,7 +35,7 @@ def test_a_key_may_be_made_of_arguments(tasks: App, drain: Callable[[], None]) -
     assert report.enqueue("2026-11").created
 
 
-def test_using_gives_a_call_its_own_key_another_or_none(tasks: App, db: Db) -> None:
+def test_using_sets_or_removes_the_key_of_a_call(tasks: App, db: Db) -> None:
     keys = [
         add.using(unique_key="k").enqueue(1),
         add.using(unique_key=lambda a, b: f"{a}+{b}").enqueue(1),

@@ -67,7 +67,7 @@ def test_storing_again_changes_nothing(contents: ContentStore) -> None:
     assert b"".join(contents.read(DIGEST)) == DATA
 
 
-def test_what_is_not_there_is_said_to_be_unknown(contents: ContentStore) -> None:
+def test_reading_a_missing_content_raises(contents: ContentStore) -> None:
     assert not contents.has(DIGEST)
     with pytest.raises(UnknownArtifact, match=DIGEST):
         next(contents.read(DIGEST))
@@ -128,7 +128,7 @@ def then(happens: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]:
     return referred
 
 
-def test_a_content_that_was_stored_while_it_lay_aside_is_missed_by_nobody(tmp_path: Path) -> None:
+def test_a_sweep_hides_a_content_before_its_last_look(tmp_path: Path) -> None:
     """Its row came after the sweep's last look, so whoever wrote it looks whether it is there."""
     contents = Directory(tmp_path)
     contents.store(content)
@@ -226,7 +226,7 @@ def test_an_s3_url_names_a_bucket_and_a_folder(monkeypatch: pytest.MonkeyPatch) 
     assert content_store_for("s3://bucket/folder/", "home").url == "s3://bucket/folder/home"
 
 
-def test_without_the_driver_an_object_store_says_what_to_install(
+def test_without_the_driver_an_object_store_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "obstore", None)

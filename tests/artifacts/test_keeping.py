@@ -75,7 +75,7 @@ def test_what_is_neither_bytes_nor_a_file_is_refused(tmp_path: Path, data: Any) 
 
 
 @pytest.mark.parametrize("media", ["", "text", "text/", "TEXT/plain", "a/b\nc", 5])
-def test_what_is_no_media_type_is_refused(tmp_path: Path, media: Any) -> None:
+def test_a_malformed_media_type_is_refused(tmp_path: Path, media: Any) -> None:
     with pytest.raises(ArtifactRefused, match="media type"):
         context(FakeDesk(tmp_path)).artifact("a", b"x", media)
 
@@ -100,7 +100,7 @@ def test_a_lost_lease_and_a_reason_reach_the_task(tmp_path: Path) -> None:
         context(FakeDesk(tmp_path, refusal="no room")).artifact("a", b"x")
 
 
-def test_where_there_is_no_supervisor_a_task_is_told() -> None:
+def test_storing_without_a_supervisor_raises() -> None:
     with pytest.raises(ByroteError, match="need a worker that can be asked"):
         context(None).artifact("a", b"x")
 

@@ -51,7 +51,7 @@ def fault(run: Run) -> str:
 
 @EXECUTORS
 @pytest.mark.parametrize("task", ["small", "asmall"])
-def test_what_is_small_lies_in_the_database(
+def test_a_small_artifact_is_stored_in_the_database(
     *, app: App, db: Database, start_worker: StartWorker, tmp_path: Path, executor: str, task: str
 ) -> None:
     start(start_worker, tmp_path, executor=executor)
@@ -68,7 +68,7 @@ def test_what_is_small_lies_in_the_database(
 
 @EXECUTORS
 @pytest.mark.parametrize("task", ["large", "alarge"])
-def test_what_is_large_lies_in_a_directory(
+def test_a_large_artifact_is_stored_in_a_directory(
     *, app: App, db: Database, start_worker: StartWorker, tmp_path: Path, executor: str, task: str
 ) -> None:
     start(start_worker, tmp_path, executor=executor)
@@ -156,7 +156,7 @@ def test_a_run_has_at_most_a_thousand_artifacts(
     assert count(db, "byrote_artifacts") == 2 * COUNT_MAX
 
 
-def test_an_async_task_that_would_block_its_hand_is_told(
+def test_a_blocking_call_in_an_async_task_raises(
     db: Database, start_worker: StartWorker, tmp_path: Path
 ) -> None:
     start(start_worker, tmp_path)
@@ -194,7 +194,7 @@ def test_a_thread_that_outlives_its_attempt_stores_nothing(
     assert count(db, "byrote_artifacts") == 0
 
 
-def test_a_file_somebody_changed_is_found_out_by_its_reader(
+def test_reading_a_changed_file_raises(
     app: App, db: Database, start_worker: StartWorker, tmp_path: Path
 ) -> None:
     start(start_worker, tmp_path)
@@ -215,7 +215,7 @@ def test_a_file_somebody_changed_is_found_out_by_its_reader(
         artifact.read()
 
 
-def test_unknown_runs_and_names_are_told_apart(app: App, db: Database) -> None:
+def test_unknown_runs_and_unknown_names_raise_different_errors(app: App, db: Database) -> None:
     run_id = send_one(db, spec("small", "x", "y"))
 
     assert app.run(run_id).artifacts() == []
@@ -226,7 +226,7 @@ def test_unknown_runs_and_names_are_told_apart(app: App, db: Database) -> None:
 
 
 @WARM
-def test_what_is_large_may_lie_in_s3(
+def test_a_large_artifact_may_be_stored_in_s3(
     *,
     app: App,
     db: Database,

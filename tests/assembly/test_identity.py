@@ -53,7 +53,7 @@ def test_every_start_of_a_worker_has_a_name_of_its_own() -> None:
     assert check_name("worker", worker_id())
 
 
-def test_chance_lies_between_nothing_and_one() -> None:
+def test_jitter_is_between_zero_and_one() -> None:
     drawn = [jitter() for _ in range(1_000)]
 
     assert all(0.0 <= value < 1.0 for value in drawn)

@@ -12,7 +12,7 @@ from byrote.core.errors import BadOption
 URL = "postgresql://host/db"
 
 
-def test_defaults_are_said_to_be_defaults(tmp_path: Path) -> None:
+def test_defaults_are_reported_as_defaults(tmp_path: Path) -> None:
     resolved = resolve(environ={}, folder=tmp_path)
 
     assert resolved.settings == Settings()
@@ -94,7 +94,7 @@ def test_short_names_of_other_programs_are_ignored(
     assert resolved.settings.database_url == (URL if named else None)
 
 
-def test_a_secret_may_lie_in_a_file(tmp_path: Path) -> None:
+def test_a_secret_may_be_read_from_a_file(tmp_path: Path) -> None:
     secret = tmp_path / "url"
     secret.write_text(f"{URL}\n")
     environ = {"BYROTE_DATABASE_URL_FILE": str(secret)}
@@ -225,7 +225,7 @@ def test_a_bad_file_is_named(tmp_path: Path, text: str) -> None:
         resolve(environ={}, folder=tmp_path)
 
 
-def test_an_empty_variable_is_no_variable(tmp_path: Path) -> None:
+def test_an_empty_variable_counts_as_unset(tmp_path: Path) -> None:
     resolved = resolve(environ={"BYROTE_HANDS": "", "DATABASE_URL": ""}, folder=tmp_path)
 
     assert resolved.settings == Settings()

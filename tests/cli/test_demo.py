@@ -101,7 +101,7 @@ def test_the_demo_sends_a_few_hundred_runs_and_is_content(shown: Shown) -> None:
     assert 200 <= sum(chapter["sent"] for chapter in shown.told["chapters"]) <= 500
 
 
-def test_a_replay_gives_the_same_result_hash(shown: Shown) -> None:
+def test_a_replay_returns_the_same_result_hash(shown: Shown) -> None:
     replay = shown.told["replay"]
     assert replay["replay_result_hash"] == replay["original_result_hash"] is not None
     assert replay["replay"] != replay["original"]

@@ -120,7 +120,7 @@ def test_no_view_of_the_command_line_prints_control_characters(
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_no_error_that_is_told_has_control_characters(
+def test_no_printed_error_has_control_characters(
     capsys: pytest.CaptureFixture[str], *, as_json: bool
 ) -> None:
     report_error(BadOption(EVIL), as_json=as_json)

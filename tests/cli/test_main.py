@@ -37,7 +37,7 @@ def test_the_version_is_the_installed_one() -> None:
     assert byrote("--version").out == f"byrote {version('byrote')}\n"
 
 
-def test_the_version_is_told_in_under_150_ms() -> None:
+def test_the_version_is_printed_in_under_150_ms() -> None:
     """Of the processor's time, at best: the machine may be busy, the command may not.
 
     Where Python itself takes a third of that to start, in three times what it takes.
@@ -133,7 +133,7 @@ def test_with_json_an_error_is_one_object_on_standard_error() -> None:
     ],
     ids=" ".join,
 )
-def test_a_database_that_is_down_is_75_and_says_where_it_knocked(words: tuple[str, ...]) -> None:
+def test_a_database_that_is_down_is_75_and_its_address_is_printed(words: tuple[str, ...]) -> None:
     said = byrote(*words, "--json", url=NOBODY)
 
     assert (said.code, said.out) == (75, "")

@@ -4,7 +4,7 @@ import pytest
 from tests.cli.pages import PAGE, commands, help_of, page
 
 
-def test_the_page_of_commands_is_what_help_says() -> None:
+def test_the_page_of_commands_has_the_text_of_help() -> None:
     """If this fails: python -m tests.cli.pages."""
     assert PAGE.read_text(encoding="utf-8") == page()
 

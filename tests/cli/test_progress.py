@@ -6,9 +6,7 @@ from tests.store.steps.test_step import leased
 from tests.support import Db, finish, success
 
 
-def test_show_tells_how_far_a_run_has_come_and_when_it_may_be_done(
-    url: str, db: Db, clock: FakeClock
-) -> None:
+def test_show_prints_progress_and_the_estimated_end(url: str, db: Db, clock: FakeClock) -> None:
     lease = leased(db)
     assert "progress" not in byrote("runs", "show", lease.id, url=url).out
     tell(db, lease, 100, 1_000)
@@ -24,7 +22,7 @@ def test_show_tells_how_far_a_run_has_come_and_when_it_may_be_done(
     assert told["eta"].endswith("Z")
 
 
-def test_top_lists_what_is_under_way_and_tells(url: str, db: Db) -> None:
+def test_top_lists_running_runs_with_progress(url: str, db: Db) -> None:
     lease = leased(db)
     tell(db, lease, 2, 5, "mixing")
     said = byrote("top", "--once", url=url).out

@@ -57,7 +57,7 @@ def test_it_speaks_tls(url: str, tmp_path: Path) -> None:
         assert served.ended().code == 0
 
 
-def test_a_database_that_is_down_is_said_at_once(tmp_path: Path) -> None:
+def test_a_database_that_is_down_is_reported_at_once(tmp_path: Path) -> None:
     assert byrote("serve", url=NOBODY).code == 75
 
 
@@ -140,7 +140,7 @@ def test_when_a_part_ends_all_are_stopped(url: str, tmp_path: Path) -> None:
     assert "service " in said.out
 
 
-def test_top_reads_the_database_and_says_who_did_not_answer(url: str) -> None:
+def test_top_reads_the_database_and_names_the_service_that_did_not_answer(url: str) -> None:
     looked = byrote("top", "--once", "--json", url=url)
 
     assert looked.object["stats"]["queues"] == []

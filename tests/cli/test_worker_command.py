@@ -85,9 +85,7 @@ def test_a_signal_ends_a_worker_in_order(url: str, folder: Path, number: signal.
     assert stopping["reason"] == number.name
 
 
-def test_a_second_signal_gives_everything_back_at_once(
-    url: str, db: Database, folder: Path
-) -> None:
+def test_a_second_signal_releases_every_run_at_once(url: str, db: Database, folder: Path) -> None:
     ran = byrote("enqueue", "stuck", url=url).out.strip()
     words = ("worker", "shop:app", "--hands", "1", "--grace", "10m")
     with Process(*words, url=url, folder=folder) as worker:
@@ -134,9 +132,7 @@ def test_text_is_logged_where_it_is_asked_for(url: str, folder: Path) -> None:
     assert "{" not in said.err
 
 
-def test_a_queue_nobody_used_yet_is_mentioned_and_served(
-    url: str, db: Database, folder: Path
-) -> None:
+def test_an_unused_queue_is_mentioned_and_served(url: str, db: Database, folder: Path) -> None:
     byrote("enqueue", "add", '{"a": 1, "b": 2}', "--queue", "fresh", url=url)
     words = ("worker", "shop:app", "--drain", "--hands", "1", "--queues", "fresh=2,other")
     with Process(*words, url=url, folder=folder) as worker:
@@ -147,7 +143,9 @@ def test_a_queue_nobody_used_yet_is_mentioned_and_served(
     assert '"event":"Succeeded"' in said.err
 
 
-def test_a_database_that_is_down_at_the_start_is_75_and_says_where(folder: Path) -> None:
+def test_a_database_that_is_down_at_the_start_is_75_and_its_address_is_printed(
+    folder: Path,
+) -> None:
     words = ("worker", "shop:app", "--hands", "1", "--url", NOBODY)
     with Process(*words, folder=folder) as worker:
         said = worker.ended()
@@ -237,7 +235,7 @@ def test_bad_input_is_wrong_usage(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_command_ended_by_a_signal_says_so_by_its_code(
+def test_the_exit_code_of_a_command_shows_its_signal(
     url: str, folder: Path, number: signal.Signals
 ) -> None:
     with Process("enqueue", "t", "--wait", url=url, folder=folder) as command:

@@ -65,13 +65,13 @@ def fault_of(bench: Bench, timeout_ms: int | None = None) -> Fault:
         ("""echo '{"snooze": -1}' >&3""", "garbage"),
     ],
 )
-def test_every_way_to_say_nothing_has_a_name(start: Start, script: str, kind: str) -> None:
+def test_every_missing_result_has_its_own_fault(start: Start, script: str, kind: str) -> None:
     fault = fault_of(start(x=shell(f"echo told >&2; {script}")))
 
     assert (fault.kind, fault.exit_code, fault.stderr) == (kind, 0, "told\n")
 
 
-def test_an_exit_code_without_an_envelope_is_told_with_the_end_of_stderr(start: Start) -> None:
+def test_an_exit_code_without_an_envelope_is_reported_with_the_end_of_stderr(start: Start) -> None:
     fault = fault_of(start(x=shell("seq 10000 >&2; exit 3")))
 
     assert (fault.kind, fault.exit_code) == ("exit_code", 3)
@@ -85,21 +85,21 @@ def test_a_result_does_not_outweigh_an_exit_code(start: Start) -> None:
 
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGKILL", "SIGTERM"])
-def test_a_signal_is_told_by_its_name(start: Start, name: str) -> None:
+def test_a_signal_is_reported_by_its_name(start: Start, name: str) -> None:
     fault = fault_of(start(x=shell(f"{OK}; kill -{name[3:]} $$")))
 
     assert (fault.kind, fault.signal, fault.exit_code) == ("killed", name, None)
 
 
 @pytest.mark.parametrize("program", ["there-is-no-such-program", "/etc/passwd", "/"])
-def test_a_program_that_cannot_be_started_is_told(start: Start, program: str) -> None:
+def test_a_program_that_cannot_be_started_is_reported(start: Start, program: str) -> None:
     fault = fault_of(start(x=Command(argv=(program,))))
 
     assert fault.kind == "cannot_start"
     assert fault.message.startswith(f"{program} cannot be started: ")
 
 
-def test_a_payload_too_long_for_a_command_line_is_told(start: Start) -> None:
+def test_a_payload_too_long_for_a_command_line_is_reported(start: Start) -> None:
     bench = start(x=shell(OK, payload="argv"))
     fault = bench.run("x", "y" * 200_000).fault
 
@@ -112,7 +112,7 @@ def test_the_timeout_asks_first(start: Start) -> None:
     assert (fault.kind, fault.type, fault.stderr) == ("timeout", "TimedOut", "bye\n")
 
 
-def test_whoever_ignores_sigterm_is_killed(start: Start) -> None:
+def test_a_process_that_ignores_sigterm_is_killed(start: Start) -> None:
     fault = fault_of(start(x=shell("trap '' TERM; while :; do sleep 0.1; done")), 300)
 
     assert (fault.kind, fault.type, fault.signal) == ("ignored_sigterm", "TimedOut", "SIGKILL")
@@ -145,7 +145,7 @@ def test_a_timeout_takes_those_along_who_slipped_out_of_the_group(
     assert not alive(int(marks.read_text()))
 
 
-def test_a_gibibyte_of_output_blocks_nobody_and_the_end_of_it_is_kept(start: Start) -> None:
+def test_a_gibibyte_of_output_blocks_nothing_and_its_end_is_kept(start: Start) -> None:
     bench = start(x=shell(f"head -c 1G /dev/zero | tr '\\0' x; echo; echo end; {OK}"))
     run = bench.lease("x")
     outcome = bench.outcomes_of([run], within=60.0)[run.id]
@@ -235,7 +235,7 @@ def test_too_much_processor_time_ends_a_command(start: Start) -> None:
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(files=100)], ids=["spawned", "forked"])
-def test_a_command_says_what_it_used(start: Start, limits: Limits) -> None:
+def test_the_usage_of_a_command_is_reported(start: Start, limits: Limits) -> None:
     busy = "n=0; while [ $n -lt 20000 ]; do n=$((n + 1)); done"
     usage = start(x=shell(f"{busy}; sh -c '{busy}'; {OK}", limits=limits)).run("x").usage
 
@@ -243,7 +243,7 @@ def test_a_command_says_what_it_used(start: Start, limits: Limits) -> None:
     assert usage["rss_max"] > 500_000
 
 
-def test_it_starts_where_it_is_told(start: Start, tmp_path: Path) -> None:
+def test_a_command_starts_in_its_directory(start: Start, tmp_path: Path) -> None:
     bench = start(x=shell(f"pwd; {OK}", cwd=str(tmp_path)), y=shell(OK, cwd="/no/such/folder"))
 
     assert bench.run("x").output.stdout.strip() == str(tmp_path)
@@ -281,9 +281,7 @@ def test_a_lease_that_has_run_out_ends_the_command(start: Start) -> None:
     assert bench.outcomes_of([run])[run.id] == Released()
 
 
-def test_a_nest_that_goes_down_is_replaced_and_disturbs_nobody(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_killed_launcher_is_replaced_and_no_run_is_charged(start: Start, tmp_path: Path) -> None:
     bench = start(
         x=shell(f"touch {tmp_path}/on; while [ ! -e {tmp_path}/go ]; do sleep .02; done; {OK}")
     )
@@ -349,7 +347,7 @@ def test_a_command_starts_with_all_signals_at_their_defaults(start: Start, limit
 
 
 @pytest.mark.parametrize("mode", ["stdin", "file", "argv"])
-def test_a_worker_says_how_commands_are_fed_that_do_not_say_so(mode: Payload) -> None:
+def test_a_worker_sets_the_default_feed_of_commands(mode: Payload) -> None:
     """What Byrote adds to the command line is counted; a command that has chosen keeps its way."""
     count = shell("""printf '{"ok":true,"result":%d}' $# >&3""")
     chosen = shell("""printf '{"ok":true,"result":"%s"}' "$1" >&3""", payload="argv-payload")

@@ -252,7 +252,7 @@ def test_a_cancelled_async_attempt_is_reported_as_cancelled(bench: Bench) -> Non
     assert isinstance(bench.outcome(run, within=10.0), Cancelled)
 
 
-def test_nothing_is_heard_of_a_forgotten_attempt(bench: Bench) -> None:
+def test_a_forgotten_attempt_reports_nothing(bench: Bench) -> None:
     marks = bench.folder / "marks"
     run = bench.lease("a_mark", str(marks), "x", 30.0)
     bench.executor.submit([run])

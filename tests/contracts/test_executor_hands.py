@@ -94,7 +94,7 @@ def test_only_the_async_task_that_was_running_is_charged(pool: MakeBench, marks:
     assert [bench.outcome(run) for run in neighbours] == [Released()] * 5
 
 
-def test_nobody_is_charged_when_nobody_was_running(pool: MakeBench, marks: Marks) -> None:
+def test_no_run_is_charged_if_none_was_running(pool: MakeBench, marks: Marks) -> None:
     bench = pool(hands=1)
     runs = [bench.lease("a_quick", marks.path, "n", 30) for _ in range(3)]
     bench.executor.submit(runs)

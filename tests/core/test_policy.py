@@ -42,7 +42,9 @@ JUDGED = [
 
 
 @pytest.mark.parametrize(("outcome", "run", "verdict"), JUDGED)
-def test_judge_says_what_the_table_says(outcome: Any, run: dict[str, Any], verdict: Any) -> None:
+def test_judge_returns_the_verdict_of_the_table(
+    outcome: Any, run: dict[str, Any], verdict: Any
+) -> None:
     assert judge(leased(retry_json=FIXED.decode(), **run), outcome) == verdict
 
 
@@ -79,7 +81,7 @@ DIGESTS = st.binary(min_size=32, max_size=32)
 
 
 @given(RETRIES, st.integers(2, ATTEMPTS_MAX), DIGESTS)
-def test_a_delay_lies_between_nothing_and_its_cap(rule: Retry, attempt: int, digest: bytes) -> None:
+def test_a_delay_is_between_zero_and_its_cap(rule: Retry, attempt: int, digest: bytes) -> None:
     delay = rule.delay_before(attempt, digest)
 
     assert timedelta() <= delay <= rule.delay_max + timedelta(microseconds=1)
@@ -101,7 +103,7 @@ def test_a_policy_survives_its_way_through_the_database(rule: Retry, digest: byt
         ("fixed", [2, 2, 2, 2, 2, 2, 2]),
     ],
 )
-def test_waits_grow_as_the_back_off_says(backoff: Any, expected: list[int]) -> None:
+def test_waits_grow_with_the_backoff(backoff: Any, expected: list[int]) -> None:
     rule = Retry(backoff=backoff, jitter=False, delay_max=MINUTE)
     waits = [rule.delay_before(attempt, bytes(32)).total_seconds() for attempt in range(2, 9)]
 

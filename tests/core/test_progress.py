@@ -43,12 +43,12 @@ def test_per_cent_are_given_or_derived(done: Any, total: Any, percent: float) ->
         ((1, 2, "", [1]), "JSON object"),
     ],
 )  # fmt: skip
-def test_what_is_no_progress_is_refused_and_says_why(said: tuple[Any, ...], advice: str) -> None:
+def test_invalid_progress_is_refused_with_the_reason(said: tuple[Any, ...], advice: str) -> None:
     with pytest.raises(BadOption, match=advice.replace("+", r"\+")):
         report_of(*said)
 
 
-def test_text_that_no_database_takes_is_told_as_escapes() -> None:
+def test_text_that_no_database_takes_is_escaped() -> None:
     assert report_of(1, 2, "a\x00b\ud800").message == r"a\x00b\ud800"
 
 
@@ -68,11 +68,11 @@ def test_an_estimate_goes_on_at_the_pace_so_far() -> None:
     ],
     ids=["first-report", "no-time", "never", "waiting", "ended"],
 )
-def test_without_a_pace_there_is_no_estimate(more: dict[str, Any], status: Status) -> None:
+def test_without_a_pace_the_estimate_is_none(more: dict[str, Any], status: Status) -> None:
     assert progress_of(told(**more), status, []).eta is None
 
 
-def test_a_retry_begins_at_nothing_until_it_tells() -> None:
+def test_a_retry_has_no_progress_until_its_first_report() -> None:
     failed = [{"attempt": 1}]
     retrying = progress_of(told(), Status.WAITING, failed)
     again = progress_of(told(attempt=2), Status.RUNNING, failed)
@@ -87,7 +87,7 @@ def test_a_run_that_only_slept_keeps_its_progress() -> None:
     assert progress_of(told(), Status.WAITING, []).percent == 40.0
 
 
-def test_words_never_say_that_all_is_done_before_it_is() -> None:
+def test_text_never_shows_100_percent_before_the_end() -> None:
     nearly = progress_of(told(percent=99.99, done=None, total=None, message=""), Status.RUNNING, [])
 
     assert spoken(nearly) == "99.9 %"

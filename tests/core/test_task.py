@@ -107,7 +107,7 @@ def test_a_task_knows_whether_it_is_async() -> None:
     assert (task_of(later).is_async, task_of(plain).is_async) == (True, False)
 
 
-def test_a_task_is_named_for_its_function_unless_it_is_told_otherwise() -> None:
+def test_a_task_is_named_for_its_function_by_default() -> None:
     assert task_of(plain).key == "plain@1"
     assert task_of(plain, name="shop.add", version=3).key == "shop.add@3"
 

@@ -29,7 +29,7 @@ def test_anything_else_is_refused_with_what_to_give_instead(key: Any) -> None:
         Delivery(unique_key=key)
 
 
-def test_a_key_is_no_part_of_what_is_computed() -> None:
+def test_a_key_is_not_part_of_the_hash() -> None:
     with_key = describe("t", 1, [], {}, delivery=Delivery(unique_key="k"))
 
     assert with_key.digest == describe("t", 1, [], {}, delivery=Delivery()).digest
@@ -55,7 +55,7 @@ def test_a_function_takes_what_it_names_however_the_call_is_written() -> None:
     assert keys(lambda region, month: f"{month}:{region}", report, *calls) == ["11:eu"] * 3
 
 
-def test_a_function_may_have_words_of_its_own_and_say_that_there_is_no_key() -> None:
+def test_a_function_may_return_its_own_text_or_no_key() -> None:
     def key(month: str, force: bool, prefix: str = "report") -> str | None:
         return None if force else f"{prefix}:{month}"
 
@@ -76,7 +76,7 @@ def test_a_function_of_something_the_task_has_not_is_refused_when_it_is_defined(
         call_key(lambda year: year, inspect.signature(report), "report")
 
 
-def test_a_contended_key_can_be_told_between_processes() -> None:
+def test_the_error_of_a_contended_key_can_be_pickled() -> None:
     error = pickle.loads(pickle.dumps(KeyContended("k")))  # noqa: S301 -- our own.
 
     assert (error.key, error.code) == ("k", "key_contended")

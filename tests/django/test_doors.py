@@ -73,7 +73,7 @@ def test_async_code_cancels_and_signals(shop: Shop) -> None:
     assert asyncio.run(act()) == [True, True, False]
 
 
-def test_outside_of_a_task_there_is_no_attempt() -> None:
+def test_outside_of_a_task_the_attempt_is_none() -> None:
     with pytest.raises(BadOption, match="No task is being executed here"):
         current()
 

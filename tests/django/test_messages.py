@@ -55,9 +55,7 @@ def test_options_of_byrote_under_a_backend_of_django_name_the_one_that_knows_the
         task(timeout="5s")(tasks.add.func)
 
 
-def test_an_unmigrated_database_is_told_by_the_command_that_migrates_it(
-    shop: Shop, server_url: str
-) -> None:
+def test_the_error_of_an_unmigrated_database_names_the_command(shop: Shop, server_url: str) -> None:
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute("create database shop_unmigrated")
         url = psycopg.conninfo.make_conninfo(server_url, dbname="shop_unmigrated")

@@ -69,7 +69,7 @@ def test_the_worker_takes_every_command_line_that_a_page_shows() -> None:
         worker.make_context("worker", list(words))
 
 
-def test_whoever_stops_a_worker_waits_longer_than_its_grace() -> None:
+def test_stopping_a_worker_waits_longer_than_its_grace() -> None:
     service = ini("/etc/systemd/system/shop-worker@.service")["Service"]
     grace = re.search(r"--grace (\d+)s", service["ExecStart"])
     pod = re.search(r"terminationGracePeriodSeconds: (\d+)", text_of("django-deploy"))

@@ -104,7 +104,7 @@ class InATestCase(TestCase):
         with pytest.raises(AssertionError, match=r"add\(9\) was not enqueued(.|\n)*\(1, b=2\)"):
             assert_enqueued(tasks.add, 9)
 
-    def test_receivers_hear_of_tasks_that_run_in_a_test(self) -> None:
+    def test_receivers_are_called_for_tasks_that_run_in_a_test(self) -> None:
         heard: list[Any] = []
 
         def hear(sender: Any, task_result: Any, **_more: Any) -> None:

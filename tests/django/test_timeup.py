@@ -9,7 +9,7 @@ import pytest
 from byrote.testing.timeouts import TimeUp, limited
 
 
-def test_somebody_elses_alarm_is_put_off_and_not_forgotten() -> None:
+def test_a_foreign_alarm_is_postponed_and_restored() -> None:
     def others(_number: int, _frame: object) -> None: ...
 
     before = signal.signal(signal.SIGALRM, others)

@@ -64,7 +64,7 @@ def test_the_ci_snippet_passes_and_leaves_its_report(url: str, shop: Path) -> No
     assert (suite.get("tests"), suite.get("failures")) == ("2", "0")
 
 
-def test_the_python_of_the_page_says_how_many_differ(url: str, shop: Path) -> None:
+def test_the_python_of_the_page_prints_how_many_differ(url: str, shop: Path) -> None:
     _tasks, caller = blocks(PAGE, "python")
     (shop / "gate.py").write_text(f"from shop import app\n{caller}", encoding="utf-8")
     done = gate(f"{sys.executable} gate.py", shop, url)

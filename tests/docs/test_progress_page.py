@@ -9,7 +9,7 @@ import pytest
 from tests.docs.test_readme import blocks, byrote
 
 
-def test_the_example_tells_how_far_it_is(
+def test_the_example_reports_progress(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [task] = [block for block in blocks("docs/how-to/progress.md", "python") if "App()" in block]

@@ -13,7 +13,7 @@ from tests.support import until
 PAGE = "docs/tutorial/sdk.md"
 
 
-def test_handlers_a_worker_and_a_client_as_the_tutorial_says(
+def test_handlers_a_worker_and_a_client_as_in_the_tutorial(
     url: str, db: Db, tmp_path: Path
 ) -> None:
     handlers, own_program, client, hooks, traced = blocks(PAGE, "python")
@@ -57,7 +57,7 @@ def test_handlers_a_worker_and_a_client_as_the_tutorial_says(
         service.kill()
 
 
-def test_a_worker_started_wrongly_says_how_to(tmp_path: Path) -> None:
+def test_a_worker_started_wrongly_explains_the_right_way(tmp_path: Path) -> None:
     def said(*arguments: str, **environ: str) -> tuple[int, str]:
         done = subprocess.run(
             [sys.executable, "-m", "byrote.sdk", *arguments],

@@ -30,7 +30,7 @@ def shop(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     names["app"].close()
 
 
-def test_the_examples_do_what_the_page_says(
+def test_the_examples_behave_as_described(
     shop: dict[str, Any], db: psycopg.Connection[Any], url: str
 ) -> None:
     db.execute("create table if not exists bookings (cents integer); truncate bookings")
@@ -54,7 +54,7 @@ def test_the_example_of_an_undo_takes_the_same_way_in_every_attempt(shop: dict[s
     assert run.refresh().attempts == 2
 
 
-def test_the_example_of_a_signal_is_heard(
+def test_the_example_of_a_signal_is_received(
     shop: dict[str, Any], db: psycopg.Connection[Any]
 ) -> None:
     app: App = shop["app"]

@@ -65,7 +65,7 @@ def test_the_newest_of_the_system_is_chosen(bare: Path) -> None:
     assert find_binaries(NOWHERE).release == "17.1"
 
 
-def test_a_version_that_is_too_old_is_no_provider(bare: Path) -> None:
+def test_a_version_that_is_too_old_is_skipped(bare: Path) -> None:
     install(bare, "13.9")
 
     with pytest.raises(NoPostgres, match="14 is needed"):

@@ -30,7 +30,7 @@ def run(empty_home: Path) -> Run:
 
 
 @pytest.mark.parametrize("command", ["status", "url", "list", "logs", "stop", "destroy"])
-def test_where_there_is_no_server_every_command_says_not_found(run: Run, command: str) -> None:
+def test_without_a_server_every_command_exits_with_not_found(run: Run, command: str) -> None:
     assert run(command).exit_code == 4
 
 
@@ -42,7 +42,7 @@ def test_every_help_has_an_example(run: Run, command: str) -> None:
     assert f"byrote pg {command}" in said
 
 
-def test_status_tells_who_runs_where(run: Run, home: Path) -> None:
+def test_status_prints_process_and_address(run: Run, home: Path) -> None:
     with open_server(home, environ=os.environ, durable=False) as server:
         found = json.loads(run("status", "--json").output)
     after = json.loads(run("status", "--json").output)
@@ -59,7 +59,7 @@ def test_status_is_readable_by_people(run: Run, home: Path) -> None:
     assert "state     stopped" in said.output
 
 
-def test_url_starts_nothing_unless_told(run: Run, home: Path) -> None:
+def test_url_starts_nothing_without_the_option(run: Run, home: Path) -> None:
     said = run("url")
 
     assert said.exit_code == 4

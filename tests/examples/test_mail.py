@@ -57,7 +57,7 @@ def test_a_server_that_is_busy_is_tried_again(mailing: Service, server: MailServ
     assert mailing.client.get(run.id).charged == 2
 
 
-def test_a_mail_nobody_will_ever_take_is_a_dead_letter(
+def test_a_mail_that_is_refused_for_good_is_a_dead_letter(
     mailing: Service, server: MailServer
 ) -> None:
     server.answers = [b"554 spam\r\n"]

@@ -54,7 +54,7 @@ def start(service: Service, token: str, tmp_path: Path) -> Iterator[Start]:
         process.wait()
 
 
-def test_runs_end_as_their_handlers_say(service: Service, start: Start) -> None:
+def test_runs_end_as_their_handlers_decide(service: Service, start: Start) -> None:
     start()
     client = service.client
     shout = client.enqueue("shout", "hello")
@@ -77,7 +77,7 @@ def test_a_lease_is_renewed_while_the_work_takes_longer(
     assert (kinds.count("Claimed"), kinds.count("Renewed") >= 2) == (1, True)
 
 
-def test_a_killed_worker_loses_nothing_and_is_not_heard(
+def test_a_killed_worker_loses_nothing_and_its_finish_is_refused(
     service: Service, db: Db, start: Start
 ) -> None:
     first = start(LEASE_S="1", SLOTS="1")  # No second claim of its own waits in the service.

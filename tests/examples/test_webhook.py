@@ -167,7 +167,7 @@ def test_a_receiver_can_verify_what_it_is_sent(calling: Service, receiver: Recei
     assert webhook.verify(headers, body, secret=SECRET, now=time.time())
 
 
-def test_a_busy_receiver_is_called_again_when_it_said(
+def test_a_busy_receiver_is_called_again_after_its_delay(
     calling: Service, receiver: Receiver, db: Any
 ) -> None:
     receiver.answers = [(429, {"Retry-After": "3600"})]

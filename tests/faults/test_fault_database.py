@@ -186,7 +186,7 @@ def test_the_listener_comes_back_after_its_backend_is_terminated(
     await_end(db, send_one(db, spec("echo")), within=10.0)
 
 
-def test_a_database_that_is_down_at_the_start_is_said_so_at_once(
+def test_a_database_that_is_down_at_the_start_is_reported_at_once(
     start_worker: StartWorker,
 ) -> None:
     with socket.socket() as probe:

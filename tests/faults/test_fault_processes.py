@@ -137,7 +137,7 @@ def test_fault_03_a_poison_pill_dies_after_exactly_its_attempts(
     assert set(marks.words) == {str(n) for n in range(40)}
 
 
-def test_fault_03_a_crash_with_two_suspects_costs_nobody_and_they_run_apart(
+def test_fault_03_a_crash_with_two_suspects_charges_none_and_they_run_apart(
     db: Database, start_worker: StartWorker, marks: Marks
 ) -> None:
     """A sync pill beside busy async tasks: what is not proven is a loss, at most once."""

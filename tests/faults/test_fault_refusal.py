@@ -32,7 +32,7 @@ def worker(url: str, *more: str) -> Process:
 
 
 @pytest.mark.parametrize("more", [(), ("--drain",)], ids=["stays", "drains"])
-def test_a_worker_that_starts_on_a_read_only_database_ends_and_says_why(
+def test_a_worker_that_starts_on_a_read_only_database_ends_and_reports_why(
     proxy: Proxy, more: tuple[str, ...]
 ) -> None:
     with worker(make_conninfo(proxy.url, options=READ_ONLY), *more) as process:
@@ -44,7 +44,9 @@ def test_a_worker_that_starts_on_a_read_only_database_ends_and_says_why(
     assert proxy.accepted <= 3
 
 
-def test_a_worker_without_rights_ends_and_says_which(db: Database, role: str, proxy: Proxy) -> None:
+def test_a_worker_without_rights_ends_and_names_the_missing_one(
+    db: Database, role: str, proxy: Proxy
+) -> None:
     db.execute(f"revoke insert on byrote_workers from {role}")
     with worker(make_conninfo(proxy.url, user=role)) as process:
         said = process.ended()

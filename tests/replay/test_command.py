@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(120)
 NEVER = "01932c4e-8d5b-7a90-b1c2-3d4e5f607182"
 
 
-def test_the_same_code_says_same_and_exits_with_0(url: str, db: Db, execute: Execute) -> None:
+def test_the_same_code_prints_same_and_exits_with_0(url: str, db: Db, execute: Execute) -> None:
     [run] = execute(("price", [99]))
     before = row_of(db, run.id)
     said = byrote("replay", run.id, "--verify", "--app", APP, url=url)
@@ -33,7 +33,7 @@ def test_the_same_code_says_same_and_exits_with_0(url: str, db: Db, execute: Exe
     assert count(db, "byrote_workers") == 0
 
 
-def test_changed_code_says_differs_with_both_diffs_and_exits_with_3(
+def test_changed_code_prints_differs_with_both_diffs_and_exits_with_3(
     url: str, execute: Execute
 ) -> None:
     [run] = execute(("price", [99]))
@@ -44,7 +44,9 @@ def test_changed_code_says_differs_with_both_diffs_and_exits_with_3(
     assert "~ /code/function" in said.out
 
 
-def test_what_cannot_be_replayed_says_why_and_exits_with_1(url: str, execute: Execute) -> None:
+def test_a_run_that_cannot_be_replayed_exits_with_1_and_the_reason(
+    url: str, execute: Execute
+) -> None:
     [run] = execute(("retired", [1]))
     said = byrote("replay", run.id[:18], "--verify", "--app", CHANGED, url=url)
 
@@ -53,7 +55,7 @@ def test_what_cannot_be_replayed_says_why_and_exits_with_1(url: str, execute: Ex
     assert "The app has no task retired" in said.out
 
 
-def test_a_gate_over_many_runs_tells_programs_of_each_and_of_all(
+def test_a_gate_over_many_runs_prints_json_of_each_and_of_all(
     url: str, execute: Execute, tmp_path: Path
 ) -> None:
     execute(*(("price", [net]) for net in (96, 97, 98, 99)))
@@ -111,7 +113,7 @@ def test_a_gate_may_pass_over_what_cannot_be_replayed_if_something_was_compared(
     assert [*codes, byrote(*gate, url=url).code] == [0, 1, 1]
 
 
-def test_a_gate_says_in_a_line_how_it_went(url: str, execute: Execute) -> None:
+def test_a_gate_prints_its_result_in_a_line(url: str, execute: Execute) -> None:
     execute(*(("price", [net]) for net in (98, 99)), ("hopeless", [1]))
     good = byrote("replay", "--task", "price", "--since", "1h", "--verify", "--app", APP, url=url)
     words = ("replay", "--task", "hopeless", "--failed", "--verify", "--app", CHANGED)
@@ -167,7 +169,7 @@ def test_in_hands_steps_are_recited_and_live_ones_executed(
     assert count(db, "byrote_steps") == 4
 
 
-def test_steps_that_were_not_come_to_are_told_to_people_and_programs(
+def test_unreached_steps_are_printed_as_text_and_json(
     url: str, execute: Execute, marks: Marks, tmp_path: Path
 ) -> None:
     [run] = execute(("refuses", [marks.path]))
@@ -194,7 +196,7 @@ def test_no_other_worker_gets_to_see_a_shadow(
     assert run_of(db, said.object["replay"]).worker_ids != [other.name]
 
 
-def test_runs_are_told_apart_by_their_steps_and_a_replay_has_those_it_was_given(
+def test_runs_are_distinguished_by_their_steps_and_a_replay_has_the_recorded_ones(
     url: str, db: Db, execute: Execute, marks: Marks
 ) -> None:
     one, two = execute(("more_steps", [marks.path]), ("fewer_steps", [marks.path]))
@@ -310,7 +312,7 @@ def test_a_wish_that_makes_no_sense_is_refused(
     assert said in answer.err
 
 
-def test_a_run_nobody_knows_is_not_found_and_one_that_was_pruned_is_told(
+def test_an_unknown_run_is_not_found_and_a_pruned_one_is_reported(
     url: str, db: Db, execute: Execute
 ) -> None:
     [run] = execute(("price", [99]))

@@ -22,7 +22,7 @@ def refused(verdict: Replayed) -> NotReplayable:
     return verdict
 
 
-def test_the_same_code_gives_the_same_and_leaves_the_original_alone(
+def test_the_same_code_returns_the_same_and_leaves_the_original_unchanged(
     db: Db, execute: Execute, here: App
 ) -> None:
     [run] = execute(("price", [99]))
@@ -38,7 +38,7 @@ def test_the_same_code_gives_the_same_and_leaves_the_original_alone(
     assert count(db, "byrote_workers") == 0
 
 
-def test_changed_code_differs_and_the_diff_and_the_provenance_say_where(
+def test_changed_code_differs_and_diff_and_provenance_show_where(
     execute: Execute, changed: App
 ) -> None:
     [run] = execute(("price", [99]))
@@ -174,9 +174,7 @@ def test_bad_wishes_are_refused_before_anything_runs(db: Db, here: App) -> None:
     assert count(db, "byrote_events") == 0
 
 
-def test_a_shadow_answers_nobody_from_memory_and_memory_is_checked_at_its_source(
-    db: Db, execute: Execute, here: App
-) -> None:
+def test_a_shadow_run_uses_and_fills_no_memo(db: Db, execute: Execute, here: App) -> None:
     [run] = execute(("kept", [1]))
     answered = replayed.kept.enqueue(1).refresh()
     db.execute("delete from byrote_memo")

@@ -29,7 +29,7 @@ def gate(url: str, run_id: str) -> Process:
     return Process(*words, url=url, folder=ROOT, PYTHONPATH=str(ROOT))
 
 
-def test_a_gate_on_a_read_only_database_ends_and_says_why(
+def test_a_gate_on_a_read_only_database_ends_and_reports_why(
     execute: Execute,
     proxy: Proxy,
 ) -> None:
@@ -51,7 +51,7 @@ def test_a_gate_on_a_read_only_database_ends_and_says_why(
         ("insert", "byrote_provenance"),
     ],
 )
-def test_a_gate_without_rights_ends_and_says_which(
+def test_a_gate_without_rights_ends_and_names_the_missing_one(
     db: Db,
     role: str,
     url: str,

@@ -113,7 +113,7 @@ def partitions(db: Db) -> set[str]:
         "update byrote_provenance set doc = '{}'",
     ],
 )
-def test_nobody_who_works_changes_the_past(login: Login, role: str, statement: str) -> None:
+def test_no_worker_role_can_change_the_log(login: Login, role: str, statement: str) -> None:
     refused(login(role), statement)
 
 

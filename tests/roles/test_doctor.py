@@ -47,7 +47,7 @@ def test_roles_that_are_older_than_the_tables_are_found(logins: Logins, owner: D
     assert "run `byrote roles --sql` again" in found["advice"]
 
 
-def test_a_login_without_any_role_is_told_to_get_one(
+def test_a_login_without_any_role_gets_an_error_that_names_one(
     installed: str, owner: Db, logins: Logins
 ) -> None:
     """It may not even read which schema there is."""

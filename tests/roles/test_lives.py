@@ -143,7 +143,9 @@ def test_a_gate_replays_with_the_role_of_a_worker(
     assert [one["verdict"] for one in verdicts if "verdict" in one] == ["same"] * 3
 
 
-def test_a_worker_hears_of_new_runs_and_keeps_house(logins: Logins, worker: Process) -> None:
+def test_a_worker_is_notified_of_new_runs_and_does_maintenance(
+    logins: Logins, worker: Process
+) -> None:
     url = logins("worker")
     checks = {check["name"]: check for check in done(url, "doctor", "--json").object["checks"]}
     done(url, "prune")
@@ -239,7 +241,7 @@ def test_an_enqueuer_adds_one_many_and_unique_runs(logins: Logins, enqueuer: App
     assert keyed[0] == keyed[1]
 
 
-def test_an_enqueuer_is_told_what_it_needs_for_tasks_with_a_memo(logins: Logins) -> None:
+def test_an_enqueuer_without_rights_on_memos_gets_an_error_that_names_them(logins: Logins) -> None:
     url = logins("enqueue")
     said = enqueue_kept(url).stderr
     [rights] = [

@@ -179,7 +179,7 @@ def described(**how: Any) -> dict[str, Any]:
     return msgspec.json.decode(msgspec.json.encode(producer.new_run("t", **how)))  # type: ignore[no-any-return]
 
 
-def test_options_are_said_as_the_wire_has_them() -> None:
+def test_options_are_sent_as_the_wire_defines_them() -> None:
     at = datetime(2030, 1, 1, tzinfo=UTC)
     retry = Retry(attempts=3, delay_first=timedelta(seconds=7))
     run = described(kwargs={"a": 1.0}, run_after=at, timeout="2m", retry=retry)

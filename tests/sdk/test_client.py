@@ -201,7 +201,7 @@ def test_a_signal_reaches_a_run(client: Any, db: Db) -> None:
     assert client.signal(sent.id, "paid") is False
 
 
-def test_the_events_of_a_run_are_told_in_order(client: Any, db: Db) -> None:
+def test_the_events_of_a_run_are_returned_in_order(client: Any, db: Db) -> None:
     sent = client.enqueue("t", 1)
     finish(db, [success(lease) for lease in claim(db)])
 
@@ -262,7 +262,7 @@ def test_a_service_that_is_not_there_is_named(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("url", ["ftp://host", "localhost:8700", "http://"])
-def test_what_is_no_address_is_refused(kind: Any, url: str) -> None:
+def test_a_malformed_address_is_refused(kind: Any, url: str) -> None:
     with pytest.raises(BadOption, match="address of a service"):
         kind(url, "byr_x")
 

@@ -189,7 +189,7 @@ def test_a_worker_whose_exchange_is_lost_runs_each_run_once(
     assert not worker.logged("LeaseRefused", run=run.id)
 
 
-def test_a_worker_cut_off_for_longer_than_its_lease_is_not_heard(
+def test_the_finish_of_a_worker_cut_off_for_longer_than_its_lease_is_refused(
     service: Service,
     proxy: HttpProxy,
     db: Db,

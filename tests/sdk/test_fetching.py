@@ -228,7 +228,7 @@ def test_what_is_not_there_is_unknown(
         client.artifacts(NOWHERE)
 
 
-def test_artifacts_of_somebody_elses_run_are_not_there(
+def test_artifacts_of_a_foreign_run_are_not_found(
     kind: Any, db: Db, module_service: ServiceProcess, keep: Keep
 ) -> None:
     run = keep(b"small")
@@ -256,7 +256,7 @@ def test_a_disk_that_is_full_leaves_no_file(
         client.fetch(run, hash_of(LARGE), to=tmp_path / "a.csv")
 
 
-def test_a_directory_is_no_file(client: Any, tmp_path: Path) -> None:
+def test_a_directory_is_refused_as_a_file(client: Any, tmp_path: Path) -> None:
     with pytest.raises(BadOption, match="is a directory"):
         client.fetch(NOWHERE, hash_of(b""), to=tmp_path)
 

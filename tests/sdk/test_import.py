@@ -67,7 +67,7 @@ print("made")
     assert run(program, tmp_path) == "made\n"
 
 
-def test_what_needs_the_driver_says_how_to_install_it(tmp_path: Path) -> None:
+def test_what_needs_the_driver_explains_how_to_install_it(tmp_path: Path) -> None:
     program = """
 import byrote
 for name in ("App", "RunHandle"):
@@ -118,7 +118,7 @@ def test_the_command_line_itself_needs_no_driver(tmp_path: Path) -> None:
         ("enqueue", "--help"),
     ],
 )
-def test_a_command_that_needs_the_driver_says_how_to_install_it(
+def test_a_command_that_needs_the_driver_explains_how_to_install_it(
     tmp_path: Path, name: str, word: str
 ) -> None:
     code, out, err = command(tmp_path, name, word)

@@ -12,7 +12,7 @@ TWICE = Retry(attempts=2, delay_first=0.0)
 
 
 @pytest.mark.parametrize("executor", ["hand", "inline", "command"])
-def test_a_worker_tells_and_a_client_sees(
+def test_a_worker_reports_and_a_client_sees(
     service: Service, start_sdk_worker: StartSdkWorker, executor: str
 ) -> None:
     start_sdk_worker(service.url, service.token, executor=executor)

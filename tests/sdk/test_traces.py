@@ -61,7 +61,7 @@ def test_a_traceparent_of_the_callers_own_arrives(
     assert (told["trace"], told["labels"]) == (parent, {"a": "b"})
 
 
-def test_without_a_span_there_is_no_trace() -> None:
+def test_without_a_span_the_trace_is_none() -> None:
     assert current_traceparent() is None
     with TracerProvider().get_tracer("t").start_as_current_span("s"):
         assert re.fullmatch("00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", current_traceparent() or "")

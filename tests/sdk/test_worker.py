@@ -94,7 +94,7 @@ def test_a_cancel_reaches_running_code(
     assert service.client.wait(run.id, 20).status is Status.CANCELLED
 
 
-def test_a_stop_finishes_what_it_can_and_gives_the_rest_back(
+def test_a_stop_finishes_what_it_can_and_releases_the_rest(
     service: Service, db: Db, start_sdk_worker: StartSdkWorker, marks: Marks
 ) -> None:
     worker = start_sdk_worker(service.url, service.token, grace="2s", threads=2)
@@ -123,7 +123,7 @@ def test_a_killed_worker_loses_nothing(
     assert (ended.status, ended.attempts, ended.losses) == (Status.SUCCESSFUL, 2, 1)
 
 
-def test_tasks_nobody_here_knows_stay_for_others(
+def test_tasks_unknown_to_this_worker_stay_for_others(
     service: Service, db: Db, start_sdk_worker: StartSdkWorker
 ) -> None:
     start_sdk_worker(service.url, service.token)
@@ -200,7 +200,7 @@ def test_a_result_that_the_service_refuses_fails_the_run(
     assert service.client.result(other.id, 30) == 5
 
 
-def test_idle_workers_hear_of_work_at_once(
+def test_idle_workers_are_notified_of_work_at_once(
     service: Service, db: Db, start_sdk_worker: StartSdkWorker
 ) -> None:
     start_sdk_worker(service.url, service.token, poll_interval="20s", lease="100s")
@@ -221,7 +221,7 @@ def test_a_token_that_may_not_work_is_refused(
     assert (worker.wait(20), "needs `work`" in worker.text) == (2, True)
 
 
-def test_a_service_that_is_not_there_is_said(start_sdk_worker: StartSdkWorker) -> None:
+def test_an_unreachable_service_is_reported(start_sdk_worker: StartSdkWorker) -> None:
     worker = start_sdk_worker(f"http://127.0.0.1:{free_port()}", "byr_x", ready=False)
 
     assert worker.wait(20) == 75
@@ -309,7 +309,7 @@ def test_handlers_are_found_again_by_child_processes(tmp_path: Path) -> None:
         path_of(Handlers())
 
 
-def test_what_is_no_handler_is_refused() -> None:
+def test_an_object_that_is_not_a_handler_is_refused() -> None:
     with pytest.raises(BadOption, match="lacks `handle"):
         Handlers().handle("t")(object())  # type: ignore[type-var]
 

@@ -204,7 +204,7 @@ def test_a_claim_and_a_finish_whose_answers_are_lost_are_made_once(
 
 @pytest.mark.parametrize("at", ["statement", "COMMIT"])
 @pytest.mark.parametrize("moment", ["before", "during", "after", "torn"])
-def test_a_claim_from_several_queues_gives_each_lease_once(
+def test_a_claim_from_several_queues_returns_each_lease_once(
     proxy: Proxy, store: Store, db: Db, *, moment: Any, at: str
 ) -> None:
     """The answer to the second queue's claim is lost, after the first queue's was given."""

@@ -138,7 +138,7 @@ def test_a_locked_duty_is_not_waited_for(db: Db, address: DatabaseAddress) -> No
         assert fetch(db, queries.save_cursor(duty="archive", cursor="here")) == []
 
 
-def test_a_duty_that_meets_a_lock_gives_up_for_now(
+def test_a_duty_that_meets_a_lock_is_postponed(
     address: DatabaseAddress, db: Db, duties: MaintenanceStore
 ) -> None:
     """It is due again in a moment; promoting and sweeping must not wait behind it."""
@@ -148,7 +148,7 @@ def test_a_duty_that_meets_a_lock_gives_up_for_now(
         duties._link.run(signal)
 
 
-def test_a_statement_that_gives_way_leaves_no_timeout_behind(db: Db) -> None:
+def test_a_statement_that_yields_leaves_no_timeout_behind(db: Db) -> None:
     enqueue(db, 2)
     good, bad = claim(db, 2)
     shown = []

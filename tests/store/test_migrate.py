@@ -67,7 +67,7 @@ def test_processes_that_migrate_at_once_apply_each_migration_once(bare: Database
         check(db)
 
 
-def test_pending_names_what_is_missing_and_check_says_what_to_do(bare: DatabaseAddress) -> None:
+def test_pending_names_what_is_missing_and_check_names_the_command(bare: DatabaseAddress) -> None:
     with bare.open("test") as db:
         assert [migration.name for migration in pending(db)] == NAMES
         with pytest.raises(SchemaMismatch, match=r"has no Byrote tables.*byrote migrate"):
@@ -127,7 +127,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(bare: DatabaseAddress) -> 
     assert len(migrate(bare, jitter=jitter)) == len(NAMES)
 
 
-def test_a_migration_behind_a_lock_gives_up_quickly_and_tries_again(bare: DatabaseAddress) -> None:
+def test_a_migration_behind_a_lock_stops_waiting_and_tries_again(bare: DatabaseAddress) -> None:
     """It never makes others queue behind itself: it waits outside the line."""
     said: list[str] = []
     with bare.open("holder") as holder, ThreadPoolExecutor(1) as pool:

@@ -320,7 +320,7 @@ def test_an_archive_step_reads_one_page_of_its_walk(crowds: dict[str, DatabaseAd
     assert step.touched < 3_000
 
 
-def test_the_crowd_is_what_it_is_said_to_be(crowds: dict[str, DatabaseAddress]) -> None:
+def test_the_crowd_is_as_described(crowds: dict[str, DatabaseAddress]) -> None:
     with crowds["big"].open("test") as db:
         text = "select status, count(*) from byrote_task_runs group by status order by status"
         found = dict(db.execute(text).fetchall())

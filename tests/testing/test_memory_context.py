@@ -65,7 +65,7 @@ def test_a_signal_that_the_test_does_not_send_times_out() -> None:
         context().wait_for("paid", timeout="1h")
 
 
-def test_a_wait_without_a_timeout_says_how_to_send_the_signal() -> None:
+def test_a_wait_without_a_timeout_explains_how_to_send_the_signal() -> None:
     with pytest.raises(BadOption, match=r"context\(signals=\{'paid': payload\}\)"):
         context().wait_for("paid")
 

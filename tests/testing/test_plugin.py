@@ -111,7 +111,7 @@ def test_a_plugin_that_is_not_used_imports_nothing(tmp_path: Path) -> None:
         ("byrote_app", 'byrote_app = "shop.tasks:app"'),
     ],
 )
-def test_a_fixture_that_cannot_work_says_why(
+def test_a_fixture_that_cannot_work_reports_why(
     tmp_path: Path, server_url: str, fixture: str, message: str
 ) -> None:
     test = f"def test_it({fixture}):\n    pass\n"

@@ -29,7 +29,7 @@ def lines_of(function: object) -> int:
     return function.end_lineno - function.lineno + 1  # type: ignore[attr-defined,no-any-return]
 
 
-def test_every_file_says_its_licence_in_its_first_line() -> None:
+def test_every_file_has_its_licence_in_its_first_line() -> None:
     def silent(path: Path) -> bool:
         return not path.read_text(encoding="utf-8").startswith("# SPDX-License-Identifier: MIT\n")
 

@@ -53,7 +53,7 @@ def test_renewals_carry_a_cancel_without_the_hint(
     await_status(db, run_id, Status.CANCELLED, within=10.0)
 
 
-def test_a_busy_worker_hears_the_hint_too(
+def test_a_busy_worker_receives_the_notification_too(
     db: Database, start_worker: StartWorker, marks: Marks
 ) -> None:
     """Notifications that arrive in the middle of a claim are not lost."""

@@ -4,7 +4,7 @@ from byrote.store.verify import verify
 from tests.worker.harness import Database, StartWorker, await_end, await_row, send, spec
 
 
-def test_a_worker_that_is_told_to_chains_the_log(
+def test_a_worker_with_chain_events_chains_the_log(
     db: Database, url: str, start_worker: StartWorker
 ) -> None:
     start_worker(chain_events="true")
@@ -19,7 +19,7 @@ def test_a_worker_that_is_told_to_chains_the_log(
     assert verify(DatabaseAddress(url)).sound
 
 
-def test_a_worker_that_is_not_told_to_chains_nothing(
+def test_a_worker_without_chain_events_chains_nothing(
     db: Database, start_worker: StartWorker
 ) -> None:
     worker = start_worker()

@@ -94,7 +94,7 @@ def test_a_run_that_is_too_old_for_a_retry_has_failed(
     assert [line["level"] for line in logged(worker, run_id)] == ["error"]
 
 
-def test_a_snooze_is_no_failure(db: Database, start_worker: StartWorker) -> None:
+def test_a_snooze_is_not_a_failure(db: Database, start_worker: StartWorker) -> None:
     worker = start_worker(APP)
     run_id = send_one(db, spec("put_off"))
     worker.await_log("Snoozed")

@@ -51,7 +51,7 @@ def test_recycling_hands_neither_loses_nor_repeats_anything(
     assert worker.await_log("HandEnded")["reason"] == "exited with code 0"
 
 
-def test_a_hard_timeout_ends_a_stuck_task_and_nobody_else(
+def test_a_hard_timeout_ends_a_stuck_task_only(
     db: Database, start_worker: StartWorker, marks: Marks
 ) -> None:
     start_worker(CRASHES)

@@ -53,7 +53,7 @@ def test_every_event_of_the_path_is_logged_once(
     assert story(worker, snoozed) == [("Claimed", 1), ("Snoozed", 1)]
 
 
-def test_each_line_says_worker_run_attempt_task_and_queue(
+def test_each_line_has_worker_run_attempt_task_and_queue(
     db: Database, start_worker: StartWorker
 ) -> None:
     worker = start_worker(queues="mail")

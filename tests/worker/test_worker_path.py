@@ -92,7 +92,7 @@ def test_a_failing_run_is_retried_and_then_succeeds(
     assert len(marks.words) == 3
 
 
-def test_retries_wait_as_long_as_the_policy_says(
+def test_retries_wait_for_the_delay_of_the_policy(
     db: Database, start_worker: StartWorker, marks: Marks
 ) -> None:
     start_worker()
@@ -177,7 +177,7 @@ def test_a_paused_queue_is_left_alone_until_it_is_resumed(
     await_end(db, paused, within=15.0)
 
 
-def test_weighted_queues_share_as_their_weights_say(
+def test_weighted_queues_share_by_their_weights(
     db: Database, start_worker: StartWorker, marks: Marks
 ) -> None:
     for queue in ("many", "few"):
@@ -217,7 +217,7 @@ def test_a_draining_worker_does_not_wait_for_a_paused_queue(
     assert run_of(db, run_id).status is Status.READY
 
 
-def test_a_flood_on_standard_output_harms_nobody(db: Database, start_worker: StartWorker) -> None:
+def test_a_flood_on_standard_output_does_no_harm(db: Database, start_worker: StartWorker) -> None:
     start_worker(lease="1s")
     flood, quick = send(db, spec("shout", 100), spec("a_echo", 1))
     runs = await_end(db, flood, quick)
@@ -225,7 +225,7 @@ def test_a_flood_on_standard_output_harms_nobody(db: Database, start_worker: Sta
     assert [(run.result, run.attempts) for run in runs] == [(100, 1), (1, 1)]
 
 
-def test_the_event_log_tells_the_path_of_a_run(
+def test_the_event_log_has_the_path_of_a_run(
     db: Database, start_worker: StartWorker, marks: Marks
 ) -> None:
     worker = start_worker()

@@ -77,7 +77,7 @@ def quick_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease_keeper, "HEARTBEAT_S", 0.1)
 
 
-def test_the_heartbeat_tells_load_and_life(db: Database, url: str, quick_heartbeat: None) -> None:
+def test_the_heartbeat_has_load_and_time(db: Database, url: str, quick_heartbeat: None) -> None:
     with working(url, lease=timedelta(seconds=1)):
         await_end(db, send_one(db, spec("a_echo", 1)))
         await_row(db, "select 1 from byrote_workers where finished = 1 and running = 0")
@@ -95,7 +95,7 @@ def test_a_worker_that_was_forgotten_introduces_itself_again(
         await_end(db, send_one(db, spec("a_echo", 1)))
 
 
-def test_a_worker_id_that_is_no_name_is_refused(start_worker: StartWorker) -> None:
+def test_a_worker_id_that_is_not_a_name_is_refused(start_worker: StartWorker) -> None:
     worker = start_worker(worker_id="not a name", ready=False)
 
     assert (worker.wait(), "is not a worker name" in worker.text) == (2, True)

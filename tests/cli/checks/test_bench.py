@@ -44,13 +44,13 @@ def test_the_document_holds_the_figures_that_were_asked_for(told: dict[str, Any]
     assert all(figure["per_s"] > 0 for figure in told["figures"].values())
 
 
-def test_a_drain_tells_the_cpu_time_of_a_local_server(told: dict[str, Any]) -> None:
+def test_a_drain_reports_the_cpu_time_of_a_local_server(told: dict[str, Any]) -> None:
     drain = told["figures"]["drain_async"]
     assert set(drain) == {"per_s", "worker_cpu_us", "postgres_cpu_us"}
     assert drain["postgres_cpu_us"] >= 0
 
 
-def test_the_document_says_what_was_measured_on_what(told: dict[str, Any]) -> None:
+def test_the_document_has_measurements_and_machine(told: dict[str, Any]) -> None:
     assert told["sizes"]["drain"] == RUNS
     assert told["machine"]["cores"] == os.cpu_count()
     assert told["settings"]["server_version"].startswith(told["versions"]["postgresql"])

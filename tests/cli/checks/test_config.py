@@ -7,9 +7,7 @@ from byrote.cli.database import masked
 from tests.cli.console import byrote
 
 
-def test_each_setting_tells_where_it_came_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_setting_has_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "byrote.toml").write_text('lease = "40s"\nhands = 3\n')
     monkeypatch.chdir(tmp_path)
     known = {"BYROTE_HANDS": "4", "POLL_INTERVAL": "2s", "DATABASE_URL": "postgresql://h/d"}

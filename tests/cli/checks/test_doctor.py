@@ -73,7 +73,7 @@ def test_a_missing_schema_fails_the_check_and_names_the_command(bare_url: str) -
     assert "Run `byrote migrate`" in said.out
 
 
-def test_where_there_is_no_embedded_server_yet_looking_makes_none(tmp_path: Path) -> None:
+def test_doctor_does_not_create_an_embedded_server(tmp_path: Path) -> None:
     said = byrote("doctor", "--json", BYROTE_PG_HOME=str(tmp_path / "pg"))
 
     assert (said.code, states(said)["database"]) == (0, "warn")

@@ -37,7 +37,7 @@ def test_a_database_that_was_tampered_with_fails_and_the_run_is_named(url: str, 
     assert as_json.object["findings"][0]["run"] == run_id
 
 
-def test_a_database_without_our_schema_is_no_sound_one(bare_url: str) -> None:
+def test_a_database_without_our_schema_fails_the_check(bare_url: str) -> None:
     told = byrote("verify", "--json", url=bare_url)
 
     assert told.code == 3

@@ -55,7 +55,7 @@ def test_a_schema_ahead_of_us_is_3_and_asks_for_an_upgrade(
 
 
 @pytest.mark.parametrize("words", [("runs", "list"), ("queues",), ("enqueue", "t")], ids=" ".join)
-def test_without_a_schema_every_command_says_how_to_get_one(
+def test_without_a_schema_every_command_explains_how_to_get_one(
     bare_url: str, words: tuple[str, ...]
 ) -> None:
     said = byrote(*words, "--json", url=bare_url)

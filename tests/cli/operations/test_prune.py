@@ -38,7 +38,7 @@ def at(url: str, moment: str) -> str:
     return psycopg.conninfo.make_conninfo(url, options=f"-c byrote.now={moment}")
 
 
-def test_a_dry_run_says_what_would_go_and_deletes_nothing(bare_url: str, old: Db) -> None:
+def test_a_dry_run_lists_what_would_be_deleted_and_deletes_nothing(bare_url: str, old: Db) -> None:
     then = at(bare_url, "2031-07-01T00:00:00+00")
     told = byrote("prune", "--dry-run", "--json", url=then).object
     words = byrote("prune", "--dry-run", url=then).out
@@ -62,7 +62,7 @@ def test_pruning_forgets_what_the_dry_run_named(bare_url: str, old: Db) -> None:
     assert "byrote_archive_20310310" not in partitions(old, "byrote_archive")
 
 
-def test_nothing_goes_before_its_time_unless_somebody_says_so(bare_url: str, old: Db) -> None:
+def test_nothing_is_deleted_early_unless_requested(bare_url: str, old: Db) -> None:
     then = at(bare_url, "2031-03-20T00:00:00+00")
 
     assert byrote("prune", "--json", url=then).object["dead"] == 0
@@ -76,7 +76,7 @@ def test_nothing_goes_before_its_time_unless_somebody_says_so(bare_url: str, old
     assert count(old, "byrote_events") == 0
 
 
-def test_what_is_said_outweighs_what_queues_say(bare_url: str, old: Db) -> None:
+def test_an_option_overrides_the_setting_of_a_queue(bare_url: str, old: Db) -> None:
     old.execute(
         "insert into byrote_queues (queue_name, keep_done, keep_dead) values "
         "('default', '9 years', '9 years')"

@@ -47,7 +47,7 @@ def test_an_unknown_queue_is_not_found_and_the_known_ones_are_named(
     assert len(byrote("queues", "--json", url=url).objects) == 1
 
 
-def test_where_no_queue_was_used_the_list_says_so(url: str) -> None:
+def test_an_empty_list_of_queues_has_a_message(url: str) -> None:
     assert byrote("queues", url=url).out == "No queue has been used yet.\n"
 
 

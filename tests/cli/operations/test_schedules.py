@@ -99,7 +99,7 @@ def test_pause_and_resume(url: str) -> None:
     assert resumed.out.startswith("nightly is due next at ")
 
 
-def test_what_takes_the_place_of_a_paused_schedule_stays_paused_and_says_so(url: str) -> None:
+def test_the_replacement_of_a_paused_schedule_stays_paused(url: str) -> None:
     add(url, "--every", "1h")
     byrote("schedules", "pause", "nightly", url=url)
 
@@ -141,5 +141,5 @@ def test_an_unknown_schedule_is_not_found_and_the_known_ones_are_named(
     assert said.err == "byrote: No schedule named 'nihgtly'. Known: nightly.\n"
 
 
-def test_where_there_is_none_the_list_says_how_to_add_one(url: str) -> None:
+def test_an_empty_list_explains_how_to_add_a_schedule(url: str) -> None:
     assert "byrote schedules add" in byrote("schedules", url=url).out

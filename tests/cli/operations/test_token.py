@@ -23,7 +23,7 @@ def test_a_secret_has_256_bits() -> None:
     assert len(new_secret()) == len("byr_") + 43
 
 
-def test_a_revoked_token_is_said_to_be_so(url: str) -> None:
+def test_a_revoked_token_is_shown_as_revoked(url: str) -> None:
     byrote("token", "create", "a", "--role", "read", url=url)
     said = byrote("token", "revoke", "a", url=url)
 

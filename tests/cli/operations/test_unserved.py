@@ -51,7 +51,7 @@ def test_who_waits_for_a_result_learns_why_there_is_none(app: App, lonely: str) 
     assert "is still READY after 0.01 s. No live worker of the queue" in str(late.value)
 
 
-def test_enqueue_with_wait_says_that_no_worker_serves_the_queue(url: str) -> None:
+def test_enqueue_with_wait_reports_that_no_worker_serves_the_queue(url: str) -> None:
     said = byrote("enqueue", "t", "--queue", "nowhere", "--wait", "50ms", url=url)
 
     assert said.code == 1

@@ -29,7 +29,7 @@ def test_artifacts_are_listed_for_people_and_programs(db: Db, url: str) -> None:
     assert len(told[0]["hash"]) == 64
 
 
-def test_a_run_without_artifacts_says_so(db: Db, url: str) -> None:
+def test_a_run_without_artifacts_prints_a_message(db: Db, url: str) -> None:
     assert byrote("runs", "artifacts", lease(db).id, url=url).out == "Nothing was stored.\n"
     assert byrote("runs", "artifacts", RUN, url=url).code == NOT_FOUND
 

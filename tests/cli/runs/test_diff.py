@@ -33,7 +33,7 @@ def ran(db: Database, n: int, result: str, doc: dict[str, Any] | None, **deliver
     return run_id
 
 
-def test_what_differs_is_told_part_by_part(url: str, db: Database) -> None:
+def test_differences_are_listed_part_by_part(url: str, db: Database) -> None:
     first = ran(db, 1, '{"total":1,"rows":[1,2,3]}', DOC)
     newer = DOC | {"packages": {"numpy": "2.0", "extra": "1"}}
     second = ran(db, 2, '{"total":2,"rows":[1,3]}', newer, priority=7)
@@ -50,7 +50,7 @@ def test_what_differs_is_told_part_by_part(url: str, db: Database) -> None:
     assert "  ~ /result/total  1 -> 2" in lines
 
 
-def test_runs_that_are_alike_are_said_to_be(url: str, db: Database) -> None:
+def test_equal_runs_are_reported_as_equal(url: str, db: Database) -> None:
     ids = [ran(db, 1, "[1.0]", DOC), ran(db, 1, "[1]", DOC)]
     said = byrote("runs", "diff", *ids, "--json", url=url)
 

@@ -126,7 +126,7 @@ def test_of_many_lines_with_a_bad_one_none_is_accepted(url: str, db: Database) -
     assert count(db, "byrote_task_runs") == 0
 
 
-def test_waiting_that_ends_too_soon_fails_and_says_how_the_run_stands(url: str) -> None:
+def test_waiting_that_times_out_fails_and_prints_the_status(url: str) -> None:
     said = byrote("enqueue", "t", "--wait=0.05", "--json", url=url)
 
     assert said.code == 1

@@ -28,7 +28,7 @@ def test_a_run_is_shown_as_it_was(url: str, db: Db, clock: FakeClock) -> None:
     assert "it was not accepted yet" in before.err
 
 
-def test_a_history_tells_step_by_step_what_a_run_became(url: str, db: Db, clock: FakeClock) -> None:
+def test_a_history_lists_every_move_of_a_run(url: str, db: Db, clock: FakeClock) -> None:
     [run_id] = enqueue(db, retry=Retry(attempts=2))
     [lease] = claim(db, worker="w-7")
     finish(db, [verdict(lease, "R", delay_us=60_000_000)])
@@ -92,7 +92,7 @@ def test_events_are_followed_until_interrupted(url: str, db: Db, tmp_path: Path)
         assert following.ended().code == 130
 
 
-def test_a_queue_can_be_told_to_tell_less(url: str, db: Db) -> None:
+def test_a_queue_can_log_fewer_events(url: str, db: Db) -> None:
     enqueue(db, queue="mail")
     said = byrote("queues", "events", "mail", "few", url=url)
 

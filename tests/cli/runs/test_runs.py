@@ -82,12 +82,12 @@ def test_before_leads_to_the_next_page(url: str, db: Database) -> None:
     assert [run["id"] for run in page.objects] == [ids[2], ids[1]]
 
 
-def test_where_nothing_matches_the_list_says_so(url: str) -> None:
+def test_a_list_without_matches_has_a_message(url: str) -> None:
     assert byrote("runs", "list", url=url).out == "No runs match.\n"
     assert byrote("runs", "list", "--json", url=url).out == ""
 
 
-def test_show_gives_spec_and_result_verbatim(url: str, db: Database) -> None:
+def test_show_prints_spec_and_result_verbatim(url: str, db: Database) -> None:
     given = '{"b":  1.0, "a": 1180591620717411303424}'
     run_id = byrote("enqueue", "t", given, url=url).out.strip()
     fetch(db, queries.finish([success(claim(db)[0], '{"z":1.0}')]))
@@ -98,7 +98,7 @@ def test_show_gives_spec_and_result_verbatim(url: str, db: Database) -> None:
     assert said.object["status"] == "SUCCESSFUL"
 
 
-def test_show_tells_people_every_error_with_its_traceback(url: str, db: Database) -> None:
+def test_show_prints_every_error_with_its_traceback(url: str, db: Database) -> None:
     run_id = failed(db, worker="w-1", traceback="Traceback:\n  here\n", message="bell \x07")
     said = byrote("runs", "show", run_id, url=url)
 

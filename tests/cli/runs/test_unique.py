@@ -11,7 +11,7 @@ from tests.support import Db, claim, count, finish, run_of, success
 KEYED = ("enqueue", "report", "--unique-key", "report:11")
 
 
-def test_it_prints_the_run_that_holds_the_key_and_says_so(url: str, db: Db) -> None:
+def test_it_prints_the_run_that_holds_the_key_and_a_note(url: str, db: Db) -> None:
     first, second = byrote(*KEYED, url=url), byrote(*KEYED, '{"other": 1}', url=url)
 
     assert (first.code, first.err) == (second.code, "") == (0, "")
@@ -21,7 +21,7 @@ def test_it_prints_the_run_that_holds_the_key_and_says_so(url: str, db: Db) -> N
     assert count(db, "byrote_runs") == 1
 
 
-def test_programs_are_told_whether_it_was_created(url: str, db: Db) -> None:
+def test_json_has_whether_it_was_created(url: str, db: Db) -> None:
     first, second = byrote(*KEYED, "--json", url=url), byrote(*KEYED, "--json", url=url)
 
     assert first.object == {"id": first.object["id"], "created": True}

@@ -21,7 +21,7 @@ def test_it_can_be_worked_with(parts: Parts) -> None:
     parts.store.check()
 
 
-def test_a_claim_gives_no_more_than_was_asked_for(parts: Parts, db: Db) -> None:
+def test_a_claim_returns_at_most_its_limit(parts: Parts, db: Db) -> None:
     enqueue(db, 5)
     first, second = parts.claim(3), parts.claim(3)
 
@@ -29,7 +29,7 @@ def test_a_claim_gives_no_more_than_was_asked_for(parts: Parts, db: Db) -> None:
     assert len({lease.id for lease in first + second}) == 5
 
 
-def test_a_claim_gives_only_the_queues_and_tasks_that_were_asked_for(parts: Parts, db: Db) -> None:
+def test_a_claim_returns_only_requested_queues_and_tasks(parts: Parts, db: Db) -> None:
     [wanted] = enqueue(db, queue="a")
     [elsewhere] = enqueue(db, queue="b")
     [unknown] = enqueue(db, task="u", queue="a")
@@ -40,7 +40,7 @@ def test_a_claim_gives_only_the_queues_and_tasks_that_were_asked_for(parts: Part
         assert run_of(db, left).status is Status.READY
 
 
-def test_a_claim_gives_each_queue_its_quota(parts: Parts, db: Db) -> None:
+def test_a_claim_returns_the_quota_of_each_queue(parts: Parts, db: Db) -> None:
     enqueue(db, 5, queue="a")
     enqueue(db, 5, queue="b")
     found = parts.claim(2, queues=["a", "b"])
@@ -102,7 +102,7 @@ def test_a_claim_whose_answer_is_lost_leases_once(parts: Parts, db: Db, moment: 
     assert history(db, run_id) == ["Enqueued", "Claimed", "Succeeded"]
 
 
-def test_a_rest_ends_when_somebody_makes_room(parts: Parts) -> None:
+def test_a_rest_ends_when_capacity_becomes_free(parts: Parts) -> None:
     parts.claim()
     wake = Wake()
     wake.set()

@@ -108,7 +108,7 @@ def test_a_batch_settles_each_on_its_own(parts: Parts, db: Db) -> None:
     assert parts.verdicts.finish(batch) == {one.id: "S", three.id: "F"}
 
 
-def test_a_worker_that_lost_its_lease_is_not_heard(parts: Parts, db: Db) -> None:
+def test_the_finish_of_a_worker_that_lost_its_lease_is_refused(parts: Parts, db: Db) -> None:
     [run_id] = enqueue(db)
     [late] = parts.claim()
     expire(db, run_id)
@@ -121,7 +121,7 @@ def test_a_worker_that_lost_its_lease_is_not_heard(parts: Parts, db: Db) -> None
     assert run_of(db, run_id).result == "right"
 
 
-def test_a_run_somebody_wants_cancelled_does_not_come_back(parts: Parts, db: Db) -> None:
+def test_a_run_with_a_cancel_request_is_not_retried(parts: Parts, db: Db) -> None:
     [run_id] = enqueue(db)
     [lease] = parts.claim()
     fetch(db, queries.cancel([run_id]))

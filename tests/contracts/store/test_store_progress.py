@@ -16,7 +16,7 @@ def row(lease: Leased, *said: Any) -> dict[str, Any]:
     return {**msgspec.structs.asdict(report_of(*said)), "id": lease.id, "token": lease.token}
 
 
-def test_progress_is_written_as_it_was_told(parts: Parts, db: Db) -> None:
+def test_progress_is_written_as_reported(parts: Parts, db: Db) -> None:
     enqueue(db, 2)
     one, two = parts.claim(2)
     heard = parts.ledgers.progress([row(one, 1, 3, "a", {"b": 1}), row(two, 12.5)])
@@ -41,7 +41,7 @@ def test_progress_under_a_lost_lease_is_not_written(parts: Parts, db: Db) -> Non
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_progress_whose_answer_is_lost_is_told_again(parts: Parts, db: Db, moment: str) -> None:
+def test_progress_whose_answer_is_lost_is_sent_again(parts: Parts, db: Db, moment: str) -> None:
     enqueue(db)
     [lease] = parts.claim()
     parts.ledgers.progress([row(lease, 1)])

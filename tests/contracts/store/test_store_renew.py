@@ -22,7 +22,7 @@ def test_a_renewal_holds_what_is_held_and_nothing_else(parts: Parts, db: Db) -> 
     assert run_of(db, lost.id).status is Status.READY
 
 
-def test_a_renewal_tells_what_is_not_wanted_any_more(parts: Parts, db: Db) -> None:
+def test_a_renewal_returns_cancel_requests(parts: Parts, db: Db) -> None:
     enqueue(db, 2)
     wanted, unwanted = parts.claim(2)
     fetch(db, queries.cancel([unwanted.id]))

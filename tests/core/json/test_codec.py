@@ -332,7 +332,7 @@ def test_the_default_limit_is_4_mib() -> None:
 
 
 @pytest.mark.parametrize("text", [b"\xff", b'"\xed\xa0\x80"', '"\ud800"', "", "nul", "[" * 9])
-def test_what_is_no_json_is_refused_by_every_reader(text: str | bytes) -> None:
+def test_invalid_json_is_refused_by_every_reader(text: str | bytes) -> None:
     for read in (unpack, digest_of, check_text):
         with pytest.raises(BadPayload):
             read(text)

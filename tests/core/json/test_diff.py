@@ -39,7 +39,7 @@ JSON = st.recursive(
         ([1, 1], [1], [Change("/1", "removed", old=1)]),
     ],
 )
-def test_a_difference_is_told_by_its_place(old: Any, new: Any, changes: list[Change]) -> None:
+def test_a_difference_is_reported_by_its_path(old: Any, new: Any, changes: list[Change]) -> None:
     assert diff(old, new).changes == changes
 
 
@@ -56,7 +56,7 @@ def test_a_value_does_not_differ_from_itself(value: Any) -> None:
     assert not diff(value, value)
 
 
-def test_a_list_of_differences_is_bounded_and_says_so() -> None:
+def test_a_list_of_differences_is_bounded_and_marked_as_cut() -> None:
     found = diff(list(range(500)), list(range(500, 0, -1)), limit=7)
 
     assert len(found.changes) == 7

@@ -36,7 +36,7 @@ def test_a_path_takes_away_what_it_names_and_nothing_else(path: str, changes: An
 
 
 @pytest.mark.parametrize("path", ["", "at", "$", "$.", "$..a", "$.a[", "$.a[x]", '$["a]', "$a"])
-def test_what_is_no_path_is_refused_with_an_example(path: str) -> None:
+def test_a_malformed_path_is_refused_with_an_example(path: str) -> None:
     with pytest.raises(BadOption, match=r"\$\."):
         read_path(path)
 

@@ -19,7 +19,7 @@ def told(kind: str, move: int = 1, attempt: int = 0, **more: Any) -> LogEntry:
 
 
 @pytest.mark.parametrize("kind", ["Enqueued", "Signalled"])
-def test_what_an_old_event_did_not_say_stays_unsaid(kind: str) -> None:
+def test_facts_missing_from_an_old_event_stay_unknown(kind: str) -> None:
     assert fold(BLANK, told(kind)).status is None
 
 
@@ -54,14 +54,14 @@ def test_an_event_of_the_newest_form_is_left_as_it_is() -> None:
     assert upcast(new) == new
 
 
-def test_a_kind_from_a_newer_version_is_believed_if_it_tells_its_status() -> None:
+def test_a_kind_from_a_newer_version_is_folded_by_its_status() -> None:
     story = [told("Enqueued", 1, schema=2), told("Held", 2, data={"status": "WAITING"})]
     assert fold_all(story).status == "WAITING"
 
     assert fold_all([*story, told("Mystery", 3)]).status is None
 
 
-def test_moves_that_were_not_told_leave_the_state_unknown_until_it_is_told() -> None:
+def test_unlogged_moves_leave_the_state_unknown_until_the_next_event() -> None:
     story = [told("Enqueued", 1, schema=2), told("Retried", 5, 1, schema=2, data={})]
     assert fold_all(story).status is None
 

@@ -46,7 +46,7 @@ def test_a_task_does_not_see_the_code_of_other_packages() -> None:
     ]
 
 
-def test_packages_are_told_as_added_removed_and_changed() -> None:
+def test_packages_are_listed_as_added_removed_and_changed() -> None:
     changed = DOC | {"packages": {"numpy": "2.0", "new": "1"}, "packages_hash": "55" * 32}
     found = provenance_diff(DOC, changed, task="mail@1").changes
 
@@ -62,14 +62,14 @@ def test_an_unknown_environment_differs_as_a_whole() -> None:
     assert not provenance_diff(None, None, task="mail@1")
 
 
-def test_one_line_says_code_commit_python_and_packages() -> None:
+def test_one_line_has_code_commit_python_and_packages() -> None:
     assert brief(DOC, "mail@1") == (
         "code aaaaaaaaaaaa, in 111111111111, commit c0ffeec0ffee (changed), Python 3.13.0, "
         "2 packages, Byrote 0.1.0, by hand"
     )
 
 
-def test_a_task_nobody_measured_has_unknown_code() -> None:
+def test_a_task_without_measurement_has_unknown_code() -> None:
     assert seen_by(DOC, "other@1")["code"] == {
         "function": None,
         "tree": None,

@@ -64,7 +64,7 @@ def test_the_same_result_is_the_same_whatever_the_order_of_its_keys() -> None:
     assert verdict.hash == pack({"a": 1, "b": 2}).digest.hex()
 
 
-def test_another_result_differs_and_says_where() -> None:
+def test_another_result_differs_at_a_path() -> None:
     verdict = judge_replay(run({"a": 1, "b": [1, 2]}), shadow(run({"a": 2, "b": [1, 2]})))
 
     assert isinstance(verdict, Differs)
@@ -189,7 +189,7 @@ def met(count: int, of: Run) -> Run:
     )
 
 
-def test_an_error_after_fewer_steps_than_were_recorded_says_which_are_missing() -> None:
+def test_an_error_after_fewer_steps_than_recorded_names_the_missing() -> None:
     steps = [step(1), step(2), step(3)]
     broken = judge_replay(run(1), met(1, failed()), steps=steps)
     whole = judge_replay(run(1), met(3, failed()), steps=steps)
@@ -213,7 +213,7 @@ def test_of_a_failure_only_steps_of_its_last_attempt_are_missing() -> None:
     assert [change.path for change in fewer.steps.changes] == ["/3"]
 
 
-def test_of_a_replay_that_went_down_nobody_knows_how_far_it_came() -> None:
+def test_the_steps_of_a_crashed_replay_are_unknown() -> None:
     verdict = judge_replay(run(1), shadow(failed("crashed")), steps=[step(1)])
 
     assert isinstance(verdict, Differs)

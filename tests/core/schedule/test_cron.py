@@ -39,7 +39,7 @@ def computed(expression: str, zone: tzinfo, start: datetime, end: datetime) -> l
 
 
 @pytest.mark.parametrize("name", ZONES)
-def test_every_expression_is_due_as_the_reference_says(name: str) -> None:
+def test_every_expression_is_due_as_in_the_reference(name: str) -> None:
     zone, year = ZoneInfo(name), ZONES[name]
     found = list(changes(zone, year, year))
     assert found

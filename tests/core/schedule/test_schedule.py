@@ -76,7 +76,7 @@ def test_timings_are_kept_in_one_form(written: str, stored: str) -> None:
         "* * * * 8",
     ],
 )  # fmt: skip
-def test_what_is_no_timing_is_refused_with_advice(written: str) -> None:
+def test_a_malformed_timing_is_refused_with_advice(written: str) -> None:
     with pytest.raises(BadOption) as refused:
         read_timing(written)
 
@@ -143,7 +143,7 @@ def test_the_latest_tick_is_the_last_of_all(
     assert every == sorted(set(every))
 
 
-def test_a_tick_is_the_same_for_whoever_asks() -> None:
+def test_a_tick_is_the_same_for_every_caller() -> None:
     one, other = (schedule(every="1m", jitter="10m") for _ in range(2))
     tick = tick_of(one, NOON)
 
@@ -167,7 +167,7 @@ def test_a_tick_is_the_same_for_whoever_asks() -> None:
         ("all", "0:03:10", ["12:00", "12:01", "12:02", "12:03"], "12:04"),
     ],
 )
-def test_missed_ticks_are_caught_up_on_as_told(
+def test_missed_ticks_are_caught_up_on_as_configured(
     catch_up: Any, late: str, ticks: list[str], following: str
 ) -> None:
     hours, minutes, *seconds = map(int, late.split(":"))

@@ -43,7 +43,7 @@ def test_a_password_is_replaced_by_stars(text: str, shown: str) -> None:
         "Write postgresql://h:5432, t@2",
     ],
 )
-def test_what_is_no_password_stays(text: str) -> None:
+def test_text_without_a_password_is_unchanged(text: str) -> None:
     assert redacted(text) == text
 
 

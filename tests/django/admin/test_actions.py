@@ -109,7 +109,7 @@ def test_a_replay_sent_twice_is_known_even_when_the_first_has_died(root: Client,
     assert count(db, "byrote_runs") == 3
 
 
-def test_asking_a_running_run_to_stop_again_asks_nobody(root: Client, db: Db) -> None:
+def test_a_second_cancel_request_sends_nothing(root: Client, db: Db) -> None:
     run_id = stage.running(db)
     press(root, "cancel", run_id)
     told = history(db, run_id)
@@ -120,7 +120,7 @@ def test_asking_a_running_run_to_stop_again_asks_nobody(root: Client, db: Db) ->
     assert told[-1] == "CancelRequested"
 
 
-def test_whoever_may_only_hurry_cannot_revive_the_dead(db: Db) -> None:
+def test_a_user_who_may_only_run_now_cannot_requeue_the_dead(db: Db) -> None:
     run_id = stage.dead(db)
 
     press(person("hurry_run"), "hurry", run_id)
@@ -128,7 +128,7 @@ def test_whoever_may_only_hurry_cannot_revive_the_dead(db: Db) -> None:
     assert stage.status_of(db, run_id) == "FAILED"
 
 
-def test_whoever_may_only_retry_cannot_hurry_the_waiting(db: Db) -> None:
+def test_a_user_who_may_only_retry_cannot_run_waiting_runs_now(db: Db) -> None:
     run_id = stage.waiting()
 
     press(person("retry_run"), "retry", run_id)
@@ -233,7 +233,7 @@ def test_one_press_moves_so_many_and_no_more(
     assert b"More are left" in page.content
 
 
-def test_a_verb_nobody_knows_and_a_run_nobody_knows_are_not_found(root: Client) -> None:
+def test_unknown_verbs_and_unknown_runs_are_not_found(root: Client) -> None:
     run_id = stage.ready()
 
     assert press(root, "explode", run_id).status_code == 404

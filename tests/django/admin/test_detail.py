@@ -57,7 +57,7 @@ def test_values_are_shown_exactly_as_they_are_stored(root: Client, db: Db) -> No
     assert answer["Content-Disposition"].startswith("attachment")
 
 
-def test_every_attempt_tells_its_error_its_output_and_its_worker(root: Client, db: Db) -> None:
+def test_every_attempt_shows_its_error_its_output_and_its_worker(root: Client, db: Db) -> None:
     text = unescape(text_of(root, stage.storied(db)))
 
     for told in ("Attempt 1", "Attempt 2", "shop.Busy", stage.TRACEBACK, "begun", "warned <i>"):
@@ -78,7 +78,7 @@ def test_steps_artifacts_and_the_timeline_are_there(root: Client, db: Db) -> Non
     assert places == sorted(places)
 
 
-def test_nothing_a_task_says_becomes_markup(root: Client, db: Db) -> None:
+def test_no_text_of_a_task_becomes_markup(root: Client, db: Db) -> None:
     text = text_of(root, stage.storied(db))
 
     for markup in ("<b>later</b>", "warned <i>", "<script>&quot;", '{"<script>'):
@@ -114,7 +114,7 @@ def test_a_replay_and_its_original_lead_to_each_other(root: Client, db: Db) -> N
     assert "/total" in text
 
 
-def test_a_replay_with_the_same_result_says_so(root: Client, db: Db) -> None:
+def test_a_replay_with_the_same_result_is_shown_as_same(root: Client, db: Db) -> None:
     original = stage.successful(db)
     run_id = new_id()
     fetch(db, queries.replay(original=original, id=run_id))
@@ -155,7 +155,7 @@ def test_a_run_with_many_attempts_and_a_large_spec_opens_and_shows_the_ends(
     assert len(root.get(f"{RUNS}{run_id}/spec.json").content) > 300_000
 
 
-def test_a_run_nobody_knows_is_not_found(root: Client) -> None:
+def test_an_unknown_run_is_not_found(root: Client) -> None:
     assert root.get(f"{RUNS}{new_id()}/change/").status_code == 404
     assert root.get(f"{RUNS}nonsense/change/").status_code == 404
 
@@ -175,9 +175,7 @@ def test_only_what_makes_sense_now_is_offered(root: Client, db: Db) -> None:
         assert shown == offered[name]
 
 
-def test_a_unique_key_is_shown_and_said_to_be_free_when_the_run_has_ended(
-    root: Client, db: Db
-) -> None:
+def test_a_unique_key_is_shown_and_marked_as_free_after_the_end(root: Client, db: Db) -> None:
     result = tasks.add.using(unique_key="<sum>").enqueue(1, 2)
     held = text_of(root, result.id)
     fetch(db, queries.cancel([result.id]))

@@ -56,7 +56,7 @@ def test_a_worker_that_runs_a_task_is_busy_also_with_room_for_more(root: Client,
     assert "byrote-busy" in root.get("/admin/byrote/worker/").content.decode()
 
 
-def test_queues_of_replays_are_no_names_to_look_for(db: Db) -> None:
+def test_queues_of_replays_are_not_offered_as_filters(db: Db) -> None:
     stage.dead(db)
     db.execute("update byrote_dead set queue_name = 'byrote.shadow.0e7'")
     stage.ready()

@@ -39,7 +39,7 @@ def test_live_done_archived_and_dead_runs_are_in_one_list_newest_first(
     assert b"CardRefused" in page.content
 
 
-def test_the_list_says_what_a_run_was_called_with_and_cuts_what_is_long(root: Client) -> None:
+def test_the_list_shows_arguments_and_truncates_long_ones(root: Client) -> None:
     stage.ready("<b>", 1.0, card="4242")
     stage.ready("x" * 5_000)
 
@@ -74,7 +74,7 @@ def test_a_list_is_narrowed_by_queue_task_label_and_age(root: Client, db: Db) ->
     assert shown(root.get(RUNS, {"age": "over1h"})) == []
 
 
-def test_old_and_young_runs_are_told_apart_by_when_they_were_enqueued(root: Client, db: Db) -> None:
+def test_runs_are_filtered_by_when_they_were_enqueued(root: Client, db: Db) -> None:
     young, old = stage.ready(), stage.ready()
     ago = "update byrote_task_runs set enqueued_at = enqueued_at - %s where result_id = %s"
     db.execute(ago, (timedelta(days=3), old))

@@ -68,9 +68,7 @@ def test_a_locked_dead_run_does_not_hold_up_a_requeue(
 
 
 @pytest.mark.usefixtures("shop")
-def test_a_task_that_is_locked_is_not_cancelled_and_the_caller_is_told(
-    db: Db, address: DatabaseAddress
-) -> None:
+def test_cancelling_a_locked_task_raises(db: Db, address: DatabaseAddress) -> None:
     run_id = stage.ready()
     with locked(address, "byrote_task_runs", "result_id", run_id):
         with pytest.raises(RowLocked, match=run_id):

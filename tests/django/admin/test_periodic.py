@@ -69,7 +69,7 @@ def text(answer: Any) -> str:
 # -- Seeing --------------------------------------------------------------------------------------
 
 
-def test_the_list_tells_what_runs_when_and_who_defines_it(root: Client, db: Db) -> None:
+def test_the_list_shows_task_time_and_origin(root: Client, db: Db) -> None:
     plan(db)
     plan(db, "often", code=True, every="10m")
     plan(db, "broken")
@@ -91,7 +91,7 @@ def test_the_list_tells_what_runs_when_and_who_defines_it(root: Client, db: Db) 
     assert "There are no periodic tasks" not in page
 
 
-def test_a_page_tells_the_coming_ticks_and_leads_to_its_runs(root: Client, db: Db) -> None:
+def test_a_page_shows_the_coming_ticks_and_links_to_its_runs(root: Client, db: Db) -> None:
     where = plan(db, cron="30 3 24 12 *", zone="Europe/Berlin")
     root.post(f"{where}do/run/")
 
@@ -103,7 +103,7 @@ def test_a_page_tells_the_coming_ticks_and_leads_to_its_runs(root: Client, db: D
     assert "1 run on this page" in listed
 
 
-def test_nothing_to_see_is_said_and_a_page_that_is_not_there_is_not_found(root: Client) -> None:
+def test_an_empty_list_has_a_message_and_an_unknown_page_is_not_found(root: Client) -> None:
     assert "There are no periodic tasks" in text(root.get(WHERE))
     assert root.get(f"{WHERE}nothing/change/").status_code == 404
 
@@ -184,7 +184,7 @@ def test_everything_can_be_changed_and_is_described_as_a_call_is(db: Db) -> None
         ("kwargs", '{"a": 1, "a": 2}', "twice"),
     ],
 )
-def test_bad_input_is_told_and_nothing_is_lost(
+def test_bad_input_is_reported_and_nothing_is_lost(
     root: Client, db: Db, field: str, value: str, *, told: str
 ) -> None:
     where = plan(db)
@@ -262,7 +262,7 @@ def test_one_is_added_for_another_alias_of_the_database(root: Client, db: Db) ->
         ("timing", "every 1ms", "between 1 s and 366 days"),
     ],
 )
-def test_what_cannot_be_added_is_told_and_nothing_is_lost(
+def test_a_schedule_that_cannot_be_added_is_reported_and_nothing_is_lost(
     root: Client, db: Db, field: str, value: str, *, told: str
 ) -> None:
     plan(db)
@@ -327,7 +327,7 @@ def test_run_now_enqueues_one_and_by_the_same_page_no_second(db: Db) -> None:
     assert len(fetch(db, queries.runs())) == 2
 
 
-def test_run_now_says_which_earlier_run_is_unfinished(root: Client, db: Db) -> None:
+def test_run_now_names_the_unfinished_earlier_run(root: Client, db: Db) -> None:
     where = plan(db)
     root.post(f"{where}do/run/")
     page = text(root.post(f"{where}do/run/", follow=True))
@@ -339,7 +339,7 @@ def test_run_now_says_which_earlier_run_is_unfinished(root: Client, db: Db) -> N
     assert "is enqueued" in text(root.post(f"{where}do/run/", follow=True))
 
 
-def test_deleting_asks_and_deleting_twice_is_told(db: Db) -> None:
+def test_deleting_asks_for_confirmation_and_deleting_twice_is_reported(db: Db) -> None:
     where = plan(db)
     ada = person("delete_periodictask", sees=SEES)
 
@@ -371,7 +371,7 @@ def test_buttons_are_for_posting_with_a_token_and_known_verbs_only(root: Client,
     assert kept(db).paused_at is None
 
 
-def test_the_log_tells_who_did_what(root: Client, db: Db) -> None:
+def test_the_admin_log_has_user_and_action(root: Client, db: Db) -> None:
     root.post(f"{WHERE}add/", NEW)
     where = page_of("new_one")
     root.post(f"{where}change/", WHAT)

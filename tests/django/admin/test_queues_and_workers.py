@@ -84,7 +84,7 @@ def test_a_worker_shows_its_load_and_whether_it_still_lives(root: Client, db: Db
 
 
 @pytest.mark.parametrize("where", [QUEUES, WORKERS])
-def test_pages_without_anything_to_show_say_so(root: Client, where: str) -> None:
+def test_empty_pages_have_a_message(root: Client, where: str) -> None:
     text = root.get(where).content.decode()
 
     assert "No worker is running" in text or "There are no queues yet" in text

@@ -31,9 +31,7 @@ def shadows() -> int:
     return Run.objects.filter(shadow=True).count()
 
 
-def test_the_request_executes_nothing_and_is_a_run_for_whoever_has_the_code(
-    root: Client, db: Db
-) -> None:
+def test_the_request_executes_nothing_and_enqueues_a_run_for_a_worker(root: Client, db: Db) -> None:
     original = tasks.note.enqueue("hi").id
     [leased] = claim(db, tasks=["tests.django.shop.tasks.note@1"], queues=["mail"])
     stage.settle(db, success(leased, '"hi"'))
@@ -47,7 +45,7 @@ def test_the_request_executes_nothing_and_is_a_run_for_whoever_has_the_code(
     assert "reload this page to see the verdict" in text_of(root, original)
 
 
-def test_a_worker_says_same_and_the_pages_lead_to_each_other(
+def test_a_worker_finds_same_and_the_pages_link_to_each_other(
     shop: Shop, root: Client, db: Db
 ) -> None:
     originals = [tasks.add.enqueue(1, 2).id, tasks.fail_otherwise.enqueue().id]
@@ -96,7 +94,7 @@ def test_a_difference_is_shown_with_then_and_now_even_when_the_shadow_is_gone(
     assert "Executed as" not in text_of(root, original)
 
 
-def test_what_cannot_be_replayed_says_why(shop: Shop, root: Client, db: Db) -> None:
+def test_a_run_that_cannot_be_replayed_has_a_reason(shop: Shop, root: Client, db: Db) -> None:
     [gone] = enqueue(db, task="gone.away")
     [leased] = claim(db, tasks=["gone.away@1"])
     stage.settle(db, success(leased))
@@ -109,7 +107,7 @@ def test_what_cannot_be_replayed_says_why(shop: Shop, root: Client, db: Db) -> N
     assert "The app has no task gone.away" in text
 
 
-def test_a_verification_that_fails_itself_says_so(root: Client, db: Db) -> None:
+def test_a_failed_verification_is_reported(root: Client, db: Db) -> None:
     original = stage.successful(db)
     press(root, "verify", original)
     leased = stage.lease(db, task=VERIFY)

@@ -19,7 +19,7 @@ def found(**backend: Any) -> set[str]:
         return {m.id for m in run_checks() if m.id.startswith("byrote.")}
 
 
-def test_a_sound_project_has_nothing_to_hear_and_no_database_is_asked() -> None:
+def test_checks_of_a_sound_project_find_nothing_and_query_no_database() -> None:
     with CaptureQueriesContext(connection) as queries:
         assert found() == set()
 
@@ -52,7 +52,7 @@ def test_a_queue_that_cannot_be_named_is_found() -> None:
     assert found(QUEUES=["my queue"]) == {"byrote.E006"}
 
 
-def test_a_project_without_the_app_is_told_to_install_it() -> None:
+def test_a_project_without_the_app_gets_an_error_that_names_it() -> None:
     apps = [app for app in INSTALLED_APPS if app != "byrote.django"]
     with override_settings(INSTALLED_APPS=apps):
         assert found() == {"byrote.E001"}
@@ -100,7 +100,7 @@ def test_a_schema_that_is_not_ours_is_found_only_when_databases_are_checked() ->
             cursor.execute("update byrote_schema set version = version - 1000 where version > 1000")
 
 
-def test_a_schema_that_is_behind_is_a_warning_or_nobody_could_migrate() -> None:
+def test_a_schema_that_is_behind_is_a_warning_so_that_migrate_runs() -> None:
     with connection.cursor() as cursor:
         cursor.execute("alter table byrote_schema rename to elsewhere")
     try:

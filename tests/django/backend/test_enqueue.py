@@ -60,7 +60,7 @@ def test_a_savepoint_takes_back_only_what_came_after_it() -> None:
     assert [str(run.result_id) for run in Run.objects.all()] == [kept.id]
 
 
-def test_nobody_else_sees_a_task_before_the_commit() -> None:
+def test_other_sessions_do_not_see_a_task_before_the_commit() -> None:
     other = connections.create_connection("default")
     try:
         with transaction.atomic():

@@ -14,7 +14,7 @@ ROUTED = {
 
 
 @override_settings(**ROUTED)
-def test_our_tables_are_where_the_backend_says_and_nowhere_else() -> None:
+def test_our_tables_are_in_the_database_of_the_backend_only() -> None:
     assert router.db_for_write(TaskRun) == router.db_for_read(Run) == "other"
     assert router.allow_migrate_model("other", TaskRun)
     assert not router.allow_migrate_model("default", TaskRun)

@@ -74,7 +74,7 @@ def test_what_code_defines_ticks_and_its_runs_have_ordinary_results(shop: Shop) 
     assert planned("reports:beat") is None
 
 
-def test_a_tick_of_a_task_that_takes_a_context_gives_it_one(shop: Shop) -> None:
+def test_a_tick_of_a_task_that_takes_a_context_passes_one(shop: Shop) -> None:
     start(shop, "1h", "0us")
     PeriodicTask.objects.filter(name="told").update(next_at=datetime(2026, 1, 1, tzinfo=UTC))
     with working(shop, SHOP_EVERY="1h"):
@@ -182,7 +182,7 @@ def test_only_tasks_are_scheduled_and_they_have_no_moment_of_their_own() -> None
         schedule("bad", later, every="1h")
 
 
-def test_a_name_is_defined_once_and_reloading_its_module_is_no_second_time() -> None:
+def test_a_name_is_defined_once_and_reloading_its_module_is_allowed() -> None:
     for _ in range(2):
         schedule("nightly", tasks.echo, cron="0 3 * * *")
     with pytest.raises(BadOption, match="defined twice"):

@@ -109,7 +109,7 @@ def test_a_model_describes_every_column_as_it_is(model: type[models.Model]) -> N
     assert {name: kind for name, kind in told.items() if kind} == stored
 
 
-def test_every_table_is_described_or_said_to_be_ours_alone() -> None:
+def test_every_table_has_a_model_or_is_listed_as_internal() -> None:
     tables = {model._meta.db_table for model in described()}
     with connection.cursor() as cursor:
         cursor.execute(

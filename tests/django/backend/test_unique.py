@@ -56,7 +56,7 @@ def test_a_rolled_back_transaction_frees_its_keys() -> None:
     assert [str(run.result_id) for run in Run.objects.all()] == [second.id]
 
 
-def test_using_gives_a_call_its_own_key() -> None:
+def test_using_sets_the_key_of_a_call() -> None:
     one = tasks.add.using(unique_key="sum").enqueue(1, 2)
     two = tasks.add.using(unique_key=lambda a, b: f"{a}+{b}").enqueue(1, 2)
     same = tasks.add.using(unique_key="sum", priority=5).enqueue(3, 4)
@@ -89,7 +89,7 @@ def test_many_calls_have_each_key_once() -> None:
     assert Run.objects.count() == 4
 
 
-def test_aenqueue_gives_the_same() -> None:
+def test_aenqueue_returns_the_same() -> None:
     first = async_to_sync(tasks.report.aenqueue)("11")
     second = async_to_sync(tasks.report.aenqueue)("11")
 

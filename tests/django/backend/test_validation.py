@@ -75,7 +75,7 @@ class Holder:
         """Of a class: it cannot be imported by its path."""
 
 
-def test_run_after_belongs_to_a_call_and_unknown_words_to_nobody() -> None:
+def test_run_after_is_an_option_of_a_call_and_unknown_options_are_refused() -> None:
     with pytest.raises(TypeError, match="run_after"):
         task(run_after=datetime.now(UTC))
     with pytest.raises(TypeError, match="retries"):
@@ -142,7 +142,7 @@ def test_a_tasks_own_keywords_are_never_swallowed() -> None:
     assert tasks.echo.get_result(result.id).kwargs == words
 
 
-def test_receivers_of_enqueued_tasks_hear_the_class_and_cannot_undo_it() -> None:
+def test_receivers_of_enqueued_tasks_get_the_class_and_cannot_undo_it() -> None:
     heard: list[Any] = []
 
     def hear(sender: Any, task_result: Any, **_more: Any) -> None:

@@ -126,7 +126,7 @@ def test_every_attempt_has_its_error_and_its_worker(fates: dict[str, Any]) -> No
     assert "\\x00" in result.errors[-1].traceback
 
 
-def test_a_backoff_that_gives_none_ends_the_task(fates: dict[str, Any]) -> None:
+def test_a_backoff_that_returns_none_ends_the_task(fates: dict[str, Any]) -> None:
     result = fates["fail otherwise"]
     assert [error.exception_class for error in result.errors] == [ValueError, ValueError, KeyError]
     assert result.status == compat.TaskResultStatus.FAILED

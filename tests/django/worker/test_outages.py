@@ -88,7 +88,7 @@ def closed() -> BaseException:
     return caught.value
 
 
-def test_no_session_left_is_told_from_a_wrong_user(
+def test_too_many_sessions_and_a_wrong_user_are_different_errors(
     limited: tuple[Shop, psycopg.Connection[Any]],
 ) -> None:
     shop, db = limited

@@ -18,7 +18,7 @@ def told(result: Any) -> Any:
     return result.run.progress
 
 
-def test_a_worker_writes_what_tasks_tell(shop: Shop) -> None:
+def test_a_worker_writes_the_progress_of_tasks(shop: Shop) -> None:
     results = [tasks.tell.enqueue(1_000), tasks.atell.enqueue(4)]
     drain(shop)
     counted, threaded = map(told, results)

@@ -16,7 +16,7 @@ from tests.django.shop.models import Note
 type Shop = dict[str, str]
 
 
-def test_a_task_of_the_project_is_verified_and_no_receiver_hears_of_it(shop: Shop) -> None:
+def test_a_task_of_the_project_is_verified_without_signals(shop: Shop) -> None:
     results = [tasks.add.enqueue(1, 2), tasks.wait.enqueue("x"), tasks.fail_first.enqueue()]
     drain(shop)
     said = [

@@ -27,7 +27,7 @@ def kept() -> list[tuple[Any, ...]]:
     return list(Queue.objects.values_list("queue_name", "keep_done", "keep_dead"))
 
 
-def test_a_worker_tells_the_queues_it_serves_how_long_to_keep(shop: dict[str, str]) -> None:
+def test_a_worker_sets_the_retention_of_its_queues(shop: dict[str, str]) -> None:
     start(RETENTION={"successful": "7d"})
     assert kept() == [("mail", 7 * DAY, 90 * DAY)]
 
@@ -38,7 +38,7 @@ def test_a_worker_tells_the_queues_it_serves_how_long_to_keep(shop: dict[str, st
     assert kept() == [("mail", 7 * DAY, 5 * DAY)]
 
 
-def test_a_database_that_does_not_answer_now_is_told_and_does_not_end_the_worker(
+def test_a_database_that_does_not_answer_is_reported_and_does_not_end_the_worker(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(*_args: Any) -> None:

@@ -20,7 +20,7 @@ def told() -> dict[str, Any]:
     return {each["task"]: each for each in heard}
 
 
-def test_the_log_says_failed_of_a_value_that_could_not_be_stored(shop: Shop) -> None:
+def test_the_log_has_failed_for_a_value_that_cannot_be_stored(shop: Shop) -> None:
     sent = [tasks.odd_value.enqueue("nan"), tasks.odd_value.enqueue("surrogate")]
     sent.append(tasks.shout.enqueue(5_000_000))
     log = drain(shop)
@@ -36,7 +36,7 @@ def test_the_log_says_failed_of_a_value_that_could_not_be_stored(shop: Shop) -> 
         assert reason in log
 
 
-def test_a_receiver_without_djangos_own_beside_it_hears_what_is_stored(shop: Shop) -> None:
+def test_a_single_receiver_gets_the_stored_result(shop: Shop) -> None:
     tasks.echo.using(priority=7).enqueue(42)
     tasks.shout.enqueue(5_000_000)
     tasks.fail.enqueue("no")

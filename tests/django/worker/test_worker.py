@@ -83,7 +83,7 @@ def far() -> Any:
     return timezone.now() + timezone.timedelta(days=1)
 
 
-def test_receivers_hear_the_stored_outcome_from_the_backend_class(shop: Shop) -> None:
+def test_receivers_get_the_stored_outcome_from_the_backend_class(shop: Shop) -> None:
     sent = [tasks.add.enqueue(1, 2), tasks.wait.enqueue(3), tasks.fail.enqueue("no")]
     cut = tasks.apart.enqueue("apart")
     log = drain(shop, SHOP_RECEIVERS="yes")
@@ -108,7 +108,7 @@ def test_receivers_hear_the_stored_outcome_from_the_backend_class(shop: Shop) ->
     assert [r.status for r in sent] == ["SUCCESSFUL", "SUCCESSFUL", "FAILED"]
 
 
-def test_receivers_hear_of_tasks_whose_hand_was_replaced_after_them(shop: Shop) -> None:
+def test_receivers_are_called_for_tasks_whose_hand_was_replaced(shop: Shop) -> None:
     results = [tasks.add.enqueue(n, n) for n in range(6)]
     drain(shop, "--max-tasks", "2", SHOP_RECEIVERS="yes")
 
@@ -238,7 +238,7 @@ def stopping() -> bool:
         (["--max-rss", "much"], "512MB"),
     ],
 )
-def test_a_wrong_word_is_told_with_what_to_write_instead(
+def test_a_wrong_option_is_refused_with_the_right_one(
     shop: Shop, words: list[str], said: str
 ) -> None:
     done = manage(shop, "byrote", "worker", *words)

@@ -33,7 +33,7 @@ def test_an_engine_runs_the_image_closed(launcher: str) -> None:
     assert argv.endswith(" node:20 prog arg")
 
 
-def test_an_engine_is_told_the_limits_and_what_is_open() -> None:
+def test_a_container_engine_gets_limits_and_permissions() -> None:
     argv = line(Container(launcher="docker", image="i", network=True, read_only=False), LIMITED)
 
     assert "--network" not in argv
@@ -155,5 +155,5 @@ def test_a_timeout_leaves_nothing_of_a_bubble(bubble: Bench) -> None:
     assert left.stdout == b""
 
 
-def test_what_only_the_launcher_used_is_not_told(bubble: Bench) -> None:
+def test_the_usage_of_the_launcher_is_not_reported(bubble: Bench) -> None:
     assert bubble.run("ok").usage is None

@@ -54,7 +54,7 @@ def test_node_resizes(examples: Bench) -> None:
 
 
 @pytest.mark.needs("node")
-def test_node_can_say_that_no_retry_will_help(examples: Bench) -> None:
+def test_node_can_fail_a_run_for_good(examples: Bench) -> None:
     outcome = resize(examples, width=-1, height=3000, fit=1000)
 
     assert isinstance(outcome, Failed)

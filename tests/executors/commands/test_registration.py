@@ -29,7 +29,7 @@ def test_a_command_is_a_task_that_takes_anything() -> None:
         (Command(limits=Limits(cpu=1)), Command(limits=Limits(cpu=1))),
     ],
 )
-def test_a_function_says_where_it_runs(executor: Any, command: Command | None) -> None:
+def test_a_function_reports_where_it_runs(executor: Any, command: Command | None) -> None:
     app = App()
 
     @app.task(executor=executor)

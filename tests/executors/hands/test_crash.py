@@ -41,7 +41,7 @@ def test_what_had_not_begun_is_executed_elsewhere() -> None:
     assert kinds(burial) == {2: Failed}
 
 
-def test_without_a_single_culprit_nobody_is_charged() -> None:
+def test_without_a_single_culprit_no_run_is_charged() -> None:
     assert set(kinds(buried(executing=set())).values()) == {Crashed}
     assert kinds(buried(executing={1, 2})) == {
         0: Released,
@@ -51,7 +51,7 @@ def test_without_a_single_culprit_nobody_is_charged() -> None:
     }
 
 
-def test_a_hand_that_we_killed_charges_nobody_else() -> None:
+def test_a_hand_that_we_killed_charges_no_other_run() -> None:
     fate = Cancelled()
     burial = buried(
         executing={1},
@@ -69,7 +69,7 @@ def test_a_suspect_that_is_long_done_proves_nothing() -> None:
     assert set(kinds(buried(executing={9})).values()) == {Crashed}
 
 
-def test_a_death_is_told_in_words() -> None:
+def test_the_reason_of_an_exit_is_text() -> None:
     assert ExitReason(3, ours=False, out_of_memory=False).reason == "exited with code 3"
     assert ExitReason(-9, ours=False, out_of_memory=False).reason == "was killed by SIGKILL"
     assert "out of memory" in ExitReason(-9, ours=False, out_of_memory=True).reason

@@ -64,7 +64,7 @@ def bench(events: list[Any]) -> Iterator[Bench]:
 
 
 @pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES.keys())
-def test_a_message_nobody_understands_costs_the_hand_its_life(
+def test_a_hand_that_sends_an_unknown_message_is_killed(
     bench: Bench, events: list[Any], message: Any
 ) -> None:
     outcome = bench.run("say", message)
@@ -77,12 +77,12 @@ def test_a_message_nobody_understands_costs_the_hand_its_life(
 
 
 @pytest.mark.parametrize("text", FRAMES.values(), ids=FRAMES.keys())
-def test_bytes_that_are_no_message_cost_the_hand_its_life(bench: Bench, text: str) -> None:
+def test_a_hand_that_sends_malformed_bytes_is_killed(bench: Bench, text: str) -> None:
     assert isinstance(bench.run("say_bytes", text), Failed)
     assert isinstance(bench.next_run("echo", 1), Succeeded)
 
 
-def test_what_was_said_before_is_heard_and_every_run_is_reported_once(bench: Bench) -> None:
+def test_earlier_messages_are_handled_and_every_run_is_reported_once(bench: Bench) -> None:
     """A batch of results with one that is none: the others must not be lost with it."""
     waiting = [bench.lease("wait", 60.0) for _ in range(3)]
     bench.executor.submit(waiting)
@@ -108,7 +108,7 @@ def test_what_was_said_before_is_heard_and_every_run_is_reported_once(bench: Ben
         ("load", {"attempt": "no"}),
     ],
 )
-def test_a_question_nobody_can_answer_does_not_stop_the_worker(
+def test_an_unknown_request_does_not_stop_the_worker(
     db: Database, start_worker: StartWorker, verb: str, payload: dict[str, Any]
 ) -> None:
     worker = start_worker(APP)

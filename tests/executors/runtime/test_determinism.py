@@ -255,7 +255,7 @@ def _clock() -> Any:
     return monotonic
 
 
-def test_a_measured_attempt_says_what_it_used(bench: Bench) -> None:
+def test_a_measured_attempt_reports_its_usage(bench: Bench) -> None:
     burnt, idled = bench.run("burn"), bench.run("idle", False)
     failed = bench.run("idle", True)
 

@@ -130,7 +130,7 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_commit_is_told_and_whether_it_was_changed(repository: Path) -> None:
+def test_the_commit_is_reported_and_whether_files_were_changed(repository: Path) -> None:
     file = repository / "shop" / "tasks.py"
     commit = git(repository, "rev-parse", "HEAD")
     assert GitCheckout(file.parent).describe([file]) == {"commit": commit, "dirty": False}
@@ -139,7 +139,7 @@ def test_the_commit_is_told_and_whether_it_was_changed(repository: Path) -> None
     assert GitCheckout(file.parent).describe([file]) == {"commit": commit, "dirty": True}
 
 
-def test_a_repository_the_app_is_not_from_is_not_told(repository: Path) -> None:
+def test_a_repository_the_app_is_not_from_is_not_reported(repository: Path) -> None:
     assert GitCheckout(repository).describe([Path(os.__file__)]) is None
 
 

@@ -136,7 +136,7 @@ def test_what_is_printed_is_shown_while_the_attempt_runs(
     assert printed(db, run_id)[0].stdout == "first ü\nsecond\n"
 
 
-def test_a_run_nobody_watches_is_not_told_of(
+def test_the_output_of_an_unwatched_run_is_not_sent(
     db: Database, start_worker: StartWorker, tmp_path: Path
 ) -> None:
     start_worker(APP)

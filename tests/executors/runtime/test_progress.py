@@ -90,7 +90,7 @@ def test_an_end_does_not_wait_for_ever() -> None:
     assert len(slow.sent) == 1
 
 
-def test_where_nobody_can_be_asked_a_report_is_checked_and_kept_to_itself() -> None:
+def test_without_a_worker_a_report_is_checked_and_kept_in_the_context() -> None:
     ctx = Context(run_id="r", task="t", queue="q", attempt=1, labels={})
     ctx.progress(1, 4, "x", a=1)
 

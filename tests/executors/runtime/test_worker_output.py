@@ -80,7 +80,9 @@ def test_logs_show_every_attempt(db: Database, start_worker: StartWorker, url: s
     assert second.out == "attempt 2, stdout:\nso far\n"
 
 
-def test_logs_of_a_silent_run_say_so(db: Database, start_worker: StartWorker, url: str) -> None:
+def test_logs_of_a_silent_run_print_a_message(
+    db: Database, start_worker: StartWorker, url: str
+) -> None:
     start_worker(APP)
     run_id = send_one(db, spec("silent"))
     await_end(db, run_id)
@@ -107,7 +109,7 @@ def test_nothing_of_a_command_outlives_a_worker_that_is_killed(
     until(lambda: not any(map(alive, pids)))
 
 
-def test_a_stopping_worker_gives_a_long_command_back_uncharged(
+def test_a_stopping_worker_releases_a_long_command_uncharged(
     db: Database, start_worker: StartWorker, marks: Marks
 ) -> None:
     worker = start_worker(APP, grace="0s")

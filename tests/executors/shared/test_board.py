@@ -118,7 +118,7 @@ def test_the_board_outlives_the_hand_and_shows_the_culprit(board: Board, child: 
     assert board.executing() == {2, SLOTS - 1}
 
 
-def test_nobody_executes_after_leaving(board: Board, child: Child) -> None:
+def test_no_slot_executes_after_leave(board: Board, child: Child) -> None:
     board.assign(1)
     child.do("begin", 1, 0, FUTURE)
     child.do("leave", 0)

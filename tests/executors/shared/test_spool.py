@@ -55,9 +55,7 @@ def test_the_end_is_kept_however_much_is_written(sides: tuple[Spool, Spool]) -> 
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_whatever_lies_in_the_memory_reading_it_does_no_harm(
-    sides: tuple[Spool, Spool], seed: int
-) -> None:
+def test_reading_arbitrary_memory_does_no_harm(sides: tuple[Spool, Spool], seed: int) -> None:
     hand, supervisor = sides
     jitter = random.Random(seed)
     for n in range(20):

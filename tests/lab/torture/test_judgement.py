@@ -98,7 +98,7 @@ def test_a_result_by_a_stranger_is_noticed(peace: Peace, result: str) -> None:
     assert peace.kinds == ["stranger"]
 
 
-def test_a_result_that_nobody_worked_for_is_noticed(peace: Peace) -> None:
+def test_a_result_without_an_attempt_is_noticed(peace: Peace) -> None:
     [run_id] = enqueue(peace.db, task="torture.quick")
     finish(peace.db, [success(claim(peace.db, tasks=["torture.quick@1"])[0], ATTEMPT_1)])
 

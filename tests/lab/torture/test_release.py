@@ -48,7 +48,7 @@ def test_what_was_reached_is_met(tmp_path: Path) -> None:
     assert not [line for line in lines if "missed" in line or "not run" in line]
 
 
-def test_what_was_missed_says_so(tmp_path: Path) -> None:
+def test_violated_guarantees_are_marked_as_missed(tmp_path: Path) -> None:
     lost = {"kind": "lost", "run": "r", "message": "s"}
     judged = {**HELD["judged"], "violations": [lost]}  # type: ignore[dict-item]
     (tmp_path / "sim.txt").write_text("1000 histories, x: no promise broken\nseed 7: [Finding]\n")

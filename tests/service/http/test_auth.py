@@ -194,7 +194,7 @@ def test_foreign_queues_cannot_be_touched_or_seen(
     assert admin.get(f"/v1/runs/{facts['run']}").json() == before
 
 
-def test_a_foreign_run_and_no_run_are_told_in_the_same_words(
+def test_a_foreign_run_and_an_unknown_run_get_the_same_answer(
     served: Served, facts: dict[str, str]
 ) -> None:
     absent = "0190b0a0-1111-7222-8333-444455556666"
@@ -205,7 +205,7 @@ def test_a_foreign_run_and_no_run_are_told_in_the_same_words(
     assert foreign.replace(facts["run"], absent) == nothing
 
 
-def test_foreign_events_and_counts_are_not_told(
+def test_foreign_events_and_counts_are_not_returned(
     served: Served, admin: httpx2.Client, facts: dict[str, str]
 ) -> None:
     finish_one(admin, facts, result=1)
@@ -315,7 +315,7 @@ def test_secrets_and_values_stay_out_of_errors_and_logs(
         assert secret not in text
 
 
-def test_a_problem_is_what_the_wire_says_it_is(admin: httpx2.Client) -> None:
+def test_a_problem_is_as_the_wire_defines_it(admin: httpx2.Client) -> None:
     told = problem(admin.get("/v1/runs/nope"), 404, "not_found")
 
     assert set(told) <= set(Problem.__struct_fields__)

@@ -81,7 +81,7 @@ def test_values_that_json_escapes_are_taken(admin: httpx2.Client) -> None:
     assert lease["spec"]["args"] == ["\x00 é \U0001f600"]
 
 
-def test_nul_in_what_a_worker_says_does_no_harm(admin: httpx2.Client) -> None:
+def test_nul_in_the_messages_of_a_worker_does_no_harm(admin: httpx2.Client) -> None:
     run = enqueue_one(admin)
     lease = claim_one(admin)
     error = {"type": "A\x00", "message": "b\x00\ud800".encode("utf-8", "replace").decode()}
@@ -189,7 +189,7 @@ def test_a_body_that_is_cut_off_leaves_nothing(small: Served) -> None:
         assert client.get("/v1/runs").json()["runs"] == []
 
 
-def test_a_connection_that_says_nothing_is_closed(
+def test_a_connection_that_sends_nothing_is_closed(
     small: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "HEAD_S", 0.2)
@@ -200,13 +200,13 @@ def test_a_connection_that_says_nothing_is_closed(
         assert trickling.recv(100) == b""
 
 
-def test_what_is_no_http_is_answered_and_closed(small: Served) -> None:
+def test_malformed_http_is_answered_and_closed(small: Served) -> None:
     with connect(small) as line:
         line.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n")
         assert line.recv(100).startswith(b"HTTP/1.1 400")
 
 
-def test_ten_thousand_idle_connections_keep_nobody_out(url: str, store: Store) -> None:
+def test_ten_thousand_idle_connections_block_no_request(url: str, store: Store) -> None:
     _, secret = make_token(store)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -155,7 +155,7 @@ def test_a_result_has_the_limit_of_a_payload(admin: httpx2.Client) -> None:
     assert finish_one(admin, lease, result=large[:-2])["lost"] == []
 
 
-def test_numbers_that_say_nothing_are_refused(admin: httpx2.Client) -> None:
+def test_meaningless_numbers_are_refused(admin: httpx2.Client) -> None:
     enqueue_one(admin)
     lease = claim_one(admin)
     held = {"run": lease["run"], "token": lease["token"], "result": 1}

@@ -157,7 +157,7 @@ def test_a_body_with_two_lengths_is_refused(served: Served) -> None:
         assert status_of(line) == 400
 
 
-def test_a_tls_client_that_says_nothing_is_not_kept_for_long(
+def test_a_tls_client_that_sends_nothing_is_closed_soon(
     address: DatabaseAddress, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(server, "HEAD_S", 0.3)

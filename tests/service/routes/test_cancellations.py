@@ -34,7 +34,7 @@ def test_a_worker_that_waits_is_called_and_no_other(served: Served) -> None:
     assert served.service.calling.waiting == 0
 
 
-def test_a_call_that_nobody_waited_for_is_kept_for_who_comes(
+def test_a_cancellation_without_a_waiting_worker_is_kept_for_the_next(
     served: Served, admin: httpx2.Client
 ) -> None:
     run = enqueue_one(admin)

@@ -111,7 +111,9 @@ def test_a_worker_that_judges_for_itself_is_believed_within_the_budget(
     assert admin.get(f"/v1/runs/{run}").json()["status"] == status
 
 
-def test_a_stranger_and_a_late_worker_are_not_heard(admin: httpx2.Client, db: Db) -> None:
+def test_the_finishes_of_a_stranger_and_a_late_worker_are_refused(
+    admin: httpx2.Client, db: Db
+) -> None:
     run = enqueue_one(admin)
     lease = claim_one(admin)
     stranger = finish_one(admin, {**lease, "token": lease["token"][:-4] + "0000"}, result=1)
@@ -125,7 +127,7 @@ def test_a_stranger_and_a_late_worker_are_not_heard(admin: httpx2.Client, db: Db
     assert admin.get(f"/v1/runs/{run}").json()["result"] is None
 
 
-def test_a_finish_sent_twice_is_heard_once_and_answered_twice(admin: httpx2.Client) -> None:
+def test_a_finish_sent_twice_is_applied_once_and_answered_twice(admin: httpx2.Client) -> None:
     enqueue_one(admin)
     lease = claim_one(admin)
     first, second = finish_one(admin, lease, result=1), finish_one(admin, lease, result=2)

@@ -46,7 +46,7 @@ def test_dead_letters_are_paged_requeued_and_deleted(admin: httpx2.Client) -> No
     problem(admin.get(f"/v1/runs/{sent[2]}"), 404, "not_found")
 
 
-def test_events_tell_the_whole_story_of_a_run(admin: httpx2.Client) -> None:
+def test_events_have_every_move_of_a_run(admin: httpx2.Client) -> None:
     run = enqueue_one(admin)
     finish_one(admin, claim_one(admin), error={"type": "Oops"})
     events = admin.get(f"/v1/runs/{run}/events").json()["events"]
@@ -90,7 +90,7 @@ def told_until(lines: Iterator[str], *kinds: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_a_stream_tells_what_happens_and_goes_on_where_it_was_left(served: Served) -> None:
+def test_a_stream_sends_events_and_resumes_at_its_cursor(served: Served) -> None:
     with served.client() as admin, served.client("read") as reader:
         with reader.stream("GET", "/v1/stream") as stream:
             lines = stream.iter_lines()
@@ -266,7 +266,7 @@ def test_artifacts_of_a_run_are_listed(admin: httpx2.Client, db: Db) -> None:
     assert (found["name"], found["size"], found["attempt"]) == ("report.csv", 3, 1)
 
 
-def test_a_paused_queue_gives_nothing_until_it_is_resumed(admin: httpx2.Client) -> None:
+def test_a_paused_queue_has_no_leases_until_it_is_resumed(admin: httpx2.Client) -> None:
     enqueue_one(admin, queue="a/b")
     admin.post("/v1/queues/a/b/pause").raise_for_status()
     asked = {"worker": "w", "tasks": ["hello@1"], "queues": ["a/b"]}

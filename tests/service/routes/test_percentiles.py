@@ -11,7 +11,7 @@ def test_a_bucket_stands_for_its_seconds_within_a_tenth() -> None:
         assert seconds_of(bucket) / low < 1.1
 
 
-def test_percentiles_are_where_that_many_lie_below() -> None:
+def test_a_percentile_has_that_share_of_values_below_it() -> None:
     found = percentiles({40: 50, 60: 45, 80: 5})
 
     assert (found.p50, found.p95, found.p99) == (seconds_of(40), seconds_of(60), seconds_of(80))

@@ -16,7 +16,7 @@ def put(client: httpx2.Client, lease: dict[str, Any], **said: Any) -> httpx2.Res
     return client.put(path, json={"run": lease["run"], **said})
 
 
-def test_what_a_worker_tells_is_seen_with_the_run_and_by_itself(admin: httpx2.Client) -> None:
+def test_reported_progress_is_shown_with_the_run_and_alone(admin: httpx2.Client) -> None:
     run = enqueue_one(admin)
     before = admin.get(f"/v1/runs/{run}/progress").json()
     lease = claim_one(admin)
@@ -43,7 +43,7 @@ def test_a_batch_names_what_was_lost(admin: httpx2.Client) -> None:
     assert admin.get(f"/v1/runs/{two}/progress").json()["progress"] is None
 
 
-def test_only_the_holder_of_the_lease_is_heard(admin: httpx2.Client) -> None:
+def test_only_the_holder_of_the_lease_can_write(admin: httpx2.Client) -> None:
     run = enqueue_one(admin)
     lease = claim_one(admin)
     stranger = {**lease, "token": "0190b0a0-1111-7222-8333-444455556666"}
@@ -68,7 +68,7 @@ def test_only_the_holder_of_the_lease_is_heard(admin: httpx2.Client) -> None:
     ],
     ids=str,
 )
-def test_what_is_no_progress_is_refused_and_says_why(
+def test_invalid_progress_is_refused_with_the_reason(
     admin: httpx2.Client, db: Db, said: dict[str, Any], advice: str
 ) -> None:
     enqueue_one(admin)
@@ -87,7 +87,7 @@ def test_a_run_is_named_once_in_a_batch(admin: httpx2.Client) -> None:
     problem(admin.post("/v1/leases/progress", json=twice), 422, "invalid")
 
 
-def test_a_stream_of_one_run_tells_its_progress_and_can_be_resumed(served: Served) -> None:
+def test_a_stream_of_one_run_sends_its_progress_and_can_be_resumed(served: Served) -> None:
     with served.client() as admin:
         run = enqueue_one(admin)
         lease = claim_one(admin)
@@ -105,7 +105,7 @@ def test_a_stream_of_one_run_tells_its_progress_and_can_be_resumed(served: Serve
     assert {event["run"] for event in rest.values()} == {run}
 
 
-def test_stats_list_what_is_under_way_and_tells_within_the_tokens_queues(served: Served) -> None:
+def test_stats_list_running_runs_with_progress_in_the_tokens_queues(served: Served) -> None:
     with served.client() as admin, served.client("read", queues=["other"]) as other:
         run = enqueue_one(admin)
         put(admin, claim_one(admin), done=40)

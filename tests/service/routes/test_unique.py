@@ -41,7 +41,9 @@ def test_a_key_is_free_again_when_its_run_has_ended(admin: httpx2.Client) -> Non
     assert second["id"] != first["id"]
 
 
-def test_a_batch_says_of_each_run_whether_it_was_made(admin: httpx2.Client, db: Db) -> None:
+def test_the_reply_to_a_batch_has_for_each_run_whether_it_was_created(
+    admin: httpx2.Client, db: Db
+) -> None:
     _, held = send(admin)
     other = {**KEYED, "unique_key": "other"}
     status, reply = send(admin, [{"task": "plain"}, KEYED, other, other])
@@ -90,7 +92,7 @@ def test_many_at_once_make_one(admin: httpx2.Client, db: Db) -> None:
     assert count(db, "byrote_runs") == 1
 
 
-def test_a_token_is_not_told_of_a_holder_it_may_not_see(served: Served, db: Db) -> None:
+def test_a_token_does_not_learn_of_a_holder_it_may_not_see(served: Served, db: Db) -> None:
     with served.client() as admin, served.client("enqueue", queues=["mail"]) as limited:
         send(admin, {**KEYED, "queue": "secret"})
         answer = limited.post(

@@ -82,7 +82,7 @@ def test_a_large_file_comes_back_as_it_was_sent(
     assert len(files(tmp_path / "artifacts")) == 1
 
 
-def test_a_small_file_lies_in_the_database(
+def test_a_small_file_is_stored_in_the_database(
     client: httpx2.Client, lease: dict[str, Any], store: Store, db: Db
 ) -> None:
     put(client, lease, b"small").raise_for_status()
@@ -91,7 +91,7 @@ def test_a_small_file_lies_in_the_database(
     assert count(db, "byrote_artifact_blobs") == 1
 
 
-def test_only_the_holder_of_the_lease_is_heard(
+def test_only_the_holder_of_the_lease_can_write(
     client: httpx2.Client, lease: dict[str, Any], db: Db
 ) -> None:
     finish_one(client, lease, result=1)

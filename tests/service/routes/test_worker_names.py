@@ -96,7 +96,9 @@ def test_an_admin_may_take_workers_of_its_queues_off_the_list_and_no_service(
     assert list(names(served)) == [own.name]
 
 
-def test_nobody_takes_anothers_call(served: Served, admin: httpx2.Client) -> None:
+def test_a_token_cannot_take_the_cancellation_of_another(
+    served: Served, admin: httpx2.Client
+) -> None:
     run = enqueue_one(admin)
     with served.client("work") as carl, served.client("work") as other:
         claim_one(carl, worker="carl")
@@ -112,7 +114,7 @@ def test_nobody_takes_anothers_call(served: Served, admin: httpx2.Client) -> Non
         assert carl.get("/v1/workers/carl/cancellations").json() == {"called": True}
 
 
-def test_a_call_that_a_waiting_worker_heard_is_not_heard_again() -> None:
+def test_a_cancellation_that_a_waiting_worker_received_is_not_sent_again() -> None:
     async def all_of_it() -> tuple[bool, bool]:
         calling, gone = CancellationWaiters(), asyncio.get_running_loop().create_future()
         waiting = asyncio.ensure_future(calling.wait("carl", "h", 20, gone))

@@ -26,7 +26,7 @@ def spec_of(*args: Any, **kwargs: Any) -> Spec:
     return describe("t", 1, list(args), kwargs, delivery=PLAIN)
 
 
-def test_one_run_is_accepted_ready_with_what_its_sender_said(db: Db, clock: FakeClock) -> None:
+def test_one_run_is_accepted_ready_with_its_senders_options(db: Db, clock: FakeClock) -> None:
     policy = Retry(attempts=4, backoff="fixed")
     labels = {"order": "42"}
     how = {"queue": "mail", "priority": 7, "timeout": timedelta(seconds=9), "retry": policy}

@@ -43,7 +43,7 @@ def test_one_is_accepted_as_one_of_many_is(db: Db, clock: FakeClock, delivery: D
     assert (same_rank, next_rank) == (rank, rank + 1)
 
 
-def test_a_posted_statement_that_is_refused_says_why_and_leaves_the_connection_usable(
+def test_a_refused_statement_raises_with_the_reason_and_leaves_the_connection_usable(
     db: Db,
 ) -> None:
     poster, spec = PreparedRunner(), describe("t", 1, [], {}, delivery=Delivery())
@@ -72,7 +72,7 @@ def test_posting_on_a_line_that_was_cut_raises_what_psycopg_would(url: str, db: 
             poster.fetch(other, queries.enqueue_one(new_id(), spec))
 
 
-def test_one_tells_one_event_and_wakes_an_idle_worker(db: Db) -> None:
+def test_one_run_logs_one_event_and_wakes_an_idle_worker(db: Db) -> None:
     db.execute(
         "insert into byrote_workers (worker_id, started_at, seen_at, idle, pid, hands, concurrency,"
         " host, version, python, queues, tasks)"

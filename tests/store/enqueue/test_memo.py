@@ -82,7 +82,7 @@ def test_the_second_run_of_a_spec_is_successful_from_the_start(db: Db, clock: Fa
     assert claim(db) == []
 
 
-def test_an_answered_run_tells_its_story_in_the_event_log(db: Db) -> None:
+def test_a_run_answered_from_a_memo_has_its_events_in_the_log(db: Db) -> None:
     [first] = ask(db, spec())
     compute(db)
     [second] = ask(db, spec())
@@ -269,7 +269,7 @@ def test_an_answer_joins_the_senders_transaction(db: Db) -> None:
     assert history(db, run.id) == []
 
 
-def test_an_answer_wakes_nobody(db: Db, address: DatabaseAddress) -> None:
+def test_an_answer_from_a_memo_wakes_no_worker(db: Db, address: DatabaseAddress) -> None:
     ask(db, spec())
     compute(db)
     register(db, "w", "default")

@@ -196,7 +196,7 @@ def test_an_id_that_is_sent_twice_as_if_it_were_new_is_refused(db: Db) -> None:
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_whoever_comes_second_waits_for_what_becomes_of_the_first(
+def test_a_second_enqueue_waits_for_the_outcome_of_the_first(
     db: Db, address: DatabaseAddress, *, commits: bool
 ) -> None:
     with (
@@ -217,7 +217,7 @@ def test_whoever_comes_second_waits_for_what_becomes_of_the_first(
     assert count(db, "byrote_runs") == count(db, "byrote_events") == 1
 
 
-def test_whoever_meets_a_run_that_is_about_to_end_waits_for_that(
+def test_an_enqueue_waits_for_the_end_of_a_run_that_is_being_finished(
     db: Db, address: DatabaseAddress
 ) -> None:
     first, _ = one(db)
@@ -263,7 +263,7 @@ def test_a_holder_that_came_and_ended_unseen_leaves_the_key_to_us(
     assert count(db, "byrote_runs") == 2
 
 
-def test_asking_for_a_holder_that_nobody_finds_ends(db: Db) -> None:
+def test_looking_for_a_holder_that_is_never_found_ends(db: Db) -> None:
     asked: list[object] = []
 
     def unlucky(query: object) -> list[EnqueuedRow]:
@@ -315,7 +315,7 @@ def test_processes_that_send_the_same_keys_at_once_make_one_run_for_each(db: Db,
     assert db.execute("select count(*) from byrote_event_log").fetchone() == (42,)
 
 
-def test_a_snapshot_that_cannot_see_the_holder_is_told_to_start_anew(
+def test_a_snapshot_that_cannot_see_the_holder_has_to_start_again(
     db: Db, address: DatabaseAddress
 ) -> None:
     """Repeatable read: nobody may be given a run that their transaction cannot see."""

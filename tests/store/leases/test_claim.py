@@ -60,7 +60,7 @@ def test_priority_comes_first_and_age_second(db: Db, clock: FakeClock) -> None:
     assert [lease.id for lease in claim(db, 5)] == expected
 
 
-def test_each_queue_gives_at_most_its_quota(db: Db) -> None:
+def test_a_claim_returns_at_most_the_quota_of_each_queue(db: Db) -> None:
     for queue in ("a", "b", "c"):
         enqueue(db, 10, queue=queue)
     wanted = {"a": 3, "b": 0, "c": 20, "empty": 5}

@@ -21,7 +21,7 @@ def test_a_lost_lease_cannot_finish_the_run(db: Db, clock: FakeClock) -> None:
     assert run_of(db, run_id).result == 2
 
 
-def test_an_expired_lease_is_refused_even_when_nobody_else_has_the_run(
+def test_an_expired_lease_is_refused_even_if_no_other_worker_has_the_run(
     db: Db, clock: FakeClock
 ) -> None:
     enqueue(db, 1)

@@ -194,9 +194,7 @@ def test_a_success_after_failures_keeps_their_errors(db: Db) -> None:
 DROPPED = {"status", "finished_at", "charged", "moves", "errors_json", "leased_until"}
 
 
-def test_a_dead_run_lies_among_the_dead_with_everything_known_of_it(
-    db: Db, clock: FakeClock
-) -> None:
+def test_a_dead_run_is_stored_as_dead_with_all_its_columns(db: Db, clock: FakeClock) -> None:
     how: dict[str, Any] = {"queue": "q", "priority": 3, "timeout": timedelta(seconds=4)}
     [run_id] = enqueue(db, **how, retry=Retry(attempts=2), labels={"a": "b"}, traceparent="tp")
     [lease] = claim(db, queues=["q"])
@@ -239,7 +237,7 @@ def test_a_run_given_back_keeps_its_place_in_the_queue(
     assert [lease.id for lease in claim(db, 2)] == [first, second]
 
 
-def test_an_event_says_which_worker_and_what_error_class(db: Db) -> None:
+def test_an_event_has_worker_and_error_class(db: Db) -> None:
     enqueue(db)
     [lease] = claim(db, worker="w7")
     error = {"kind": "raised", "type": "ValueError", "message": "secret payload"}
@@ -252,7 +250,7 @@ def test_an_event_says_which_worker_and_what_error_class(db: Db) -> None:
     assert "secret" not in str(data)
 
 
-def test_a_retry_beyond_the_budget_is_a_failure_whoever_asks_for_it(db: Db) -> None:
+def test_a_retry_beyond_the_budget_is_a_failure(db: Db) -> None:
     """P5: the store keeps the budget, also of workers that judge by themselves."""
     [run_id] = enqueue(db, retry=Retry(attempts=2))
     [first] = claim(db)

@@ -24,7 +24,7 @@ def test_a_run_becomes_ready_when_it_is_due_and_not_before(db: Db, clock: FakeCl
     assert history(db, run_id) == ["Enqueued", "Promoted"]
 
 
-def test_promote_says_when_the_next_run_is_due(db: Db, clock: FakeClock) -> None:
+def test_promote_returns_when_the_next_run_is_due(db: Db, clock: FakeClock) -> None:
     assert fetch(db, queries.promote())[0].next_due_s is None
     enqueue(db, run_after=timedelta(seconds=30))
     enqueue(db, run_after=timedelta(seconds=7.5))
@@ -44,9 +44,7 @@ def test_promote_takes_the_longest_due_first_and_no_more_than_asked(
     assert ready == {1, 2}
 
 
-def test_promote_skips_what_somebody_else_is_moving(
-    db: Db, clock: FakeClock, address: DatabaseAddress
-) -> None:
+def test_promote_skips_locked_runs(db: Db, clock: FakeClock, address: DatabaseAddress) -> None:
     [held, free] = enqueue(db, 2, run_after=timedelta(seconds=1))
     clock.advance(seconds=2)
     with address.open("other") as other, other.transaction():

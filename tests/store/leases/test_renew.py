@@ -61,7 +61,7 @@ def test_a_settled_run_cannot_be_renewed(db: Db) -> None:
     assert fetch(db, queries.renew([lease], lease_for=LEASE)) == []
 
 
-def test_a_renewal_says_that_somebody_wants_the_run_cancelled(db: Db) -> None:
+def test_a_renewal_returns_the_cancel_request(db: Db) -> None:
     enqueue(db, 2)
     unwanted, wanted = claim(db, 2)
     fetch(db, queries.cancel([unwanted.id]))

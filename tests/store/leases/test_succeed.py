@@ -70,7 +70,7 @@ def test_it_leaves_the_same_row_and_the_same_event_as_finish(
 
 
 @pytest.mark.parametrize("how", ["stranger", "expired", "settled", "lost"])
-def test_only_the_holder_of_a_live_lease_is_heard(db: Db, clock: FakeClock, how: str) -> None:
+def test_only_the_holder_of_a_live_lease_can_finish(db: Db, clock: FakeClock, how: str) -> None:
     """P3."""
     [run_id] = enqueue(db)
     [lease] = claim(db)

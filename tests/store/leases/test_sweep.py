@@ -90,7 +90,7 @@ def test_errors_of_a_run_that_dies_of_losses_are_bounded(db: Db, clock: FakeCloc
     assert len(run_of(db, run_id).faults) == 50
 
 
-def test_a_lost_run_that_somebody_cancelled_is_cancelled(db: Db, clock: FakeClock) -> None:
+def test_a_lost_run_with_a_cancel_request_is_cancelled(db: Db, clock: FakeClock) -> None:
     [run_id] = enqueue(db)
     claim(db)
     fetch(db, queries.cancel([run_id]))

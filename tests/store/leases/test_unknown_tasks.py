@@ -9,7 +9,7 @@ def unknown_tasks(db: Db, *, queues: list[str], tasks: list[str]) -> set[Unknown
     return set(fetch(db, queries.unknown_tasks(queues=queues, tasks=tasks)))
 
 
-def test_what_a_worker_serves_is_no_stranger(db: Db) -> None:
+def test_a_task_that_a_worker_serves_is_not_unknown(db: Db) -> None:
     enqueue(db, 3, task="known")
 
     assert unknown_tasks(db, queues=["default"], tasks=["known@1"]) == set()

@@ -72,7 +72,7 @@ def test_old_events_are_read_alike_by_sql(db: Db) -> None:
     assert said == [(None,), ("WAITING",), ("READY",), (None,), ("READY",)]
 
 
-def test_a_cursor_tells_every_event_once_however_late_it_commits(
+def test_a_cursor_returns_every_event_once_however_late_it_commits(
     db: Db, address: DatabaseAddress
 ) -> None:
     """The late one has the lower seq; a reader that went by seq would never see it."""

@@ -138,7 +138,7 @@ def test_a_head_is_read_as_it_was_written() -> None:
         lambda text: b"\xff" + text,
     ],
 )
-def test_what_is_no_head_is_refused(edit: Callable[[bytes], bytes]) -> None:
+def test_a_malformed_head_is_refused(edit: Callable[[bytes], bytes]) -> None:
     text = written_head(Head(link=7, hash="ab" * 32, linked_at=NOON))
     with pytest.raises(BadOption, match="f does not hold the head of a chain"):
         read_head(edit(text), PurePath("f"))

@@ -43,7 +43,7 @@ def logs(db: Db) -> dict[str, list[tuple[Any, ...]]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_folding_the_log_gives_the_row(db: Db, clock: FakeClock, seed: int) -> None:
+def test_folding_the_log_returns_the_row(db: Db, clock: FakeClock, seed: int) -> None:
     """Every move of every run is told once, in order, and the last one is where the run stands."""
     walker = Walker(db, clock, seed)
     for _ in range(150):
@@ -72,7 +72,7 @@ def test_the_walks_see_every_kind_of_event(db: Db, clock: FakeClock) -> None:
     assert kinds == set(STATUS_AFTER)
 
 
-def test_a_statement_that_changes_nothing_tells_nothing(db: Db, clock: FakeClock) -> None:
+def test_a_statement_that_changes_nothing_logs_nothing(db: Db, clock: FakeClock) -> None:
     enqueue(db)
     [lease] = claim(db)
     finish(db, [verdict(lease, "S")])
@@ -92,7 +92,7 @@ def test_a_statement_that_changes_nothing_tells_nothing(db: Db, clock: FakeClock
     assert count(db, "byrote_events") == before
 
 
-def test_what_is_rolled_back_was_never_told(db: Db, address: DatabaseAddress) -> None:
+def test_a_rolled_back_statement_logs_nothing(db: Db, address: DatabaseAddress) -> None:
     [run_id] = enqueue(db)
     with address.open("other") as other, other.transaction() as doomed:
         finish(other, [verdict(claim(other)[0], "S")])
@@ -101,7 +101,7 @@ def test_what_is_rolled_back_was_never_told(db: Db, address: DatabaseAddress) ->
     assert history(db, run_id) == ["Enqueued"]
 
 
-def test_events_are_told_per_statement_and_read_per_run(db: Db) -> None:
+def test_events_are_written_per_statement_and_read_per_run(db: Db) -> None:
     """A batch of a hundred costs one row."""
     enqueue(db, 100)
     finish(db, [verdict(lease, "S") for lease in claim(db, 100)])

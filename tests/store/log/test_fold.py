@@ -42,7 +42,7 @@ def of_row(db: Db, run_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_folding_all_events_of_a_run_gives_its_row(db: Db, clock: FakeClock, seed: int) -> None:
+def test_folding_all_events_of_a_run_returns_its_row(db: Db, clock: FakeClock, seed: int) -> None:
     walker = Walker(db, clock, 7_000 + seed)
     for _ in range(150):
         walker.step()
@@ -70,7 +70,7 @@ def test_a_run_of_a_quiet_queue_is_known_again_after_its_next_event(
     assert (state.status, state.leased_until) == ("RUNNING", None)
 
 
-def test_every_kind_that_a_statement_tells_has_a_rule() -> None:
+def test_every_kind_that_a_statement_writes_has_a_rule() -> None:
     """A new kind of event without a rule would be folded into ignorance."""
     told = set()
     for path in (Path(byrote.store.__file__).parent / "sql").rglob("*.sql"):

@@ -63,7 +63,7 @@ def test_what_retention_dropped_is_not_missed(log: Db) -> None:
     assert found(verify_on(log)) == {"rows"}
 
 
-def test_a_day_that_somebody_else_dropped_is_missed(log: Db) -> None:
+def test_a_day_dropped_by_hand_is_a_finding(log: Db) -> None:
     log.execute("drop table byrote_events_20310310")
     report = verify_on(log)
 
@@ -71,7 +71,7 @@ def test_a_day_that_somebody_else_dropped_is_missed(log: Db) -> None:
     assert report.counts["rows"] == 4
 
 
-def test_what_lies_beside_the_days_is_missed_too(log: Db) -> None:
+def test_deleted_rows_of_the_default_partition_are_a_finding(log: Db) -> None:
     """Rows of the default partition leave no hole that anybody could see."""
     assert count(log, "byrote_events_rest") == 1
     log.execute("delete from byrote_events_rest")

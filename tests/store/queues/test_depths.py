@@ -90,9 +90,7 @@ def test_whatever_happens_the_depths_are_those_of_the_rows(
         assert kept(db) == counted(db)
 
 
-def test_depths_are_by_queue_and_task_and_tell_since_when_the_first_is_due(
-    db: Db, clock: FakeClock
-) -> None:
+def test_depths_are_by_queue_and_task_with_the_oldest_due_time(db: Db, clock: FakeClock) -> None:
     begin(db)
     recount(db)
     enqueue(db, 3, task="a", queue="one")

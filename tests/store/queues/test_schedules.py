@@ -78,7 +78,7 @@ def end(db: Db) -> None:
     finish(db, [success(lease) for lease in claim(db, 100)])
 
 
-def test_a_tick_becomes_a_run_with_everything_its_schedule_says(
+def test_a_tick_becomes_a_run_with_all_options_of_its_schedule(
     db: Db, address: DatabaseAddress, noon: FakeClock
 ) -> None:
     how = Delivery(
@@ -249,7 +249,7 @@ def test_a_tick_of_a_schedule_that_was_paused_meanwhile_is_left_alone(
     assert count(db, "byrote_runs") == 0
 
 
-def test_an_app_changes_a_schedule_only_when_it_says_something_new(db: Db, noon: FakeClock) -> None:
+def test_an_app_changes_a_schedule_only_if_its_definition_changed(db: Db, noon: FakeClock) -> None:
     said = made(cron="0 3 * * *")
     assert keep(db, said, code=said.digest)
     assert not keep(db, said, code=said.digest)

@@ -268,7 +268,7 @@ def standing(db: Db, run_id: str) -> Standing:
     return fetch(db, queries.why_waiting(run_id))[0]
 
 
-def test_where_a_run_stands_says_why_it_is_not_executed(db: Db, clock: FakeClock) -> None:
+def test_the_position_of_a_run_has_the_reason_it_waits(db: Db, clock: FakeClock) -> None:
     [run_id] = enqueue(db, task="t", version=2)
     [later] = enqueue(db, run_after=timedelta(hours=1))
     assert standing(db, run_id).why == "No live worker serves the queue default."

@@ -54,7 +54,7 @@ def _waits(db: Db, other: Db) -> bool:
     return db.execute(text, (other.info.backend_pid,)).fetchone() == (True,)
 
 
-def test_each_attempt_says_what_executed_it_until_the_run_is_dead(db: Db, clock: FakeClock) -> None:
+def test_each_attempt_has_its_environment_until_the_run_is_dead(db: Db, clock: FakeClock) -> None:
     [run_id] = enqueue(db, retry=Retry(attempts=3))
     used = {"attempt": 1, "wall_us": 5, "cpu_us": 4, "rss_max": 3}
     finish(db, [verdict(claim(db)[0], "R", delay_us=0, more={"provenance": 7, "usage": used})])
@@ -71,7 +71,7 @@ def test_each_attempt_says_what_executed_it_until_the_run_is_dead(db: Db, clock:
     assert run_of(db, run_id).provenance == [7, None, 8, 9]
 
 
-def test_an_attempt_that_parks_says_what_executed_it(db: Db) -> None:
+def test_an_attempt_that_waits_has_its_environment(db: Db) -> None:
     [run_id] = enqueue(db)
     more = {"provenance": 7, "usage": {"attempt": 1}}
     wait = {"wait": "event", "event": "paid", "more": more}
@@ -115,7 +115,7 @@ def test_a_run_of_ten_thousand_attempts_keeps_a_thousand(db: Db) -> None:
     assert (len(filled), filled[-1], filled[-2]) == (1000, 9, 1)
 
 
-def test_what_executed_a_batch_is_said_once_and_may_be_denied(db: Db) -> None:
+def test_the_environment_of_a_batch_is_sent_once_and_may_be_overridden(db: Db) -> None:
     ids = enqueue(db, 3)
     first, other, nobody = map(success, claim(db, 3))
     rows = [first, other | {"more": {"provenance": 8}}, nobody | {"more": {"provenance": 0}}]
@@ -124,7 +124,7 @@ def test_what_executed_a_batch_is_said_once_and_may_be_denied(db: Db) -> None:
     assert [run_of(db, run_id).provenance for run_id in ids] == [[7], [8], []]
 
 
-def test_no_provenance_is_no_entry(db: Db) -> None:
+def test_an_attempt_without_provenance_has_no_entry(db: Db) -> None:
     [run_id] = enqueue(db)
     finish(db, [success(claim(db)[0])])
 

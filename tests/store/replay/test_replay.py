@@ -50,7 +50,7 @@ def test_an_unknown_run_is_not_replayed(db: Db) -> None:
 
 
 @pytest.mark.parametrize("where", ["ready", "hot", "archive", "dead"])
-def test_a_run_is_found_by_its_hash_wherever_it_lies(db: Db, clock: FakeClock, where: str) -> None:
+def test_a_run_is_found_by_its_hash_in_every_table(db: Db, clock: FakeClock, where: str) -> None:
     [run_id] = enqueue(db)
     end(db, clock, where)
     spec_hash = run_of(db, run_id).spec_hash

@@ -57,7 +57,7 @@ def test_only_what_finished_and_stayed_long_enough_is_archived(db: Db, clock: Fa
     assert young | running < ids_in(db, "byrote_task_runs")
 
 
-def test_a_queue_says_how_long_its_finished_runs_stay(db: Db, clock: FakeClock) -> None:
+def test_a_queue_has_its_own_retention(db: Db, clock: FakeClock) -> None:
     text = "insert into byrote_queues (queue_name, archive_after) values ('default', '5 minutes')"
     db.execute(text)
     finished(db, 1)
@@ -90,9 +90,7 @@ def test_every_run_is_seen_exactly_once_before_and_after(db: Db, clock: FakeCloc
     assert count(db, "byrote_runs") == 30
 
 
-def test_the_walk_goes_page_by_page_and_says_when_it_has_reached_the_end(
-    db: Db, clock: FakeClock
-) -> None:
+def test_the_walk_goes_page_by_page_and_reports_the_end(db: Db, clock: FakeClock) -> None:
     ids = sorted(finished(db, 10))
     clock.advance(hours=2)
     first = archive(db, limit=4)
@@ -179,7 +177,7 @@ def test_what_has_no_partition_lands_in_the_default_one(own: Db) -> None:
     assert count(own, "byrote_events_rest") == 3
 
 
-def test_a_day_whose_rows_lie_in_the_default_partition_keeps_them_there(own: Db) -> None:
+def test_a_day_with_rows_in_the_default_partition_keeps_them_there(own: Db) -> None:
     clock = FakeClock(own, now=LATER)
     finished(own, 2)
     clock.advance(hours=2)

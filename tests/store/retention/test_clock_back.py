@@ -100,7 +100,7 @@ def test_a_run_is_never_younger_than_new(db: Db, clock: FakeClock) -> None:
     assert (lease.age_us, asked.age_us, held.age_us) == (0, 0, 0)
 
 
-def test_what_waits_is_due_when_the_clock_says_so(db: Db, clock: FakeClock) -> None:
+def test_a_waiting_run_is_due_by_the_databases_clock(db: Db, clock: FakeClock) -> None:
     [run_id] = enqueue(db, run_after=timedelta(seconds=30))
     clock.advance(**BACK)
     clock.advance(seconds=89)

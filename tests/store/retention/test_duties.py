@@ -41,7 +41,7 @@ def test_only_duties_that_were_asked_for_are_taken(db: Db) -> None:
     assert [duty.name for duty in rest] == ["prune"]
 
 
-def test_a_duty_somebody_else_is_taking_is_passed_by(db: Db, address: DatabaseAddress) -> None:
+def test_a_duty_that_another_worker_is_taking_is_skipped(db: Db, address: DatabaseAddress) -> None:
     with address.open("other") as other, other.transaction():
         other.execute("select 1 from byrote_duties where duty = 'sweep' for update")
 

@@ -81,7 +81,7 @@ def test_the_default_partition_is_emptied_up_to_the_same_moment(own: Db) -> None
     assert count(own, "byrote_events_rest") == 0
 
 
-def test_dead_letters_are_kept_as_long_as_their_queue_says(db: Db, clock: FakeClock) -> None:
+def test_dead_letters_are_kept_for_the_retention_of_their_queue(db: Db, clock: FakeClock) -> None:
     [default] = finished(db, 1, "F")
     clock.advance(days=89)
     assert prune(db).dead == 0

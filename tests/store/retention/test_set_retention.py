@@ -14,7 +14,7 @@ def kept(db: Db) -> dict[str, Any]:
     return {queue: (done, dead) for queue, done, dead in rows}
 
 
-def test_queues_are_told_how_long_to_keep_and_what_is_not_said_stays(db: Db) -> None:
+def test_the_retention_of_queues_is_set_and_other_settings_stay(db: Db) -> None:
     db.execute("insert into byrote_queues (queue_name, keep_dead) values ('old', '5 days')")
 
     assert set(fetch(db, queries.set_retention(["old", "new"], keep_done=7 * DAY))) == {

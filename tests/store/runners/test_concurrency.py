@@ -95,7 +95,7 @@ def test_processes_that_claim_at_once_share_two_thousand_runs_without_overlap(
     assert db.execute(text).fetchall() == [(2_000,)]
 
 
-def test_of_many_that_finish_one_lease_at_once_one_is_heard(db: Db, several: list[Db]) -> None:
+def test_of_many_that_finish_one_lease_at_once_one_is_accepted(db: Db, several: list[Db]) -> None:
     """P4: one terminal state, whoever shouts loudest."""
     for letter in "SFCS":
         [run_id] = enqueue(db)
@@ -107,7 +107,7 @@ def test_of_many_that_finish_one_lease_at_once_one_is_heard(db: Db, several: lis
         assert len(history(db, run_id)) == 3
 
 
-def test_a_finish_that_waits_for_a_sweep_is_not_heard(db: Db, address: DatabaseAddress) -> None:
+def test_a_finish_that_waits_for_a_sweep_is_refused(db: Db, address: DatabaseAddress) -> None:
     """The lease was good when the finish was sent; when its turn came, it was gone."""
     [run_id] = enqueue(db)
     [lease] = claim(db, lease_for=LEASE)

@@ -89,7 +89,7 @@ def test_rows_are_read_as_through_a_cursor(db: Db) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-def test_text_arrives_whatever_the_surroundings_say_of_its_encoding(
+def test_text_arrives_under_any_client_encoding(
     url: str, monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:
     monkeypatch.setenv("PGCLIENTENCODING", encoding)

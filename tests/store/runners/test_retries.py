@@ -48,7 +48,7 @@ def test_a_mistake_of_ours_without_a_code_is_raised() -> None:
     assert remedy(psycopg.ProgrammingError("no such parameter")) is Remedy.RAISE
 
 
-def test_what_the_server_really_says_is_classified(db: Db, address: DatabaseAddress) -> None:
+def test_real_errors_of_the_server_are_classified(db: Db, address: DatabaseAddress) -> None:
     with address.open("victim") as victim:
         db.execute("select pg_terminate_backend(%s, 5000)", (victim.info.backend_pid,))
         with pytest.raises(psycopg.Error) as ended:

@@ -77,7 +77,7 @@ def test_work_that_is_notified_during_a_claim_is_looked_for_again(
     assert rested_s(leases) < HEARD_S
 
 
-def test_what_was_heard_before_a_claim_does_not_cut_the_rest_after_it_short(
+def test_a_notification_before_a_claim_does_not_shorten_the_rest_after_it(
     leases: LeaseStore, db: Db
 ) -> None:
     claim(leases)
@@ -89,7 +89,7 @@ def test_what_was_heard_before_a_claim_does_not_cut_the_rest_after_it_short(
     assert rested_s(leases, 0.05) >= 0.05
 
 
-def test_a_cancellation_that_is_asked_for_during_a_claim_is_heard(
+def test_a_cancellation_during_a_claim_is_received(
     leases: LeaseStore, db: Db, cancels: list[str]
 ) -> None:
     claim(leases)
@@ -99,7 +99,7 @@ def test_a_cancellation_that_is_asked_for_during_a_claim_is_heard(
     assert cancels == ["asked"]
 
 
-def test_a_sweep_tells_busy_claimers_that_runs_have_come_back(
+def test_a_sweep_notifies_busy_claimers_of_returned_runs(
     leases: LeaseStore, db: Db, cancels: list[str]
 ) -> None:
     """They keep their rank, which may lie behind the mark that a busy claimer starts from."""

@@ -14,7 +14,7 @@ from tests.support import Db, claim, enqueue, finish, history, row_of, run_of, s
 
 
 @pytest.mark.parametrize("run_after", [None, timedelta(hours=1)])
-def test_a_run_nobody_runs_is_cancelled_at_once(
+def test_a_run_that_is_not_running_is_cancelled_at_once(
     db: Db, clock: FakeClock, run_after: timedelta | None
 ) -> None:
     [run_id] = enqueue(db, run_after=run_after)
@@ -27,7 +27,7 @@ def test_a_run_nobody_runs_is_cancelled_at_once(
     assert claim(db) == []
 
 
-def test_a_running_run_is_asked_to_stop_and_its_worker_is_told(
+def test_a_running_run_is_asked_to_stop_and_its_worker_is_notified(
     db: Db, clock: FakeClock, address: DatabaseAddress
 ) -> None:
     [run_id] = enqueue(db)
@@ -44,7 +44,7 @@ def test_a_running_run_is_asked_to_stop_and_its_worker_is_told(
     assert run_of(db, run_id).status is Status.CANCELLED
 
 
-def test_a_run_that_succeeds_before_it_hears_of_the_cancel_has_succeeded(db: Db) -> None:
+def test_a_run_that_succeeds_before_it_receives_the_cancel_has_succeeded(db: Db) -> None:
     [run_id] = enqueue(db)
     [lease] = claim(db)
     fetch(db, queries.cancel([run_id]))

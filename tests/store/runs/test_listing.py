@@ -11,7 +11,7 @@ from byrote.testing import FakeClock
 from tests.support import Db, claim, enqueue, finish, run_of, success, verdict
 
 
-def test_queues_say_what_waits_in_them(db: Db, clock: FakeClock) -> None:
+def test_queues_have_their_depths(db: Db, clock: FakeClock) -> None:
     enqueue(db, 5, retry=Retry(attempts=2))
     enqueue(db, 2, run_after=timedelta(hours=1))
     enqueue(db, 1, queue="other")

@@ -50,7 +50,7 @@ def test_the_latest_report_is_what_a_run_shows(db: Db, clock: FakeClock) -> None
     assert count(db, "byrote_progress") == 1
 
 
-def test_a_batch_tells_of_many_runs(db: Db) -> None:
+def test_a_batch_reports_many_runs(db: Db) -> None:
     enqueue(db, 3)
     leases = claim(db, 3)
     heard = fetch(db, queries.progress([row(lease, 50) for lease in leases]))
@@ -58,7 +58,7 @@ def test_a_batch_tells_of_many_runs(db: Db) -> None:
     assert sorted(heard) == sorted(lease.id for lease in leases)
 
 
-def test_nobody_but_the_holder_of_the_lease_is_heard(db: Db, clock: FakeClock) -> None:
+def test_only_the_holder_of_the_lease_can_report(db: Db, clock: FakeClock) -> None:
     [run_id] = enqueue(db)
     [late] = claim(db)
     clock.advance(minutes=5)
@@ -108,7 +108,7 @@ def test_a_phase_that_begins_anew_measures_its_own_pace(db: Db, clock: FakeClock
     assert (found.eta - clock.now).total_seconds() == 9
 
 
-def test_the_table_itself_refuses_what_is_no_progress(db: Db) -> None:
+def test_the_table_itself_refuses_invalid_progress(db: Db) -> None:
     lease = leased(db)
     for wrong in ({"percent": 101}, {"percent": -1}, {"message": "x" * 501}, {"total": 1}):
         with pytest.raises(psycopg.errors.CheckViolation):

@@ -53,7 +53,7 @@ def test_a_run_waits_for_its_event_until_the_timeout(db: Db, clock: FakeClock) -
     assert (timed_out.open, timed_out.result_json) == (False, None)
 
 
-def test_a_wait_that_timed_out_hears_no_later_signal(db: Db, clock: FakeClock) -> None:
+def test_a_wait_that_timed_out_receives_no_later_signal(db: Db, clock: FakeClock) -> None:
     lease = leased(db)
     note(db, wait(lease, 1, "event", "paid", us=0))
     signal(db, lease.id)
@@ -81,7 +81,7 @@ def test_a_signal_makes_a_waiting_run_ready_at_once_in_its_due_place(
 
 
 @pytest.mark.parametrize("how", ["another event", "a plain snooze", "a sleep"])
-def test_a_signal_wakes_nobody_who_does_not_wait_for_it(db: Db, clock: FakeClock, how: str) -> None:
+def test_a_signal_wakes_only_runs_that_wait_for_it(db: Db, clock: FakeClock, how: str) -> None:
     lease = leased(db)
     if how == "another event":
         note(db, wait(lease, 1, "event", "other"))
@@ -115,7 +115,7 @@ def test_a_signal_sent_before_the_wait_is_found_by_it(db: Db) -> None:
     assert (noted.open, noted.result_json) == (False, "7")
 
 
-def test_each_signal_is_heard_by_one_wait_in_order(db: Db) -> None:
+def test_each_signal_is_received_by_one_wait_in_order(db: Db) -> None:
     lease = leased(db)
     for n in range(3):
         signal(db, lease.id, payload=n)

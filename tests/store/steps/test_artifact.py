@@ -45,7 +45,9 @@ def test_the_holder_of_a_lease_stores_once_however_often_it_asks(db: Db) -> None
 
 
 @pytest.mark.parametrize("way", ["token", "expired", "finished", "unknown"])
-def test_only_the_holder_of_an_unexpired_lease_is_heard(db: Db, clock: FakeClock, way: str) -> None:
+def test_only_the_holder_of_an_unexpired_lease_can_write(
+    db: Db, clock: FakeClock, way: str
+) -> None:
     held = lease(db)
     match way:
         case "token":

@@ -116,7 +116,7 @@ def test_a_step_without_its_lease_is_refused(db: Db, clock: FakeClock, how: str)
     assert count(db, "byrote_steps") == 0
 
 
-def test_one_lost_lease_in_a_batch_leaves_the_others_heard(db: Db) -> None:
+def test_one_lost_lease_in_a_batch_does_not_affect_the_others(db: Db) -> None:
     enqueue(db, 2)
     lost, kept = claim(db, 2)
     finish(db, [verdict(lost, "L")])

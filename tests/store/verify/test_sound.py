@@ -35,7 +35,7 @@ def write(db: Db, status: str, marks: tuple[str, ...], *, token: bool = True) ->
 
 
 @pytest.mark.parametrize("status", Status)
-def test_a_row_says_exactly_what_its_status_says(db: Db, status: Status) -> None:
+def test_the_columns_of_a_row_agree_with_its_status(db: Db, status: Status) -> None:
     accepted = []
     for marks in MARKS:
         try:

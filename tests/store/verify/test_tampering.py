@@ -264,7 +264,7 @@ def test_everything_of_a_mixed_life_is_covered(
         "verify_later",
     ],
 )
-def test_every_statement_that_accepts_a_run_tells_the_hash_of_its_spec(
+def test_every_statement_that_accepts_a_run_logs_the_hash_of_its_spec(
     db: Db, address: DatabaseAddress, statement: str
 ) -> None:
     [original] = enqueue(db)

@@ -254,7 +254,7 @@ def test_partitions_that_no_duty_makes_are_found(bare: DatabaseAddress, own: Db)
     assert [finding.check for finding in verify(bare).findings] == ["catalog"]
 
 
-def test_a_quiet_queue_tells_less_and_is_sound(
+def test_a_queue_with_few_events_logs_less_and_is_sound(
     db: Db, address: DatabaseAddress, clock: FakeClock
 ) -> None:
     db.execute(
@@ -372,9 +372,7 @@ def test_remembered_and_shadow_runs_are_sound_even_when_these_are_forgotten(
     assert verify(address).findings == []
 
 
-def test_a_dead_letter_that_somebody_deleted_is_not_missed(
-    db: Db, address: DatabaseAddress
-) -> None:
+def test_a_deleted_dead_letter_is_not_a_finding(db: Db, address: DatabaseAddress) -> None:
     [kept, gone] = enqueue(db, 2)
     finish(db, [verdict(lease, "F") for lease in claim(db, 2)])
     assert fetch(db, queries.delete_dead([gone])) == [gone]

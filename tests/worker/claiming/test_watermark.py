@@ -87,7 +87,7 @@ def test_the_mark_moves_on_with_the_claims() -> None:
     assert hand.mark.floors(hand.now) == {"a": 80, "b": 9}
 
 
-def test_while_the_front_is_slow_one_claim_is_enough_to_tell() -> None:
+def test_while_the_front_is_slow_one_claim_is_enough_to_notice() -> None:
     hand = Hand()
     hand.claim(SLOW)
     hand.claim(SLOW)
@@ -101,7 +101,7 @@ def test_while_the_front_is_slow_one_claim_is_enough_to_tell() -> None:
     assert not hand.mark.raised
 
 
-def test_where_claims_from_the_mark_are_no_faster_the_front_is_not_slow() -> None:
+def test_if_claims_from_the_mark_are_as_slow_the_front_is_not_slow() -> None:
     """A slow disk: nothing is won by passing runs by."""
     hand = Hand()
     hand.claim(SLOW)
@@ -123,7 +123,7 @@ def test_a_short_answer_from_the_mark_sends_the_next_claim_to_the_front() -> Non
     assert hand.mark.floors(hand.now) == {}
 
 
-def test_a_slow_claim_that_found_the_queue_empty_is_no_reason() -> None:
+def test_a_slow_claim_of_an_empty_queue_is_ignored() -> None:
     hand = Hand()
     for _ in range(5):
         hand.claim(SLOW, [], short=True)

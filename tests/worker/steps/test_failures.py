@@ -126,7 +126,7 @@ def test_a_step_with_a_retry_is_tried_as_often_before_it_fails(
 
 
 @pytest.mark.parametrize(("times", "result"), [(1, "called"), (2, "call 2")])
-def test_a_long_wait_between_two_tries_gives_up_the_slot(
+def test_a_long_wait_between_two_tries_releases_the_slot(
     db: Database, start_worker: StartWorker, marks: Marks, *, times: int, result: str
 ) -> None:
     """Woken too early, it waits on; its tries are counted over attempts."""

@@ -126,7 +126,7 @@ def test_a_worker_of_commands_remembers_nothing(shop: Shop, db: Db) -> None:
     assert shop.send()["states"] == ["READY"]
 
 
-def test_runs_show_says_where_a_result_came_from(shop: Shop, url: str) -> None:
+def test_runs_show_prints_the_source_of_a_result(shop: Shop, url: str) -> None:
     first = shop.send()["ids"][0]
     shop.work()
     second = shop.send()["ids"][0]

@@ -148,7 +148,7 @@ def test_what_cannot_be_a_step_is_refused(
     assert ledger(db, run_id) == []
 
 
-def test_a_coroutine_that_nobody_awaited_is_no_result(
+def test_a_coroutine_that_was_not_awaited_is_refused_as_a_result(
     db: Database, worker: WorkerProcess, marks: Marks
 ) -> None:
     [run] = await_end(db, send_one(db, spec("forgotten_await", marks.path)))
@@ -198,7 +198,7 @@ def test_a_worker_that_slept_through_its_lease_stores_nothing(
 
 
 @KINDS
-def test_a_sleep_gives_up_the_slot_and_goes_on_afterwards(
+def test_a_sleep_releases_the_slot_and_goes_on_afterwards(
     db: Database, worker: WorkerProcess, marks: Marks, kind: str
 ) -> None:
     run_id = send_one(db, spec(f"{kind}sleeper", marks.path, 2.0))
@@ -270,7 +270,7 @@ def test_a_signal_reaches_its_wait_whether_it_comes_before_or_after(
     assert not sender.signal(run_id, "paid")
 
 
-def test_many_runs_hear_all_their_signals_in_order(
+def test_many_runs_receive_all_their_signals_in_order(
     db: Database, start_worker: StartWorker, sender: App
 ) -> None:
     """Signals arrive while runs go to wait and come back, on two workers at once."""
@@ -302,7 +302,7 @@ def test_a_wait_times_out_with_an_error_or_a_default(
     assert marks.words == ["timeout"]
 
 
-def test_a_wait_inside_a_task_group_gives_up_the_slot_too(
+def test_a_wait_inside_a_task_group_releases_the_slot_too(
     db: Database, worker: WorkerProcess, sender: App
 ) -> None:
     run_id = send_one(db, spec("a_grouped"))

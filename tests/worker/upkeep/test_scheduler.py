@@ -71,7 +71,7 @@ def test_what_a_person_changed_stays_when_a_worker_starts(
     assert worker.logged("Scheduled") == []
 
 
-def test_a_schedule_that_nobody_can_read_is_set_aside_and_the_others_go_on(
+def test_an_unreadable_schedule_is_set_aside_and_the_others_go_on(
     db: Database, start_worker: StartWorker
 ) -> None:
     said = make_schedule("broken", describe("t", 1, [], {}, delivery=Delivery()), every="1h")
