@@ -63,8 +63,8 @@ def _copy(prefix: Path, target: Path) -> None:
     package = prefix.parent
     for part in _PARTS:
         if (prefix / part).is_dir():
-            target = staging / package.name / prefix.name / part
-            shutil.copytree(prefix / part, target, symlinks=True)
+            copy = staging / package.name / prefix.name / part
+            shutil.copytree(prefix / part, copy, symlinks=True)
     libs = package.with_name(f"{package.name}.libs")
     if libs.is_dir():
         # The programs look for them at $ORIGIN/../../../<package>.libs.

@@ -171,9 +171,7 @@ class AppTestbed:
         replies: list[AskResult] = []
         asks: Asks = SimpleQueue()
         others: Asks = SimpleQueue()
-        asks.put(
-            Ask(run, verb, payload, lambda ok, payload: replies.append(AskResult(ok, payload)))
-        )
+        asks.put(Ask(run, verb, payload, lambda ok, found: replies.append(AskResult(ok, found))))
         asks.put(None)
         LedgerServer(self._steps, asks, others).run()
         AskServer(self._artifacts, others, self._answers).run()
