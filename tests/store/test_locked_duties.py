@@ -9,8 +9,10 @@ from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.sync import fetch
 from byrote.testing import FakeClock
+from tests.store.queues.test_depths import begin, counted, kept, recount
+from tests.store.queues.test_depths import count as count_events
 from tests.store.test_locks import locked
-from tests.support import Db, count, enqueue, register
+from tests.support import Db, claim, count, enqueue, register
 
 OLD = {
     "byrote_keys": "insert into byrote_keys (holder, at, key, request_hash, reply) select "
@@ -58,6 +60,66 @@ def test_a_locked_note_of_an_unserved_task_holds_up_no_other(
 
     waited = dict(db.execute("select task_path, waited from byrote_unserved").fetchall())
     assert waited == {"stuck": timedelta(0), "free": timedelta(seconds=20)}
+
+
+def test_a_locked_token_delays_the_note_of_no_other(db: Db, address: DatabaseAddress) -> None:
+    db.execute(
+        "insert into byrote_tokens (token_id, holder, created_at, hash, name, role, queues, tasks) "
+        "select gen_random_uuid(), gen_random_uuid(), now(), sha256(n::text::bytea), n::text, "
+        "'read', '{q}', '{t}' from generate_series(1, 2) as n"
+    )
+    ids = [str(row[0]) for row in db.execute("select token_id from byrote_tokens order by name")]
+    with locked(address, "byrote_tokens", "name", "1"):
+        assert fetch(db, queries.use_tokens(ids)) == ids[1:]
+
+    assert sorted(fetch(db, queries.use_tokens(ids))) == sorted(ids)
+
+
+def statistics(db: Db) -> dict[tuple[str, str], int]:
+    found = fetch(db, queries.stats(window=timedelta(days=1)))
+    return {(tally.task, tally.measure): tally.n for tally in found}
+
+
+@pytest.mark.parametrize("task", ["stuck", "free"])
+def test_a_locked_count_delays_no_counting_and_loses_nothing(
+    db: Db, address: DatabaseAddress, task: str
+) -> None:
+    begin(db)
+    recount(db)
+    for _ in range(3):
+        enqueue(db, 2, task="stuck")
+        enqueue(db, 1, task="free")
+        with (
+            locked(address, "byrote_stats", "task_path", task, some=False),
+            locked(address, "byrote_depths", "task_path", task, some=False),
+        ):
+            count_events(db)
+            assert kept(db) == counted(db)
+
+    expected = {("stuck", "Enqueued"): 6, ("free", "Enqueued"): 3}
+    assert statistics(db) == expected
+    claim(db, 3)
+    count_events(db)
+    assert kept(db) == counted(db)
+    assert statistics(db) == expected
+
+
+def test_depths_are_corrected_around_a_locked_row(db: Db, address: DatabaseAddress) -> None:
+    enqueue(db, 5)
+    begin(db)
+    recount(db)
+    for wrong in (9, 4):
+        db.execute("update byrote_depths set live = %s where queue_name = 'default'", (wrong,))
+        with locked(address, "byrote_depths", "queue_name", "default"):
+            assert recount(db)
+            assert kept(db) == [("default", "t", 5, 0)]
+        db.execute("insert into byrote_depths values (3, 1, 1, 0, 'gone', 't')")
+        with locked(address, "byrote_depths", "queue_name", "gone"):
+            assert recount(db)
+            assert kept(db) == [("default", "t", 5, 0)]
+
+    assert recount(db)
+    assert db.execute("select live, part from byrote_depths").fetchall() == [(5, 0)]
 
 
 @pytest.mark.parametrize(

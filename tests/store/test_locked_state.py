@@ -322,6 +322,8 @@ def test_a_locked_content_is_pruned_later_than_the_others(
     prune_artifacts(db, leases)
     [[stuck]] = db.execute("select hash::text from byrote_artifact_blobs limit 1")
     sweep_blobs = partial(fetch, db, queries.prune_blobs(after=""))
+    sweep_blobs()
+    clock.advance(minutes=61)
     with locked(address, "byrote_artifact_blobs", "hash", stuck):
         assert [walked.removed for walked in sweep_blobs()] == [1]
 

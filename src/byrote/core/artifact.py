@@ -15,6 +15,9 @@ INLINE_MAX: Final = 1 << 20
 SIZE_MAX: Final = 1 << 30
 COUNT_MAX: Final = 1_000
 """Artifacts of one run, over all its attempts."""
+CONTENT_LOCKED: Final = (
+    "Another transaction has locked the stored content of this artifact; send it again."
+)
 POSTGRES: Final = "postgres"
 """Where a small artifact is stored; for any other, `location` is a URL."""
 

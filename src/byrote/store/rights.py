@@ -33,10 +33,10 @@ ended_runs enqueue_memo enqueue_verification fail_unserved filter_names finish f
 heartbeat held_leases idle is_logged last_event latest_by_hash leased_runs live_output locked
 log_after note_unserved once once_keys originals outcome outlines outputs partition pause_schedule
 progress progressed progressing progressing_outline promote provenances prunable prune
-prune_artifacts prune_blobs prune_memos queues referenced register register_provenance renew replay
-replays resume_schedule retry run run_access run_history run_history_outline runs runs_at
-save_cursor save_schedule schedules schedules_outline shadow signal step steps steps_outline succeed
-sweep tick unfinished unknown_tasks unserved_tasks verify_chain verify_events verify_head
+prune_artifacts prune_blobs prune_memos queues record_steps referenced register register_provenance
+renew replay replays resume_schedule retry run run_access run_history run_history_outline runs
+runs_at save_cursor save_schedule schedules schedules_outline shadow signal step steps steps_outline
+succeed sweep tick unfinished unknown_tasks unserved_tasks verify_chain verify_events verify_head
 verify_malformed verify_recorded verify_runs verify_scene verify_stored verify_written watch watched
 why_waiting worker_owner workers workers_at
 """)
@@ -67,7 +67,7 @@ LEAST: Final[Mapping[str, str]] = {
     for name in names
 }
 
-TO_WORK: Final = _names("claim renew finish succeed register register_provenance step")
+TO_WORK: Final = _names("claim renew finish succeed register register_provenance step record_steps")
 """Statements that a worker must be able to run before it claims anything."""
 
 TO_SERVE: Final = (*TO_WORK, *_names("enqueue_one signal audit token store_reply count_stats"))

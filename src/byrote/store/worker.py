@@ -363,7 +363,7 @@ class StepStore(OnConnection):
 
     def note(self, steps: Sequence[Mapping[str, Any]]) -> list[StepReply]:
         """Write steps under their leases; one missing from the answer was lost or is locked."""
-        return self._link.run(queries.step(steps))
+        return queries.write_steps(steps, self._link.run)
 
     def progress(self, reports: Sequence[Mapping[str, Any]]) -> list[str]:
         """Store the progress of attempts; a missing run was lost or is locked."""

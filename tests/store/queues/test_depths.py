@@ -146,7 +146,7 @@ def test_a_miscount_does_not_stay(db: Db) -> None:
     begin(db)
     recount(db)
     db.execute("update byrote_depths set live = 9")
-    db.execute("insert into byrote_depths values (3, 1, 1, 'gone', 't')")
+    db.execute("insert into byrote_depths values (3, 1, 1, 0, 'gone', 't')")
     assert not recount(db, most=11)
     assert recount(db, most=12)
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -51,7 +52,8 @@ def wait(
 
 
 def note(db: Db, *lines: dict[str, Any]) -> list[StepReply]:
-    return fetch(db, queries.step(lines))
+    """Write steps as a worker does."""
+    return queries.write_steps(lines, partial(fetch, db))
 
 
 def ledger(db: Db, run_id: str) -> list[tuple[int, str, str | None]]:

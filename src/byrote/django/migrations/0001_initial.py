@@ -189,7 +189,7 @@ TABLES: dict[tuple[str, str], list[tuple[str, Any]]] = {
     ("Blob", "byrote_artifact_blobs"): [
         ("hash", models.BinaryField(primary_key=True, serialize=False)),
         ("size", models.BigIntegerField()),
-        ("touched_at", models.DateTimeField()),
+        ("unused_since", models.DateTimeField(null=True)),
         ("data", models.BinaryField()),
     ],
     ("Provenance", "byrote_provenance"): [
@@ -311,20 +311,22 @@ TABLES: dict[tuple[str, str], list[tuple[str, Any]]] = {
         ("reply", models.TextField()),
     ],
     ("Stat", "byrote_stats"): [
-        _key("minute", "queue_name", "task_path", "task_version", "measure", "bucket"),
+        _key("minute", "queue_name", "task_path", "task_version", "measure", "bucket", "part"),
         ("minute", models.DateTimeField()),
         ("n", models.BigIntegerField()),
         ("task_version", models.IntegerField()),
         ("bucket", models.SmallIntegerField()),
+        ("part", models.SmallIntegerField()),
         ("queue_name", models.TextField()),
         ("task_path", models.TextField()),
         ("measure", models.TextField()),
     ],
     ("Depth", "byrote_depths"): [
-        _key("queue_name", "task_path", "task_version"),
+        _key("queue_name", "task_path", "task_version", "part"),
         ("live", models.BigIntegerField()),
         ("running", models.BigIntegerField()),
         ("task_version", models.IntegerField()),
+        ("part", models.SmallIntegerField()),
         ("queue_name", models.TextField()),
         ("task_path", models.TextField()),
     ],

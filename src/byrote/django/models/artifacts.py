@@ -30,7 +30,7 @@ class Blob(models.Model):
 
     hash = models.BinaryField(primary_key=True)
     size = models.BigIntegerField()
-    touched_at = models.DateTimeField()
+    unused_since = models.DateTimeField(null=True)
     data = models.BinaryField()
 
     class Meta:

@@ -73,12 +73,13 @@ class Stat(models.Model):
     """A count or a histogram bucket of one minute."""
 
     pk = models.CompositePrimaryKey(
-        "minute", "queue_name", "task_path", "task_version", "measure", "bucket"
+        "minute", "queue_name", "task_path", "task_version", "measure", "bucket", "part"
     )
     minute = models.DateTimeField()
     n = models.BigIntegerField()
     task_version = models.IntegerField()
     bucket = models.SmallIntegerField()
+    part = models.SmallIntegerField()
     queue_name = models.TextField()
     task_path = models.TextField()
     measure = models.TextField()
@@ -94,10 +95,11 @@ class Stat(models.Model):
 class Depth(models.Model):
     """The numbers of unfinished and of running runs of a task in a queue."""
 
-    pk = models.CompositePrimaryKey("queue_name", "task_path", "task_version")
+    pk = models.CompositePrimaryKey("queue_name", "task_path", "task_version", "part")
     live = models.BigIntegerField()
     running = models.BigIntegerField()
     task_version = models.IntegerField()
+    part = models.SmallIntegerField()
     queue_name = models.TextField()
     task_path = models.TextField()
 

@@ -14,7 +14,8 @@ from typing import IO, Any, NamedTuple
 
 from byrote.artifacts.artifact import CHUNK
 from byrote.artifacts.content_store import ContentStore, content_store_for
-from byrote.core.artifact import INLINE_MAX, POSTGRES, check_artifact
+from byrote.core.artifact import CONTENT_LOCKED, INLINE_MAX, POSTGRES, check_artifact
+from byrote.core.errors import RowLocked
 from byrote.core.ports.replies import ArtifactReply
 from byrote.service.ends import Pair, held_by
 from byrote.service.http.request import RequestContext
@@ -211,6 +212,8 @@ async def stored(call: RequestContext, query: Query[ArtifactReply], run_id: str)
         return [run_id for keeping in found if keeping.verdict == "stored"]
 
     [keeping] = await call.change(query, "artifact", changed)
+    if keeping.verdict == "locked":
+        raise RowLocked(CONTENT_LOCKED)
     verdict: Any = keeping.verdict
     if verdict not in {"stored", "same", "taken"}:
         return Kept(verdict=verdict)

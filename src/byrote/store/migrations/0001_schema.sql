@@ -661,10 +661,12 @@ create table byrote_artifact_home (
 );
 insert into byrote_artifact_home default values;
 
+-- A content that no artifact refers to is first marked as unused, and deleted an hour later. A statement that stores an
+-- artifact with this content and has not seen the mark commits long before that, so it need not lock the row.
 create table byrote_artifact_blobs (
   hash bytea primary key,
   size bigint not null,
-  touched_at timestamptz not null,
+  unused_since timestamptz,
   data bytea not null,
   constraint byrote_blob_is_sound check (size = octet_length(data) and size <= 1048576 and hash = sha256(data))
 );
@@ -970,15 +972,18 @@ create table byrote_keys (
 create index byrote_keys_for_prune on byrote_keys (at);
 
 -- Written by a duty of the service. Counters have bucket 0; `wait` and `run` are histograms (byrote_bucket).
+-- A count is the sum of its parts. There is usually one, 0; while another transaction has locked it, the next part is
+-- added to. So is a depth.
 create table byrote_stats (
   minute timestamptz not null,
   n bigint not null,
   task_version integer not null,
   bucket smallint not null,
+  part smallint not null default 0,
   queue_name text collate "C" not null,
   task_path text collate "C" not null,
   measure text collate "C" not null,
-  primary key (minute, queue_name, task_path, task_version, measure, bucket)
+  primary key (minute, queue_name, task_path, task_version, measure, bucket, part)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 
 -- A bucket is a quarter of a doubling of microseconds.
@@ -994,9 +999,10 @@ create table byrote_depths (
   live bigint not null,
   running bigint not null,
   task_version integer not null,
+  part smallint not null default 0,
   queue_name text collate "C" not null,
   task_path text collate "C" not null,
-  primary key (queue_name, task_path, task_version)
+  primary key (queue_name, task_path, task_version, part)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
 -- ---------------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Queries of durable steps, signals and effects that happen once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,24 @@ _encode = msgspec.json.Encoder().encode
 def step(steps: Sequence[Mapping[str, Any]]) -> Query[replies.StepReply]:
     """Write steps under their leases; a step missing from the answer lost its lease."""
     return Query("step", {"steps": _encode(steps).decode()}, lambda row: replies.StepReply(*row))
+
+
+def record_steps(steps: Sequence[Mapping[str, Any]]) -> Query[replies.StepReply]:
+    """Write results of steps; those missing from the answer are to be sent as `step`."""
+    args = {"steps": _encode(steps).decode()}
+    return Query("record_steps", args, lambda row: replies.StepReply(*row))
+
+
+def write_steps(
+    steps: Sequence[Mapping[str, Any]],
+    ask: Callable[[Query[replies.StepReply]], list[replies.StepReply]],
+) -> list[replies.StepReply]:
+    """Write steps as `step` does, the results among them by the cheaper `record_steps`."""
+    results = [sent for sent in steps if sent["kind"] == "step"]
+    written = ask(record_steps(results)) if results else []
+    recorded = {(reply.id, reply.sequence) for reply in written}
+    others = [sent for sent in steps if (sent["id"], sent["sequence"]) not in recorded]
+    return written + (ask(step(others)) if others else [])
 
 
 def steps(ids: Sequence[str]) -> Query[replies.StepRow]:

@@ -7,8 +7,15 @@ from typing import Any
 
 from byrote.artifacts.content_store import GRACE, SHARDS, ContentStore, content_store_for
 from byrote.core import events
-from byrote.core.artifact import COUNT_MAX, INLINE_MAX, ArtifactRefused, check_artifact, too_large
-from byrote.core.errors import ByroteError
+from byrote.core.artifact import (
+    CONTENT_LOCKED,
+    COUNT_MAX,
+    INLINE_MAX,
+    ArtifactRefused,
+    check_artifact,
+    too_large,
+)
+from byrote.core.errors import ByroteError, RowLocked
 from byrote.core.ports.replies import Walked
 from byrote.core.ports.store import ArtifactPort, MaintenancePort
 from byrote.core.run import Leased
@@ -44,6 +51,8 @@ def artifact_answers(where: str | None, size_max: int) -> Mapping[str, AskHandle
             raise too_large(INLINE_MAX)
         fields = {name: asked[name] for name in ("name", "size", "media_type", "location", "data")}
         keeping = artifact_rows.keep(run, {**fields, "digest": asked["hash"]})
+        if keeping.verdict == "locked":
+            raise RowLocked(CONTENT_LOCKED)
         if keeping.verdict not in {"stored", "same"}:
             raise refusal(keeping.verdict, asked["name"])
         return [keeping.media_type, keeping.location, keeping.at.isoformat()]

@@ -1,6 +1,9 @@
 -- Store an artifact of an attempt. Only the holder of a lease that has not expired, by the database's clock, may write.
 -- Returns a verdict and what is now stored under that name: `stored`, `same` (it was stored before, and that answer was
 -- lost), `taken` (the name has other content), `full` (the run has as many artifacts as it may) or `lost` (the lease).
+-- A content that is stored already is not locked, so a lock of another transaction on it delays nothing. Only if it is
+-- marked as unused, the mark is removed first; `locked` means that another transaction prevented this, or that
+-- prune_blobs.sql is deleting the content: the statement can be sent again in a moment.
 with clock as materialized (
   select byrote_now() as now
 ),
@@ -18,19 +21,46 @@ earlier as materialized (
   join lease using (result_id, attempt)
   where artifact.name = %(name)s
 ),
+content as materialized (
+  select blob.hash, blob.unused_since is not null as unused
+  from byrote_artifact_blobs as blob
+  where blob.hash = %(hash)s::bytea
+    and %(data)s::bytea is not null
+),
+unlocked as materialized (
+  select blob.hash
+  from content
+  join byrote_artifact_blobs as blob on blob.hash = content.hash
+  where content.unused
+  for no key update of blob skip locked
+),
+blocked as materialized (
+  select content.hash
+  from content
+  where content.unused
+    and not exists (select from unlocked)
+),
 accepted as materialized (
   select lease.result_id, lease.attempt
   from lease
   where not exists (select from earlier)
+    and not exists (select from blocked)
     and (select count(*) from byrote_artifacts as other where other.result_id = lease.result_id) < %(count_max)s
 ),
 stored_blob as (
-  insert into byrote_artifact_blobs (hash, size, touched_at, data)
-  select %(hash)s::bytea, %(size)s, (select now from clock), %(data)s::bytea
+  insert into byrote_artifact_blobs (hash, size, data)
+  select %(hash)s::bytea, %(size)s, %(data)s::bytea
   from accepted
   where %(data)s::bytea is not null
-  -- The update saves a blob that is being pruned at this moment: see prune_blobs.sql.
-  on conflict (hash) do update set touched_at = excluded.touched_at
+    and not exists (select from content)
+  on conflict (hash) do nothing
+),
+used_again as (
+  update byrote_artifact_blobs as blob
+  set unused_since = null
+  from unlocked
+  cross join accepted
+  where blob.hash = unlocked.hash
 ),
 stored as (
   insert into byrote_artifacts (result_id, at, size, attempt, name, hash, media_type, location)
@@ -55,7 +85,13 @@ union all
 select case when hash = %(hash)s::bytea then 'same' else 'taken' end, media_type, location, at
 from earlier
 union all
-select case when exists (select from lease) then 'full' else 'lost' end, '', '', now
+select
+  case
+    when not exists (select from lease) then 'lost'
+    when exists (select from blocked) then 'locked'
+    else 'full'
+  end,
+  '', '', now
 from clock
 where not exists (select from accepted)
   and not exists (select from earlier);

@@ -1,12 +1,13 @@
 -- The runs in each queue by task, as counted from the log; no rows before the first count.
 -- The oldest ready run of each task is searched among the next `most` runs of its queue.
 with counted as materialized (
-  select queue_name, task_path, task_version, live - running as depth, running
+  select queue_name, task_path, task_version, (sum(live) - sum(running))::bigint as depth, sum(running)::bigint as running
   from byrote_depths
   where exists (select 1 from byrote_duties where duty = 'depths' and cursor is not null)
-    and live > 0
     and (%(queues)s::text[] is null or queue_name = any (%(queues)s))
     and (%(tasks)s::text[] is null or task_path = any (%(tasks)s))
+  group by queue_name, task_path, task_version
+  having sum(live) > 0
 ),
 oldest as materialized (
   select queue.queue_name, front.task_path, front.task_version, min(front.run_after) as due

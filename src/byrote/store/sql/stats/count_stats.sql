@@ -1,6 +1,7 @@
 -- Add events after a cursor to the counts by minute and to the depths, and move the cursor, all or nothing: of two
 -- statements that count at the same time one finds the cursor moved and adds nothing. Returns how many events were
 -- read, and the new cursor, in the form of core/log/cursor.py.
+-- A row that another transaction has locked is not waited for: another part of the same count is added to, or begun.
 with page as materialized (
   select event.xid, event.seq, event.at, event.kind, event.worker, event.runs, event.data
   from byrote_events as event
@@ -54,21 +55,71 @@ counted as (
   from entries
   where kind in ('Succeeded', 'Failed', 'Retried') and last_attempted_at is not null
 ),
-added as (
-  insert into byrote_stats as stats (minute, queue_name, task_path, task_version, measure, bucket, n)
-  select minute, queue_name, task_path, task_version, measure, bucket, count(*)
+totals as materialized (
+  select minute, queue_name, task_path, task_version, measure, bucket, count(*) as n
   from counted
   group by minute, queue_name, task_path, task_version, measure, bucket
-  on conflict (minute, queue_name, task_path, task_version, measure, bucket) do update
+),
+added as (
+  insert into byrote_stats as stats (minute, queue_name, task_path, task_version, measure, bucket, part, n)
+  select
+    totals.minute, totals.queue_name, totals.task_path, totals.task_version, totals.measure, totals.bucket,
+    coalesce(
+      free.part,
+      (
+        select max(taken.part) + 1
+        from byrote_stats as taken
+        where (taken.minute, taken.queue_name, taken.task_path, taken.task_version, taken.measure, taken.bucket)
+          = (totals.minute, totals.queue_name, totals.task_path, totals.task_version, totals.measure, totals.bucket)
+      ),
+      0
+    ),
+    totals.n
+  from totals
+  left join lateral (
+    select known.part
+    from byrote_stats as known
+    where (known.minute, known.queue_name, known.task_path, known.task_version, known.measure, known.bucket)
+      = (totals.minute, totals.queue_name, totals.task_path, totals.task_version, totals.measure, totals.bucket)
+    order by known.part
+    limit 1
+    for no key update skip locked
+  ) as free on true
+  on conflict (minute, queue_name, task_path, task_version, measure, bucket, part) do update
   set n = stats.n + excluded.n
 ),
-updated_depths as (
-  insert into byrote_depths as depth (queue_name, task_path, task_version, live, running)
-  select queue_name, task_path, task_version, sum(live), sum(running)
+changes as materialized (
+  select queue_name, task_path, task_version, sum(live) as live, sum(running) as running
   from entries
   group by queue_name, task_path, task_version
   having sum(live) <> 0 or sum(running) <> 0
-  on conflict (queue_name, task_path, task_version) do update
+),
+updated_depths as (
+  insert into byrote_depths as depth (queue_name, task_path, task_version, part, live, running)
+  select
+    changes.queue_name, changes.task_path, changes.task_version,
+    coalesce(
+      free.part,
+      (
+        select max(taken.part) + 1
+        from byrote_depths as taken
+        where (taken.queue_name, taken.task_path, taken.task_version)
+          = (changes.queue_name, changes.task_path, changes.task_version)
+      ),
+      0
+    ),
+    changes.live, changes.running
+  from changes
+  left join lateral (
+    select known.part
+    from byrote_depths as known
+    where (known.queue_name, known.task_path, known.task_version)
+      = (changes.queue_name, changes.task_path, changes.task_version)
+    order by known.part
+    limit 1
+    for no key update skip locked
+  ) as free on true
+  on conflict (queue_name, task_path, task_version, part) do update
   set live = depth.live + excluded.live,
       running = depth.running + excluded.running
 )

@@ -1,6 +1,7 @@
 -- Correct the depths from the rows themselves: the first time, and then while there are few runs.
 -- Depths are as of the position up to which events are counted. So the changes of later events, which the rows include
 -- already, are subtracted. If the position has moved meanwhile, nothing is written.
+-- Parts that another transaction has locked stay as they are: another part makes up the difference.
 with position as materialized (
   select cursor
   from byrote_duties
@@ -42,22 +43,58 @@ totals as materialized (
   group by queue_name, task_path, task_version
   having sum(live) <> 0 or sum(running) <> 0
 ),
+free as materialized (
+  select queue_name, task_path, task_version, part
+  from byrote_depths
+  where exists (select 1 from permitted)
+  for update skip locked
+),
+locked as materialized (
+  select depth.queue_name, depth.task_path, depth.task_version, depth.part, depth.live, depth.running
+  from byrote_depths as depth
+  left join free using (queue_name, task_path, task_version, part)
+  where exists (select 1 from permitted)
+    and free.part is null
+),
+parts as (
+  select queue_name, task_path, task_version, live, running, 0 as next_part from totals
+  union all
+  select queue_name, task_path, task_version, -live, -running, part + 1 from locked
+),
+rest as materialized (
+  select
+    queue_name, task_path, task_version, sum(live) as live, sum(running) as running,
+    coalesce(
+      (
+        select min(free.part)
+        from free
+        where (free.queue_name, free.task_path, free.task_version)
+          = (parts.queue_name, parts.task_path, parts.task_version)
+      ),
+      max(next_part)
+    ) as part
+  from parts
+  group by queue_name, task_path, task_version
+  having sum(live) <> 0 or sum(running) <> 0
+),
 written as (
-  insert into byrote_depths (queue_name, task_path, task_version, live, running)
-  select queue_name, task_path, task_version, live, running
-  from totals
-  on conflict (queue_name, task_path, task_version) do update
+  insert into byrote_depths (queue_name, task_path, task_version, part, live, running)
+  select queue_name, task_path, task_version, part, live, running
+  from rest
+  on conflict (queue_name, task_path, task_version, part) do update
   set live = excluded.live,
       running = excluded.running
 ),
 emptied as (
   delete from byrote_depths as depth
-  where exists (select 1 from permitted)
+  using free
+  where (free.queue_name, free.task_path, free.task_version, free.part)
+    = (depth.queue_name, depth.task_path, depth.task_version, depth.part)
     and not exists (
       select 1
-      from totals
-      where (totals.queue_name, totals.task_path, totals.task_version)
-        = (depth.queue_name, depth.task_path, depth.task_version)
+      from rest
+      where (rest.queue_name, rest.task_path, rest.task_version, rest.part)
+        = (depth.queue_name, depth.task_path, depth.task_version, depth.part)
     )
 ),
 begun as (

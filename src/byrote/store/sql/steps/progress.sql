@@ -18,15 +18,10 @@ held as materialized (
     and run.leased_until > (select now from clock)
   for key share of run skip locked
 ),
-reported as materialized (
+free as materialized (
   select earlier.result_id
   from held
   join byrote_progress as earlier on earlier.result_id = any (array[held.result_id])
-),
-free as materialized (
-  select earlier.result_id
-  from reported
-  join byrote_progress as earlier on earlier.result_id = any (array[reported.result_id])
   for no key update of earlier skip locked
 )
 insert into byrote_progress as known (
@@ -37,7 +32,9 @@ select
   held.attempts, sent.message, sent.data
 from sent
 join held on held.result_id = sent.id
-where sent.id not in (select result_id from reported except select result_id from free)
+left join free on free.result_id = sent.id
+where free.result_id is not null
+  or not exists (select from byrote_progress as earlier where earlier.result_id = sent.id)
 on conflict (result_id) do update
 set at = excluded.at,
     began_at = case
