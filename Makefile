@@ -35,9 +35,11 @@ bench-peers: ## measure other task queues beside Byrote
 	uv run python -m bench.peers
 fuzz: ## send generated requests to every route of the service
 	uv run python -W ignore -m tests.service.http.fuzz --examples 1000
-docs: ## generate docs/reference/cli.md and messages.md
+docs: ## generate docs/reference/cli.md, messages.md, python.md and the table of settings.md
 	uv run python -m tests.cli.pages
 	uv run python -m tests.service.pages
+	uv run python -m tests.api.pages
+	uv run python -m tests.assembly.pages
 lock: ## renew requirements.lock
 	uv export --quiet --all-extras --no-extra django52 --no-emit-project --no-header --no-annotate --output-file requirements.lock
 # Each part may be done alone.

@@ -25,16 +25,21 @@ class Artifact:
     def __init__(self, entry: ArtifactEntry, source: Source) -> None:
         self._source = source
         self.run_id = entry.run_id
+        """The run that stored it."""
         self.attempt = entry.attempt
         """The attempt that stored it."""
         self.name = entry.name
+        """Its name within the run."""
         self.hash = entry.hash
         """SHA-256 of the content, in hexadecimal."""
         self.size = entry.size
+        """Bytes of the content."""
         self.media_type = entry.media_type
+        """Such as `image/png`."""
         self.location = entry.location
         """`postgres`, or the URL of the directory or bucket."""
         self.at = entry.at
+        """When it was stored."""
 
     def __repr__(self) -> str:
         return f"Artifact({self.name!r}, {self.size:,} bytes, {self.hash[:12]}…)"

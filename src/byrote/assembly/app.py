@@ -99,7 +99,15 @@ class App(Operations):
     ) -> TaskMaker: ...
 
     def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-        """Make a function a task, identified by its name and version."""
+        """Make a function a task, identified by its name and version.
+
+        `queue`, `priority`, `timeout`, `retry`, `labels` and `unique_key` apply to all its runs, as
+        in `TaskHandle.using`; without `retry`, a run has one attempt. `memo` caches results for
+        this long. `executor` is `hand`, `inline`, `command`, `container` or a Command.
+        `deterministic=False` leaves `random` unseeded, and `seed="spec"` seeds it from the
+        arguments instead of the run. `replay_ignore` lists paths of the result that a verified
+        replay does not compare, and `files` lists files that belong to the task's code.
+        """
         if function is None:
             return lambda decorated: self._make(decorated, **options)
         return self._make(function)

@@ -72,15 +72,15 @@ class TaskHandle[**P, R]:
         return self._task.function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function directly, without a queue."""
+        """Call the function directly, without a queue; a task that takes `ctx` needs one."""
         return self._task.function(*args, **kwargs)
 
     def using(
         self, *, connection: Any = None, **delivery: Unpack[DeliveryOptions]
     ) -> "TaskHandle[P, R]":
-        """Return the same task with other fields of Delivery, or with the caller's connection.
+        """Return the same task with other options, or with the caller's connection.
 
-        A `unique_key` may also be a function of the task's arguments that returns the key.
+        The handle itself does not change. With `connection`, `enqueue` is part of its transaction.
         """
         check_options(delivery, "connection")
         key = self._key
@@ -151,6 +151,7 @@ class RunHandle[R]:
         self._app = app
         self._run: Run | None = None
         self.id = run_id
+        """The run's id."""
         self.created = created
         """Whether the call that returned this enqueued the run; False if its key was taken."""
         self.converter: Converter | None = None

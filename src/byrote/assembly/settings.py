@@ -29,11 +29,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings; `None` means that Byrote chooses a value itself."""
 
     database_url: str | None = None
-    """URL of the PostgreSQL database; absent: the embedded server."""
+    """URL of the PostgreSQL database; absent: the embedded server. The driver in
+    `postgresql+asyncpg://` is ignored."""
     pooled: bool = False
     """The URL leads to a transaction pooler: no LISTEN, no prepared statements, no SET."""
     enqueue_patience: timedelta = timedelta(seconds=10)
-    """How long an app's calls wait for a database that does not answer."""
+    """How long an app's calls wait for a database that does not answer; also an argument of `App`.
+    A try to connect ends after 5 s, or after the patience if that is shorter, but not before 2 s.
+    """
     service_url: str | None = None
     """URL of the queue service, for the SDK."""
     service_token: str | None = None
@@ -44,6 +47,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     app: str | None = None
     """`module:name` of the app whose code a replay executes, unless the command names one."""
     worker_id: str | None = None
+    """Name of the worker; absent: made of host, process and a random part."""
     hands: Annotated[int, Meta(ge=1, le=1_000)] | None = None
     """Child processes; absent: one per core."""
     concurrency: Annotated[int, Meta(ge=1, le=100_000)] = 100
@@ -51,10 +55,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     threads: Annotated[int, Meta(ge=1, le=64)] = 1
     """Maximum number of sync tasks at once in each hand."""
     lease: timedelta = timedelta(seconds=30)
+    """How long a worker owns a run without renewing its lease; at least one second."""
     grace: timedelta = timedelta(seconds=25)
+    """How long a stopping worker waits for running attempts."""
     poll_interval: timedelta = timedelta(seconds=1)
+    """How often an idle worker looks for runs without a notification."""
     listen: bool = True
+    """Also wake up at once by PostgreSQL's NOTIFY."""
     claims: Literal["durable", "fast"] = "durable"
+    """`fast`: a claim does not wait for the disk."""
     max_tasks: Annotated[int, Meta(ge=1, le=1_000_000_000)] | None = None
     """Runs after which a hand is replaced."""
     max_rss: int | None = None
@@ -68,7 +77,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     python_path: str | None = None
     """The interpreter hands run on; absent: this one."""
     log_format: Literal["auto", "text", "json"] = "auto"
+    """Format of the log; `auto`: text on a terminal, otherwise JSON."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least important level that is logged."""
     log_tracebacks: bool = True
     """Log messages and tracebacks of failed attempts, which may quote arguments."""
     payload_max: Mapping[str, int] = msgspec.field(default_factory=lambda: {"*": PAYLOAD_MAX})

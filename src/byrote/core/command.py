@@ -45,6 +45,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     image: str | None = None
     """What podman and docker run."""
     network: bool = False
+    """Whether the program may use the network."""
     read_only: bool = True
     """Whether the root file system is; `/tmp` is private and writable either way."""
     mounts: Sequence[str] = ()
@@ -81,7 +82,9 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cwd: str | None = None
     """The folder it starts in; absent: the worker's."""
     limits: Limits = Limits()
+    """Limits of its process."""
     container: Container | None = None
+    """The sandbox it runs in; absent: none."""
     seed: SeedFrom = "run"
     """What its seed is derived from; set by the option `seed` of its task."""
 

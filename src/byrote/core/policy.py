@@ -25,9 +25,11 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True):
     attempts: int = 5
     """Tries in all, the first included."""
     backoff: Backoff = "exponential"
+    """`exponential`, `linear` or `fixed`: how the waits grow."""
     delay_first: timedelta = timedelta(seconds=2)
     """The wait before the second try, before jitter."""
     delay_max: timedelta = timedelta(hours=1)
+    """The longest wait."""
     factor: float = 2.0
     """The multiplier of each wait; exponential back-off only."""
     jitter: bool = True

@@ -75,13 +75,21 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One accepted spec on its way to a terminal status, as it was when it was read."""
 
     id: str
+    """A UUID of version 7, so ids sort by the time of enqueueing."""
     status: Status
+    """WAITING, READY, RUNNING, SUCCESSFUL, FAILED or CANCELLED."""
     wait_reason: str | None
+    """Why it is WAITING: `due`, `retry`, `snooze`, `sleep` or `event`; otherwise None."""
     queue: str
+    """The queue it waits in."""
     task: str
+    """The name of its task."""
     version: int
+    """The version of its task."""
     priority: int
+    """-100 to 100, higher first."""
     run_after: datetime
+    """When it is, or was, due."""
     attempts: int
     """Claims so far."""
     charged: int
@@ -89,25 +97,43 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     losses: int
     """How often it was lost with its worker."""
     max_attempts: int
+    """The budget of its retry policy."""
     timeout: timedelta | None
+    """How long one attempt may take."""
     spec_json: str
+    """Task, version and arguments as JSON text, exactly as sent."""
     spec_hash: str
+    """SHA-256 of the canonical spec, in hexadecimal."""
     result_json: str | None
+    """The result as JSON text."""
     result_hash: str | None
+    """SHA-256 of the canonical result."""
     faults: list[dict[str, Any]]
     """One structured error per failed attempt, oldest first."""
     retry_json: str | None
+    """Its retry policy as JSON text."""
     labels: dict[str, str]
+    """The caller's labels."""
     worker_ids: list[str]
+    """The workers that claimed it, attempt by attempt."""
     leased_by: str | None
+    """The worker that executes it now."""
     leased_until: datetime | None
+    """When the lease expires unless that worker renews it."""
     cancel_requested_at: datetime | None
+    """When a caller asked to cancel it while it was running."""
     replay_of: str | None
+    """The run that it repeats."""
     traceparent: str | None
+    """The W3C trace context of the caller."""
     enqueued_at: datetime
+    """When it was accepted."""
     started_at: datetime | None
+    """When its first attempt began."""
     last_attempted_at: datetime | None
+    """When its latest attempt began."""
     finished_at: datetime | None
+    """When it reached a terminal status."""
     as_of: datetime
     """The value of `ctx.now()`: when the run, or the run that it repeats, was accepted."""
     provenance: list[int | None]

@@ -73,13 +73,22 @@ class DeliveryOptions(TypedDict, total=False):
     """The fields of Delivery as callers may write them."""
 
     queue: str
+    """The queue that the run waits in."""
     priority: int
+    """-100 to 100; in a queue, higher ones run first."""
     run_after: datetime | DurationLike | None
+    """Not before this moment, with a time zone, or not before this delay has passed."""
     timeout: DurationLike | None
+    """How long one attempt may take; None: no limit."""
     retry: Retry
+    """How often the run is tried."""
     labels: Mapping[str, str] | None
+    """Texts to find runs by, and for hooks: `ctx.labels`."""
     traceparent: str | None
+    """The W3C trace context of the caller."""
     unique_key: UniqueKey | None
+    """While a run of the task with this key is unfinished, `enqueue` returns that run. A text, or a
+    function of the task's arguments that returns it."""
 
 
 _OPTIONS = frozenset(DeliveryOptions.__annotations__)
@@ -103,12 +112,15 @@ class Spec(msgspec.Struct, frozen=True):
     """Immutable description of one piece of work, and how to deliver it."""
 
     task: str
+    """The name of the task."""
     version: int
+    """The version of the task."""
     text: str
     """The identity as JSON text, verbatim: what is stored, delivered and hashed."""
     digest: bytes
     """SHA-256 of the identity's canonical form."""
     delivery: Delivery
+    """When, where and how often it is tried; not part of the hash."""
 
 
 def describe(

@@ -37,18 +37,31 @@ class SdkWorkerOptions(TypedDict, total=False):
     queues: str | Sequence[str]
     """`mail=3,default`: queues and their weights; absent: `default`."""
     hands: int
+    """Child processes; absent: one per core."""
     concurrency: int
+    """Async tasks at once, over all hands."""
     threads: int
+    """Sync tasks at once in each hand."""
     lease: DurationLike
+    """How long the worker owns a run without renewing its lease."""
     grace: DurationLike
+    """How long a stop waits for running attempts."""
     poll_interval: DurationLike
+    """How often an idle worker looks for runs."""
     executor: str
+    """Where tasks execute that do not set it."""
     worker_id: str
+    """The name of the worker."""
     max_tasks: int
+    """Runs after which a hand is replaced."""
     max_rss: str
+    """Memory above which a hand is replaced, such as `512MB`."""
     log_format: str
+    """`auto`, `text` or `json`."""
     log_level: str
+    """`debug`, `info`, `warning` or `error`."""
     deterministic: bool
+    """Seed `random`, and fix hash seed, time zone and locale."""
 
 
 class Worker:

@@ -27,14 +27,21 @@ class EnqueuedCall(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """The run's id; made up for a captured call."""
     task: str
+    """The name of the task."""
     version: int
+    """The version of the task."""
     args: list[Any]
+    """The positional arguments, in their JSON form."""
     kwargs: dict[str, Any]
+    """The arguments by name, in their JSON form."""
     queue: str
+    """The queue of the run."""
     priority: int
+    """-100 to 100, higher first."""
     run_after: datetime | timedelta | None
     """A moment; of a captured call, also a delay, or None."""
     labels: dict[str, str]
+    """The labels that the caller set."""
 
     def __str__(self) -> str:
         return f"{self.task}{shown(self.args, self.kwargs)}"

@@ -74,6 +74,7 @@ class Accepted(Reply, frozen=True, kw_only=True):
     """An accepted run, or the unfinished one that has its unique key."""
 
     id: str
+    """The run's id."""
     spec_hash: str
     """The spec hash of the returned run; an earlier run may have other arguments."""
     created: bool = True

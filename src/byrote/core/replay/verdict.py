@@ -39,6 +39,7 @@ class Same(msgspec.Struct, frozen=True, kw_only=True, tag="same", tag_field="ver
     """The replay ended as the original did."""
 
     original: str
+    """The id of the run that was repeated."""
     replay: str
     """The id of the shadow run."""
     task: str
@@ -57,8 +58,11 @@ class Differs(msgspec.Struct, frozen=True, kw_only=True, tag="differs", tag_fiel
     """The replay and the original ended differently."""
 
     original: str
+    """The id of the run that was repeated."""
     replay: str
+    """The id of the shadow run."""
     task: str
+    """Its name and version."""
     status: tuple[Status, Status]
     """How the original ended and how the replay did."""
     result: Changes
@@ -83,10 +87,13 @@ class NotReplayable(
     """The run and its replay cannot be compared."""
 
     original: str
+    """The id of the run, or its spec hash."""
     replay: str | None = None
     """The id of the shadow run, if one was enqueued."""
     task: str | None
+    """Its name and version, if they are known."""
     why: Why
+    """The reason in one word, for programs."""
     reason: str
     """The reason in a sentence, with what to do."""
     memo_of: str | None = None

@@ -35,12 +35,19 @@ class Timing(TypedDict, total=False):
     """When and how a spec runs periodically."""
 
     cron: str
+    """Five fields: minute, hour, day, month, weekday."""
     every: timedelta | str | float
+    """An interval, aligned to the Unix epoch."""
     at: datetime
+    """A single moment, with a time zone."""
     zone: str
+    """The time zone of `cron`, such as `Europe/Berlin`; default: UTC."""
     jitter: timedelta | str | float
+    """Delay each run by up to this duration."""
     overlap: bool
+    """Start a run while an earlier one is unfinished."""
     catch_up: CatchUp
+    """Which of the ticks missed without a worker to run: `one` (the default), `all` or `none`."""
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):

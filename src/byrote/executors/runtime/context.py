@@ -56,13 +56,17 @@ class Context:
         self.run_id = run_id
         """The run's id: the same for every attempt, so a good idempotency key."""
         self.task = task
+        """The name of the task."""
         self.queue = queue
+        """The queue of the run."""
         self.attempt = attempt
         """1 for the first try."""
         self.labels = labels if SEED_LABEL not in labels else _without_seed(labels)
+        """The labels that the caller set."""
         self.deadline: float | None = None
         """Monotonic time (`time.monotonic()`) at which the attempt's timeout strikes, or None."""
         self.traceparent: str | None = None
+        """The W3C trace context of the caller, if it sent one."""
         self._ask_client: AskClient | None = None
         self._slot = 0
         self._given = digest, labels
@@ -276,7 +280,10 @@ class Context:
         return await AsyncSteps(self._ledger).step(name, call, args_hash(args, kwargs), retry)
 
     def sleep(self, length: DurationLike) -> None:
-        """Give up the slot and go on after so long, in another attempt; restarts do no harm."""
+        """End this attempt, and continue after this length of time in another one.
+
+        The run occupies no slot meanwhile, and workers may be restarted.
+        """
         SyncSteps(self._ledger).wait(SLEEP, SLEEP, length)
 
     async def asleep(self, length: DurationLike) -> None:
@@ -286,9 +293,9 @@ class Context:
     def wait_for(
         self, event: str, *, timeout: DurationLike | None = None, default: Any = _RAISE
     ) -> Any:
-        """Give up the slot until a signal comes, and return its payload.
+        """Wait for a signal without occupying a slot, and return its payload.
 
-        When time is up first, returns the default, or raises WaitTimeout where there is none.
+        After `timeout`, returns the default, or raises WaitTimeout if there is none.
         """
         return _received(event, SyncSteps(self._ledger).wait(EVENT, event, timeout), default)
 

@@ -2,11 +2,11 @@
 """Every verb of a client: one function each, giving what to send. The clients only run them."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from importlib import import_module
 from itertools import batched
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 from urllib.parse import quote
 
 import msgspec
@@ -18,6 +18,7 @@ from byrote.core.policy import Retry
 from byrote.core.ports.replies import DoneRuns
 from byrote.core.run import Run
 from byrote.core.state import Status
+from byrote.sdk.calls.options import How
 from byrote.sdk.calls.replies import RunRead, missing, text_of
 from byrote.sdk.transport.request import CallScript, Program, ServiceCall, Terms
 from byrote.wire.messages import (
@@ -51,28 +52,6 @@ BODY_MAX = 512 * 1024
 """Bytes of specs after which a batch is full."""
 
 _encode = msgspec.json.encode
-
-
-class How(TypedDict, total=False):
-    """How a piece of work is to be done: what `enqueue` and `new_run` take by name."""
-
-    args: Sequence[Any]
-    """Positional arguments, instead of a payload."""
-    kwargs: Mapping[str, Any]
-    version: int
-    queue: str
-    priority: int
-    """-100 to 100, higher first."""
-    run_after: datetime | DurationLike | None
-    """A moment, or a delay by the database's clock."""
-    timeout: DurationLike | None
-    retry: Retry | None
-    """Absent: one attempt only."""
-    labels: Mapping[str, str] | None
-    traceparent: str | None
-    """Absent: that of the current span, where OpenTelemetry is in use."""
-    unique_key: str | None
-    """While a run of the task with it is unfinished, that one is given: `created` is False."""
 
 
 _VALUES = ("payload", "args", "kwargs")
