@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Prose is plain English: the words of our old dialect are counted, and the budgets only ever fall.
 
-Counted are docstrings, comments, messages, headers of SQL and pages of documentation.
+Counted are docstrings, comments, messages, headers of SQL and pages of documentation, and in tests
+also names. Sentences that begin with "What" instead of a noun are counted apart.
 """
 
 import ast
@@ -23,6 +24,10 @@ DIALECT = re.compile(
     )\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+WHAT = re.compile(
+    r"(?:\A|(?<=[.!?:] )|(?<=\n)|(?<=[#*|>-] ))\s*What(?:ever)?\b[^.?!\n]*(?![^.?!\n]*\?)"
+)
+"""A sentence, or a line, that begins with a clause in place of a noun; a question does not count."""
 WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 CODE = re.compile(
     r"```.*?```|~~~.*?~~~|`[^`\n]*`|\]\([^)]*\)|^(?: {4}|\t).*$", re.DOTALL | re.MULTILINE
@@ -51,6 +56,13 @@ BUDGETS = {
 }
 """Words of the dialect per 1,000, by area. Lower one when its text has become plainer."""
 
+WHAT_MAX = 0.6
+"""Sentences that begin with "What", per 1,000 words of source and documentation."""
+TESTS_MAX = 8.3
+"""Words of the dialect per 1,000 in the tests: docstrings, comments, texts and names of tests."""
+NAMES_MAX = 25
+"""Tests whose name is in dialect; only "of its own" and the like are left."""
+
 
 def prose_of(path: Path) -> Iterator[str]:
     """The texts of a file that people read."""
@@ -78,7 +90,7 @@ def _comments(text: str) -> Iterator[str]:
 
 
 def files_of(area: str) -> list[Path]:
-    """The files of a room of the source, of the documentation, or of the pages at the top."""
+    """The files of a package of the source, of the documentation, or of the pages at the top."""
     match area:
         case "docs":
             return [p for p in tracked() if p.suffix == ".md" and p.is_relative_to(ROOT / "docs")]
@@ -105,6 +117,35 @@ def test_the_prose_of_an_area_stays_within_its_budget(area: str) -> None:
     assert rate <= BUDGETS[area], worst(files)
 
 
+def test_sentences_begin_with_a_noun_or_a_verb() -> None:
+    texts = "\n".join(
+        text for area in BUDGETS for path in files_of(area) for text in prose_of(path)
+    )
+
+    assert 1000 * len(WHAT.findall(texts)) / len(WORD.findall(texts)) <= WHAT_MAX
+
+
+def test_the_prose_of_tests_stays_within_its_budget() -> None:
+    files = python_files("tests")
+    rate = rate_of(text for path in files for text in (*prose_of(path), *names_of(path)))
+
+    assert rate <= TESTS_MAX, worst(files)
+
+
+def test_few_names_of_tests_are_in_dialect() -> None:
+    names = [name for path in python_files("tests") for name in names_of(path)]
+
+    assert names
+    assert len([name for name in names if DIALECT.search(name)]) <= NAMES_MAX
+
+
+def names_of(path: Path) -> Iterator[str]:
+    """The names of a file's tests, as words."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and "test_" in node.name[:5]:
+            yield node.name.replace("_", " ")
+
+
 def worst(files: list[Path]) -> list[tuple[int, str]]:
     """The files with most of it."""
     counts = [(len(DIALECT.findall("\n".join(prose_of(path)))), name_of(path)) for path in files]
@@ -127,3 +168,15 @@ def test_every_room_has_a_budget() -> None:
 )
 def test_the_count_finds_what_it_looks_for(text: str, count: int) -> None:
     assert len(DIALECT.findall(text)) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("What was claimed. Whatever fails is due again.", 2),
+        ("What does a worker do? It claims runs.", 0),
+        ("Returns what was claimed.", 0),
+    ],
+)
+def test_the_count_of_what_finds_clauses_and_no_questions(text: str, count: int) -> None:
+    assert len(WHAT.findall(text)) == count

@@ -43,7 +43,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     launcher: str | Sequence[str] = "bwrap"
     """`bwrap`, `podman`, `docker`, `systemd-run`, or the beginning of a command line."""
     image: str | None = None
-    """What podman and docker run."""
+    """The image that podman and docker run."""
     network: bool = False
     """Whether the program may use the network."""
     read_only: bool = True

@@ -38,7 +38,7 @@ class End(msgspec.Struct, frozen=True):
     word: str
     """The verdict's kind in a request of the HTTP API."""
     accepted_as: str
-    """What the HTTP API replies when it has stored the verdict."""
+    """The reply of the HTTP API when it has stored the verdict."""
     kind: EventKind
     """The kind of the event in the log, and the name of the event that the worker emits."""
     statistic: str | None = None
@@ -62,7 +62,7 @@ WORDS: Final[Mapping[type, str]] = {end.verdict: end.word for end in ENDS}
 """The word of each verdict in a request of the HTTP API."""
 LETTER_OF_WORD: Final[Mapping[str, str]] = {end.word: end.letter for end in ENDS}
 ACCEPTED_AS: Final[Mapping[str, str]] = {end.letter: end.accepted_as for end in ENDS}
-"""What the HTTP API replies for each code letter."""
+"""The reply of the HTTP API for each code letter."""
 LETTER_OF_ACCEPTED: Final[Mapping[str, str]] = {end.accepted_as: end.letter for end in ENDS}
 STATISTICS: Final[Mapping[EventKind, str]] = {
     EventKind.ENQUEUED: "enqueued",

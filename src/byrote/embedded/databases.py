@@ -20,7 +20,7 @@ import psycopg
 from psycopg import sql
 
 MARKS: Final = ("byrote.toml", "pyproject.toml", "manage.py", ".git")
-"""What a project's folder holds."""
+"""The content of a project's folder."""
 SLUG_MAX: Final = 40
 
 _IS_THERE: Final = "select 1 from pg_database where datname = %s"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What can go wrong with the embedded server, each with its way out."""
+"""Errors of the embedded server, each with advice."""
 
 from collections.abc import Sequence
 from pathlib import Path

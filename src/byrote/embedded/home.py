@@ -39,7 +39,7 @@ class Home:
 
     @property
     def log(self) -> Path:
-        """What the server prints."""
+        """The log file of the server."""
         return self.path / "postgres.log"
 
     @property

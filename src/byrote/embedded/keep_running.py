@@ -18,7 +18,7 @@ class KeepNote:
     """The note about one server."""
 
     password: str | None
-    """What TCP clients need, when the server listens on TCP."""
+    """The password for TCP clients, if the server listens on TCP."""
 
 
 def write_kept(home: Home, running: Postmaster, password: str | None) -> None:

@@ -78,7 +78,7 @@ class CapacityPlanner:
     def room(
         self, modes: Mapping[str, TaskMode], running: Mapping[TaskMode, int], hands: int
     ) -> Capacity:
-        """What may be claimed: of all tasks if both modes have room, else of those that have."""
+        """Return how much may be claimed: of all tasks, or of one mode if the other is full."""
         now = self._clock()
         buffer = {mode: self._of[mode].buffer(now, self._buffer_s) for mode in set(modes.values())}
         whole = {mode: self._limits[mode] * hands + buffer[mode] for mode in buffer}

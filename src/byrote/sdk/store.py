@@ -45,7 +45,7 @@ DOUBT_S = 3.0
 SENDS_MAX = 5
 """How often a file is sent whose sending breaks off."""
 DENIED = frozenset({"unauthorized", "forbidden"})
-"""What a token lacks that worked before: it may be renewed or allowed again."""
+"""Refusals of a token that worked before: it may be renewed or allowed again."""
 OF_VALUES = frozenset({"too_large", "invalid"})
 """Refusals of a value that was sent."""
 ROLES = frozenset({"work", "admin"})
@@ -281,7 +281,7 @@ class HttpLeases(_OnWire):
             clear(wake)
 
     def unfinished(self, *, queues: Sequence[str], tasks: Sequence[str]) -> Remainder:
-        """What is left in these queues."""
+        """Return the number of runs left in these queues."""
         return self._wire.run(leasing.unfinished(queues=queues, tasks=tasks))
 
 

@@ -46,7 +46,7 @@ class Chores:
         while True:
             await asyncio.sleep(TICK_S * (0.75 + 0.5 * self._context.jitter()))
             ticks += 1
-            # Whatever fails is due again in a moment; nothing here may end the service.
+            # A chore that fails is due again in a moment; no error may end the service.
             with contextlib.suppress(ByroteError, psycopg.Error, Interrupted):
                 await self._do()
             if ticks % NOTE_EVERY == 0:

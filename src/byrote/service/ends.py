@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Settles attempts of remote workers: around locked rows, and once if an answer is lost."""
+"""Finishes attempts of remote workers: around locked rows, and once if an answer is lost."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -19,7 +19,7 @@ from byrote.wire import leases as wire
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """What proves a lease, as statements take it."""
+    """Run and token of a lease, as statements take them."""
 
     id: str
     token: str
@@ -29,7 +29,7 @@ class Pair(msgspec.Struct, frozen=True):
 async def held_by[T: (wire.Held, wire.Finish, wire.Step, wire.Keep)](
     call: RequestContext, sent: Sequence[T]
 ) -> dict[int, T]:
-    """Those that speak of runs which are any business of the token, by their index."""
+    """Return the items whose runs the token may access, by their index."""
     mine = set(await call.mine(list({item.run for item in sent})))
     return {index: item for index, item in enumerate(sent) if item.run in mine}
 
@@ -37,7 +37,7 @@ async def held_by[T: (wire.Held, wire.Finish, wire.Step, wire.Keep)](
 async def write_ends(
     call: RequestContext, rows: Sequence[Row], action: str
 ) -> dict[str, wire.AcceptedAs | None]:
-    """What was accepted, and as what, also earlier from the same lease; None for what is locked."""
+    """Write ends; returns how each was accepted, also by an earlier copy; None if locked."""
     store = call.service.work
     rows, common = with_common(rows)
     noted = call.noted(action, _accepted_ids)

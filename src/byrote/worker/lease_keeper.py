@@ -109,7 +109,7 @@ class LeaseKeeper:
         for run in due:
             if answer.get(run.id, LOCKED) != LOCKED:
                 run.deadline = before + self._lease_s * DEADLINE_MARGIN
-        # What was settled while we asked is not lost: it is simply no longer held.
+        # A lease that was finished during the renewal is not lost: it is no longer held.
         lost = [run for run in due if run in self._held and self._is_lost(run, answer)]
         if lost:
             self._lose(lost)

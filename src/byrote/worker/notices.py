@@ -27,7 +27,7 @@ class Notices:
 
 
 def stopping_note(running: int, grace: timedelta, reason: str) -> str:
-    """What a stopping worker waits for, and what a second signal does; empty without runs."""
+    """Describe what a stopping worker waits for, and a second signal; empty without runs."""
     if not running:
         return ""
     runs = "1 run" if running == 1 else f"{running} runs"

@@ -103,7 +103,7 @@ class Recorder:
             self._write(aside[start : start + BATCH_MAX])
 
     def _batch(self) -> list[tuple[Leased, Outcome]]:
-        """What is written in one go: many small ones, or a few large ones."""
+        """Return the next batch to write: many small outcomes, or a few large ones."""
         batch: list[tuple[Leased, Outcome]] = []
         size = 0
         while self._ended and len(batch) < BATCH_MAX and size < CHARS_MAX:

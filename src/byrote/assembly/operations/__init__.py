@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What an App does with its database besides enqueueing: list, pause, cancel, retry, close."""
+"""Operations of an App besides enqueueing: list, pause, cancel, retry, close."""

@@ -13,7 +13,7 @@ from typing import Literal
 from byrote.core.errors import BadOption
 
 type SeedFrom = Literal["run", "spec"]
-"""What the random numbers of a task are derived from."""
+"""Digests that seed the random numbers of a task."""
 
 SEED_BITS = 53
 """As many as a JSON number holds exactly everywhere."""

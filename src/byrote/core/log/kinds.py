@@ -7,7 +7,7 @@ from typing import Final
 
 @unique
 class EventKind(StrEnum):
-    """What happened to a run, or was stored by one of its attempts.
+    """The kind of an event: a change of a run, or a record stored by one of its attempts.
 
     A log may also hold kinds of a newer version, so a `LogEntry` has its kind as plain text.
     """

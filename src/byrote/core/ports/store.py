@@ -24,7 +24,7 @@ from byrote.core.verdict import Judged
 
 
 class PartContext(NamedTuple):
-    """What a part of a worker passes to its connection."""
+    """The parameters of the connection of a worker's part."""
 
     purpose: str
     stopped: Callable[[float], bool]

@@ -302,7 +302,7 @@ def _shape(year: int, month: int) -> tuple[int, int]:
 
 
 def _wall(moment: datetime, zone: tzinfo) -> datetime:
-    """What the zone's clock shows at a moment."""
+    """Return the local time of the zone at a moment."""
     return moment.astimezone(zone).replace(tzinfo=None, fold=0)
 
 

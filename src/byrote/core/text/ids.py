@@ -33,5 +33,5 @@ def uuid7(millis: int, fraction: str, noise: str) -> str:
 
 
 def token_digest(secret: str) -> bytes:
-    """What the database stores of a service's token."""
+    """Return the hash of a service's token, as the database stores it."""
     return sha256(secret.encode()).digest()

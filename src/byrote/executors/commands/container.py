@@ -10,7 +10,7 @@ from byrote.core.run import Leased
 
 
 class Launch(NamedTuple):
-    """What is to be started, and where."""
+    """The command to start, and its container."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -27,7 +27,7 @@ class _Mount(NamedTuple):
 
 
 def name_of(run: Leased) -> str:
-    """What an attempt's container is called, in at most 63 characters, so that no other has it.
+    """Return a unique name for an attempt's container, of at most 63 characters.
 
     People look for the run and the attempt, but two replays at once repeat the same ones.
     """
@@ -59,7 +59,7 @@ def launcher_argv(container: Container, launch: Launch) -> list[str]:
 
 
 def cleanup_argv(container: Container | None, name: str) -> list[str] | None:
-    """What removes a container that outlives its killed client; None where nothing does."""
+    """Return the command that removes a container left by a killed client, or None."""
     if container is None or container.launcher not in IMAGES:
         return None
     return [str(container.launcher), "rm", "--force", name]

@@ -84,7 +84,7 @@ class Commands(SelectorLoop):
         self._about = {} if about is None else dict(about)
         self._provenances: dict[str, Provenance] = {}
         self.surroundings: Mapping[str, Any] = {}
-        """What was measured in a process that imported the app; empty: nothing is recorded."""
+        """The environment, measured in a process that imported the app; empty if not recorded."""
         self.app = NOT_DESCRIBED
         """The app, if all its tasks are executed here; known after the start."""
         self._plans: dict[str, Command] = {}

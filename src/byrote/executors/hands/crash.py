@@ -73,7 +73,7 @@ def resolve_crash(
 
 
 def crash_fault(death: ExitReason, run: Leased, worker: str) -> Fault:
-    """What is recorded of an attempt whose process went down under it."""
+    """Return the fault of an attempt whose process crashed."""
     return Fault(
         kind="oom" if death.out_of_memory else "crashed",
         type="HandCrashed",

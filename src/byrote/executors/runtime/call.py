@@ -276,7 +276,7 @@ def timed_out(slot: int, limit_ms: int) -> RaisedResult:
 
 
 def timeout_fault(limit_ms: int, attempt: int, worker: str) -> Fault:
-    """What is recorded of an attempt that ran past its timeout."""
+    """Return the fault of an attempt that exceeded its timeout."""
     message = f"The attempt ran longer than its timeout of {limit_ms / 1000:g} s."
     return Fault("timeout", "TimedOut", message, attempt=attempt, worker=worker)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a task may know about the attempt it is in."""
+"""The attempt that a task is in: its run, number, deadline, steps and logger."""
 
 import logging
 import time

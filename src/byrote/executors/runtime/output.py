@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an attempt prints: kept up to a limit, the end of it rather than the beginning.
+"""Captures the output of attempts, up to a limit: the end of it is kept.
 
 In a hand, `sys.stdout` and `sys.stderr` are streams that write through to the real ones and also
 keep a copy for the attempt whose code is printing. An attempt is found by a context variable, which
@@ -111,7 +111,7 @@ def job_digest(job: Job) -> bytes:
 
 
 class AttemptScope(msgspec.Struct, eq=False):
-    """What belongs to one attempt in a hand: what it printed, what else was kept for it.
+    """The state of one attempt in a hand: its output and values kept for it.
 
     Closed, it takes no more prints.
     """
@@ -139,7 +139,7 @@ class AttemptScope(msgspec.Struct, eq=False):
         return inner
 
     def seed_digest(self) -> bytes:
-        """What the random numbers of the attempt follow from; computed at the first draw."""
+        """The digest that seeds the attempt's random numbers; computed at the first draw."""
         if self.digest is None:
             assert self.job is not None  # noqa: S101 -- only attempts draw seeded numbers.
             self.digest = job_digest(self.job)

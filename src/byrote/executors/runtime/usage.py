@@ -43,7 +43,7 @@ def end(begun: tuple[int, int]) -> None:
 
 
 class SteppedUsage:
-    """What an attempt uses that waits now and then, while others work."""
+    """The usage of an attempt that sometimes waits while others run."""
 
     __slots__ = ("_begun", "_cpu_ns", "_since")
 

@@ -103,7 +103,7 @@ class Spool:
         if not 0 <= head - tail <= self._size:
             return b""
         content = self._get(tail, head - tail)
-        # What the hand has pushed out meanwhile may be overwritten by now.
+        # Output that the hand has written since may have overwritten it.
         gone = _CELLS.unpack_from(self._memory)[1] - tail
         return content[gone:] if 0 <= gone <= len(content) else b""
 
@@ -118,7 +118,7 @@ def latest(content: bytes) -> dict[int, bytes]:
 
 
 def printings(content: bytes, limit: int = OUTPUT_MAX) -> dict[int, Printing]:
-    """What attempts have printed, by their serials: the end of each stream, and how much it was."""
+    """Return the output of attempts by serial: the end of each stream, and its whole size."""
     pieces: dict[int, tuple[list[bytes], list[bytes]]] = {}
     sizes: dict[int, list[int]] = {}
     for record in _records(content):

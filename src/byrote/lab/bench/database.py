@@ -26,7 +26,7 @@ from byrote.store.migrate import migrate
 from byrote.store.runners.sync import unreachable
 
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
-"""What the bench's own server is started with; fsync and synchronous_commit stay on."""
+"""Settings of the bench's own server; fsync and synchronous_commit stay on."""
 FILL_STEP = 100_000
 _REPORTED = (
     "server_version",

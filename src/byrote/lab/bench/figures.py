@@ -53,7 +53,7 @@ QUICK = Sizes(one=300, bulk=10_000, drain=10_000, latency=60, growth=10_000, rea
 
 
 class Bench(msgspec.Struct, frozen=True):
-    """What every figure needs."""
+    """The context of every figure."""
 
     server: BenchServer
     folder: Path
@@ -239,4 +239,4 @@ FIGURES: Mapping[str, tuple[str, Callable[[Bench], Figure]]] = {
     "latency": ("latency", latency),
     "growth": ("growth", growth),
 }
-"""What may be asked for, by the name it is asked for: its name in the answer, and how."""
+"""The figures by option name: the name in the report, and the function that measures it."""

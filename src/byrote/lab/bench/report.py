@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What was measured, on what, as one JSON document and as one table."""
+"""The measurements and the machine, as one JSON document and as one table."""
 
 import os
 import platform

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a measurement and a demonstration stand on: a folder, a server, a worker, all their own."""
+"""The setup of a measurement or demonstration: its own folder, server and worker."""
 
 import os
 import select

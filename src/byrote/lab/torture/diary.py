@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every process saw, outside the database: one file of JSON lines each.
+"""The observations of every process, outside the database: one file of JSON lines each.
 
 Times are the machine's monotonic clock, which all processes on it share.
 """

@@ -93,7 +93,7 @@ def _take(seen: DiaryFacts, line: Mapping[str, Any]) -> None:
 
 
 class Judgement(msgspec.Struct):
-    """What was found, and the figures that go with it."""
+    """The violations found, and the figures."""
 
     violations: list[Violation]
     runs: int

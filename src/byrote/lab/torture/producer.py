@@ -26,7 +26,7 @@ from byrote.store.runners.sync import Store
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What a producer is to do."""
+    """The job of a producer."""
 
     url: str
     folder: str

@@ -75,7 +75,7 @@ class Process:
 
 
 class TortureSetup:
-    """What a fault is given: everything it may break, and how to mend it."""
+    """The parameter of a fault: everything it may break, and how to repair it."""
 
     def __init__(
         self, folder: Path, *, seed: int, url: str | None, durable: bool, calm: bool = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tortured workers execute; every attempt writes down that it began and that it ended."""
+"""The tasks of tortured workers; every attempt records its start and its end in a diary."""
 
 import asyncio
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a run has stored: listed, and copied here in pieces that are checked on the way.
+"""Lists the artifacts of a run, and downloads them in pieces that are checked.
 
 A file is written under another name beside its own, which it gets when it is whole and right.
 """
@@ -42,7 +42,7 @@ _listed = msgspec.json.Decoder(ArtifactsReply).decode
 
 
 def artifacts(run_id: str) -> ServiceCall[list[ArtifactView]]:
-    """What a run has stored, oldest attempt first; RunNotFound if the run does not exist."""
+    """Return the artifacts of a run, oldest attempt first; raises RunNotFound."""
     return ServiceCall(
         "GET", _path(run_id), lambda body: _listed(body).artifacts, otherwise=missing(run_id)
     )

@@ -176,7 +176,7 @@ def wait(run_id: str, timeout: DurationLike | None = None) -> Program[Run]:
 
 
 def result(run_id: str, timeout: DurationLike | None = None) -> Program[Any]:
-    """What the task returned; RunFailed when it did not, ResultTimeout when time is up first."""
+    """Return the task's result; raises RunFailed, or ResultTimeout when time is up first."""
 
     def script(terms: Terms) -> CallScript[Any]:
         run = yield from wait(run_id, timeout)(terms)
@@ -265,7 +265,7 @@ def _move_many(path: str, ids: Sequence[str], *, repeat: bool) -> Program[DoneRu
 
 
 def events(run_id: str) -> ServiceCall[list[EventView]]:
-    """What happened to a run, oldest first."""
+    """Return the events of a run, oldest first."""
     path, read = f"/v1/runs/{_part(run_id)}/events", _reader(EventsReply)
     return ServiceCall("GET", path, lambda body: read(body).events, otherwise=missing(run_id))
 
@@ -341,7 +341,7 @@ def workers() -> ServiceCall[list[WorkerView]]:
 
 
 def whoami() -> ServiceCall[Whoami]:
-    """What the token may do."""
+    """Return the rights of the token."""
     return ServiceCall("GET", "/v1/whoami", _reader(Whoami))
 
 

@@ -20,7 +20,7 @@ class LeaseRead(Lease, frozen=True, kw_only=True):
 
 
 class LeasesRead(Leases, frozen=True, kw_only=True):
-    """What was claimed."""
+    """Read the claimed leases."""
 
     leases: list[LeaseRead]  # type: ignore[assignment]  # Read, never written.
 

@@ -76,7 +76,7 @@ def claim(wanted: ClaimRequest, *, wait_s: float = 0.0) -> ServiceCall[list[Leas
 
 
 def claimed(wanted: ClaimRequest) -> ServiceCall[list[Leased]]:
-    """What a claim whose answer was lost had leased."""
+    """Return the leases of a claim whose answer was lost."""
     path = f"/v1/leases/{wanted.token}"
     return ServiceCall("GET", path, _reader(wanted), query={"worker": wanted.worker})
 
@@ -216,7 +216,7 @@ def deregister(worker: str) -> ServiceCall[bool]:
 
 
 def unfinished(*, queues: Sequence[str], tasks: Sequence[str]) -> ServiceCall[Remainder]:
-    """What is left in these queues."""
+    """Return the number of runs left in these queues."""
 
     def read(body: bytes) -> Remainder:
         reply = _unfinished(body)

@@ -48,7 +48,7 @@ class ServiceAddress(NamedTuple):
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
     def terms(self, timeout_s: float) -> Terms:
-        """What scripts are given."""
+        """Return the terms of scripts: clock, jitter, ids and time limit."""
         return Terms(self.redacted, monotonic, jitter, new_id, timeout_s)
 
     def options(self, verify: Any = True) -> dict[str, Any]:

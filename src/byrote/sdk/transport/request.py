@@ -58,7 +58,7 @@ type CallScript[T] = Generator[SendRequest | Pause, Any, T]
 
 
 class Terms(NamedTuple):
-    """What a script is given: time, chance, and how patient its caller is."""
+    """The parameters of a script: address, clock, jitter, ids and the caller's time limit."""
 
     address: str
     clock: Callable[[], float]
@@ -68,7 +68,7 @@ class Terms(NamedTuple):
 
 
 type Program[T] = Callable[[Terms], CallScript[T]]
-"""What a verb of a client comes down to."""
+"""A script of requests: one verb of a client."""
 
 
 type Body = bytes | Callable[[], Iterator[bytes]]
@@ -144,7 +144,7 @@ class ServiceCall[T]:
         self.wait_s = wait_s
         """How long the service may take because it was asked to wait."""
         self.otherwise = otherwise or {}
-        """What some refusals mean, by their code; all others are raised."""
+        """Results of some refusals, by their code; all others are raised."""
         self.sink: Sink | None = None
 
     def into(self, sink: Sink) -> Self:
@@ -181,7 +181,7 @@ class ServiceCall[T]:
     def trouble(
         self, response: ServiceResponse | LostResponse, address: str
     ) -> tuple[Refused | ServiceUnreachable, bool]:
-        """What an answer that is none stands for, and whether the call may be sent again."""
+        """Return the error of a failed response, and whether the request may be sent again."""
         if isinstance(response, LostResponse):
             error = ServiceUnreachable(f"The service at {address} did not answer: {response.why}")
             return error, self.repeat or not response.sent

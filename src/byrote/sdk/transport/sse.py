@@ -33,7 +33,7 @@ class Stream:
         self.pause_s = 0.0
 
     def request(self, http: httpx2.Client | httpx2.AsyncClient) -> httpx2.Request:
-        """What opens the stream, where the last connection left it."""
+        """Return the request that opens the stream at the last received event."""
         headers = {"Accept": "text/event-stream"}
         if self._last is not None:
             headers["Last-Event-ID"] = self._last

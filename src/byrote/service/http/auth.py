@@ -58,7 +58,7 @@ class Bucket:
 
 
 class Grant:
-    """What one token may do, until when that is believed, and how much of it is left for now."""
+    """The rights of one token, when they expire from the cache, and its remaining rate."""
 
     def __init__(
         self, token: Token, *, rate: int, now: float, bucket: Bucket | None = None
@@ -161,7 +161,7 @@ class Keyring:
         """Tokens that were used since their use was last stored."""
 
     async def grant(self, authorization: str | None) -> Grant:
-        """What the bearer of this header may do, perhaps not confirmed of late."""
+        """Return the rights of a header's token, perhaps from the cache."""
         scheme, _, secret = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not secret.startswith(PREFIX) or len(secret) > 200:
             raise Unauthorized("Send a token: `Authorization: Bearer byr_...`.")

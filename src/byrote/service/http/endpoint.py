@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every request goes through: who asks, may they, is it whole, is it sound, how long it took.
+"""Checks every request: token, rights, size, content and time limit.
 
 Nothing is parsed before the token was looked at and the size is known. Every way out is either the
 answer or a problem; whatever is neither is a fault of ours, and is logged under the request's id.

@@ -61,7 +61,7 @@ class Gate:
             await self._app(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             exchange.status = 499
-        except Exception as error:  # Whatever it is, the client gets an answer.
+        except Exception as error:  # The client gets an answer for any error.
             if exchange.status:
                 raise  # The response is half sent: only closing the connection can report it.
             answer = problem(refused(error, scope), scope)

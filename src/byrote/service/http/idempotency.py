@@ -90,7 +90,7 @@ def _kept(call: RequestContext, key: str, reply: Created) -> Query[None]:
 
 
 async def _answered[R: Created](call: RequestContext, key: str, reply_type: type[R]) -> R | None:
-    """What was answered to this request when it was sent before."""
+    """Return the stored answer to an earlier copy of this request."""
     found = await call.service.work.first(
         queries.stored_reply(holder=call.grant.token.holder, key=key)
     )

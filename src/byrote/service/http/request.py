@@ -98,7 +98,7 @@ class RequestContext(msgspec.Struct, frozen=True):
         *,
         subject: str | None = None,
     ) -> Callable[[list[Row]], list[Query[None]]]:
-        """What the rows of a statement call for: an entry of the audit if they changed anything."""
+        """Return the audit entry for the rows of a statement, if they changed anything."""
 
         def entries(rows: list[Row]) -> list[Query[None]]:
             names = changed(rows)
@@ -126,7 +126,7 @@ class RequestContext(msgspec.Struct, frozen=True):
         await self.service.keyring.confirm(self.grant)
 
     async def mine(self, ids: Sequence[str]) -> list[str]:
-        """Those of these runs that are any business of the token; the others are not there."""
+        """Return the subset of `ids` that the token may access."""
         if not self.grant.limited:
             return list(ids)
         found = await self.service.work.all(queries.run_access(ids))

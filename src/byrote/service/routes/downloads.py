@@ -18,7 +18,7 @@ from byrote.wire.problems import NotFound, Unauthorized
 
 
 async def artifacts(call: RequestContext) -> messages.ArtifactsReply:
-    """What a run left behind besides its result."""
+    """The artifacts of a run."""
     await call.check_mine(call.path["id"])
     found = await call.service.reads.all(queries.artifacts(call.path["id"]))
     return messages.ArtifactsReply(

@@ -33,7 +33,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 async def events(call: RequestContext) -> messages.EventsReply:
-    """What happened to one run, oldest first."""
+    """The events of one run, oldest first."""
     run_id = call.path["id"]
     await call.check_mine(run_id)
     found = await call.service.reads.all(queries.run_history(run_id, limit=HISTORY_MAX))

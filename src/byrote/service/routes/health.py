@@ -9,7 +9,7 @@ from byrote.wire.problems import Unavailable
 
 
 async def whoami(call: RequestContext) -> messages.Whoami:
-    """What the token may do."""
+    """The rights of the token."""
     token = call.grant.token
     return messages.Whoami(
         name=token.name,

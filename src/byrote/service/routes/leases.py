@@ -108,7 +108,7 @@ class Claimant(msgspec.Struct, frozen=True):
 
 
 async def claimed(call: RequestContext) -> wire.Leases:
-    """What a claim whose answer was lost had leased, by the token the worker had chosen."""
+    """The leases of a claim whose answer was lost, by the token the worker had chosen."""
     worker = safe_text(call.query.worker)
     query = queries.claimed(worker=worker, token=call.path["token"], deadline=0.0, claimed_at=0.0)
     found = await call.service.work.all(query)
@@ -170,7 +170,7 @@ async def _check_provenance(call: RequestContext, sent: Sequence[wire.Finish]) -
 
 
 async def _judged(call: RequestContext, sent: Sequence[wire.Finish]) -> dict[str, Leased]:
-    """What must be known of the runs whose fate their workers leave to us."""
+    """Return the facts needed to judge runs whose workers sent no verdict."""
     open_cases = [
         (item.run, item.token)
         for item in sent
@@ -197,7 +197,7 @@ async def release(call: RequestContext) -> wire.FinishReply:
 
 
 async def unfinished(call: RequestContext) -> wire.UnfinishedReply:
-    """What is left in the queues of a worker that drains them."""
+    """The number of runs left in the queues of a worker that drains them."""
     asked: wire.Unfinished = call.body
     call.grant.check(asked.queues, {task.rpartition("@")[0] for task in asked.tasks})
     query = queries.unfinished(queues=asked.queues, tasks=asked.tasks)

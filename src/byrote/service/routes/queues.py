@@ -75,7 +75,7 @@ class QueueQuery(msgspec.Struct, frozen=True):
 
 
 async def scale(call: RequestContext) -> messages.Scale:
-    """What an autoscaler wants to know."""
+    """The figures for an autoscaler."""
     only = None if call.query.queue is None else [str(plain(call.query.queue))]
     found = await _queues(call, only)
     names = {queue.queue for queue in found}

@@ -29,13 +29,13 @@ AGAIN_MAX = 3
 
 
 class Upload(Identified, frozen=True, kw_only=True):
-    """What the file belongs to and is called."""
+    """The run and the name of the file."""
 
     run: Id
     name: Word
     media_type: Word = "application/octet-stream"
     sha256: Digest | None = None
-    """What the content must hash to; absent: whatever comes is kept."""
+    """The expected hash of the content; not checked if absent."""
 
 
 class _File(NamedTuple):

@@ -21,7 +21,7 @@ from byrote.wire.problems import Conflict, Invalid
 SERVICE: Final = "service-"
 """How the names of services begin."""
 VERBS: Final = ("/cancellations", "/heartbeat")
-"""What follows a worker's name in an address, so that no name may end in it."""
+"""Suffixes of a worker's path; no name may end in one."""
 
 
 async def register(call: RequestContext) -> wire.Known:

@@ -154,7 +154,7 @@ class ClaimWaiters:
                 same = (self._queues(), self._tasks()) == (self._announced, self._announced_tasks)
                 if waits and known and same:
                     continue
-                # What is waited for no longer must not pass for served.
+                # A claim that stopped waiting must not count as served.
                 self._announced = self._announced_tasks = frozenset()
                 if waits:
                     await self._announce()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a worker does about artifacts: writes their rows for its tasks, and tidies up after them."""
+"""Writes the rows of artifacts for running tasks, and deletes unreferenced contents."""
 
 import threading
 from collections.abc import Callable, Mapping

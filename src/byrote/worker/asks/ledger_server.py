@@ -122,7 +122,7 @@ class LedgerServer:
         return [[entry_of(row) for row in ledgers[ask.run.id]] for ask in asks]
 
     def _note(self, asks: Sequence[Ask]) -> list[list[Any] | None]:
-        """What the ledger has now; None where the lease did not hold."""
+        """Return the stored entry of each ask; None if the lease is lost."""
         rows = [{**ask.payload, "id": ask.run.id, "token": ask.run.token} for ask in asks]
         noted: dict[tuple[str, int], StepReply] = {
             (row.id, row.sequence): row for row in self._ledgers.note(rows)

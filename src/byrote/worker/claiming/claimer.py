@@ -39,7 +39,7 @@ DEADLINE_MARGIN = 0.9
 
 
 class ClaimOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker claims, and how it waits."""
+    """The options of a claimer: queues, limits and waits."""
 
     weights: Mapping[str, int]
     lease_for: timedelta
@@ -77,7 +77,7 @@ class Claimer:
         self.idle = False
         self._look_around_at = 0.0
         self.left: Remainder | None = None
-        """What was left in the queues when they were dry."""
+        """The runs left in the queues when no more could be claimed."""
         self.look_around: Callable[[], bool] = lambda: False
         """Looks for tasks to serve before the queues are called dry; whether it found any."""
         recorder.on_report = self.nudge

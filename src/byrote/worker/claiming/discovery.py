@@ -23,7 +23,7 @@ class DiscoveryPort(Protocol):
     """The store of the discovery thread."""
 
     def unknown_tasks(self, *, queues: Sequence[str], tasks: Sequence[str]) -> list[UnknownTaskRef]:
-        """What waits at the front of the queues and is not among these."""
+        """Return tasks at the front of the queues that are not among these."""
 
     def close(self) -> None:
         """Close the connection; the next request opens it again."""

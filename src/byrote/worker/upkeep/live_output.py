@@ -3,7 +3,7 @@
 
 A watcher writes a row that soon expires, and wakes the worker. What the attempt has printed
 is then written there whenever there is more, up to four times a second: the end of it, and how much
-it was. What is stored with the run when the attempt has ended does not depend on any of this.
+it was. The output that is stored at the end of the attempt does not depend on this.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _NOTHING = Printing(b"", b"", 0, 0)
 
 
 class OutputWatcher:
-    """What is watched here. Served by the sweeper's thread."""
+    """The watched runs of this worker; served by the maintenance thread."""
 
     def __init__(
         self, duties: MaintenancePort, executor: Executor, held: HeldLeases, *, clock: Clock

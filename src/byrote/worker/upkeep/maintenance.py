@@ -33,9 +33,9 @@ EVERY = {
 URGENT = frozenset({"promote", "beat", "sweep"})
 """Duties that runs wait for."""
 LEAST = {"sweep": EVERY["sweep"]}
-"""What even a worker that must leave everything as it is has to do: its own lost leases return."""
+"""Duties of a worker without housekeeping: reclaim expired leases only."""
 CHAINED = {"chain": timedelta(seconds=1)}
-"""What a worker does besides, if the log is to be chained."""
+"""The additional duty if the log is chained."""
 TICK_S = 0.25
 REFUSED_S = 3.0
 """The pause while the store refuses even to list the duties that are due."""
@@ -73,7 +73,7 @@ class Maintenance:
         self._beat = Scheduler(duties, context, schedules=schedules)
         self._stopped = threading.Event()
         self._refused: set[str] = set()
-        """What the store refused the last time: one line in the log when it begins and ends."""
+        """The last refusal of the store: logged once when it begins and once when it ends."""
         self._next_due_s: float | None = None
 
     def stop(self) -> None:

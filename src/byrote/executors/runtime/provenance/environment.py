@@ -234,7 +234,7 @@ def tree_digest(files: dict[str, Path]) -> str:
 
 
 def distributions(folders: Iterable[str]) -> dict[str, str]:
-    """What is installed in these folders and in which version; the first one found counts."""
+    """Return the packages in these folders with their versions; the first one found counts."""
     found: dict[str, str] = {}
     for folder in folders:
         with contextlib.suppress(OSError):

@@ -106,7 +106,7 @@ def args_hash(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
 @contextlib.contextmanager
 def within(place: str) -> Iterator[None]:
     """Inside the function of the step at this place."""
-    # What a step draws must not change what is drawn after it: later attempts do not call it.
+    # Numbers drawn in a step must not change later ones: later attempts do not call it.
     token, scope = _inside.set(place), current_scope()
     opened = (
         open_scope(scope.within(place)) if scope is not None and scope.job is not None else None

@@ -69,7 +69,7 @@ class SyncSteps:
                 time.sleep(delay.total_seconds())
 
     def wait(self, kind: str, name: str, length: DurationLike | None) -> str | None:
-        """What a wait ended with; Suspended while it goes on."""
+        """Return the result of a wait; raises Suspended while it goes on."""
         return self._run(self._ledger.wait(kind, name, _length(length)))
 
     def record_caught(self) -> None:
@@ -126,7 +126,7 @@ class AsyncSteps:
                 await asyncio.sleep(delay.total_seconds())
 
     def wait(self, kind: str, name: str, length: DurationLike | None) -> Awaitable[str | None]:
-        """What a wait ended with; Suspended while it goes on."""
+        """Return the result of a wait; raises Suspended while it goes on."""
         return self._run(self._ledger.wait(kind, name, _length(length)))
 
     async def record_caught(self) -> None:

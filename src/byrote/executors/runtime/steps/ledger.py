@@ -118,7 +118,7 @@ class StepSource(Protocol):
         """Wait before the next try of a step, without a slot."""
 
     def wait(self, kind: str, name: str, length: timedelta | None) -> StepScript[str | None]:
-        """What a wait ended with."""
+        """Return the result of a wait."""
 
     def end(self, error: BaseException) -> BaseException:
         """The attempt ends with this, whatever its task makes of it."""
@@ -353,7 +353,7 @@ class Ledger:
         yield from self._wait_at(StepCall(place, SLEEP, call.name, sequence=sequence), length)
 
     def wait(self, kind: str, name: str, length: timedelta | None) -> StepScript[str | None]:
-        """What a wait ended with, None for its time being up; Suspended while it goes on."""
+        """Return the result of a wait, or None after its timeout; raises Suspended until then."""
         call = self.call(kind, name)
         entry = yield from self.find(call)
         if entry is not None and not entry.open:
