@@ -2,12 +2,16 @@
 """`byrote replay --verify` on a database that refuses or hangs: it says so, and ends."""
 
 import signal
+import threading
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from byrote import App
 from byrote.assembly.clock import monotonic
+from byrote.assembly.replay import session
 from tests.cli.console import Process
 from tests.faults.proxy import Proxy, proxied
 from tests.replay.conftest import APP, Execute
@@ -72,6 +76,21 @@ def test_a_gate_without_rights_ends_and_names_the_missing_one(
     assert monotonic() - began < 45
 
 
+def test_a_gate_that_loses_a_right_while_it_works_ends_and_says_which(
+    *, db: Db, role: str, execute: Execute, proxy: Proxy
+) -> None:
+    """An ordinary worker waits for the right; a gate must not hold up a deployment."""
+    [run] = execute(("price", [99]))
+    revoke = f"revoke update on byrote_task_runs from {role}"
+    fault = proxy.plan("set idle = ", "before", act=lambda: db.execute(revoke))
+    with gate(make_conninfo(proxy.url, user=role), run.id) as process:
+        assert fault.happened.wait(60)
+        said = process.ended(45)
+
+    assert said.code == 1, said.out + said.err
+    assert "permission denied for table byrote_task_runs" in said.err
+
+
 @pytest.mark.parametrize("words", ["insert into byrote_workers", "set idle = "])
 def test_a_gate_ends_when_asked_though_the_server_hangs(
     execute: Execute,
@@ -103,3 +122,22 @@ def test_a_gate_reports_a_database_that_goes_away(
     assert said.code == 75
     assert "byrote: PostgreSQL at " in said.err
     assert "claim: " in said.err
+
+
+def test_closing_a_session_does_not_wait_for_a_worker_that_hangs(
+    here: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "LEAVE_S", 0.1)
+    settings = msgspec.structs.replace(here.settings, executor="inline")
+    replays = session.ReplaySession(here, settings, here.store, session.ReplayOptions())
+    released = threading.Event()
+    monkeypatch.setattr(replays._worker, "run", released.wait)
+    replays._started.set()
+    replays.open()
+    closing = threading.Thread(target=replays.close, daemon=True)
+    closing.start()
+    closing.join(20)
+    left = not closing.is_alive()
+    released.set()
+
+    assert left

@@ -108,6 +108,7 @@ def test_depths_are_corrected_around_a_locked_row(db: Db, address: DatabaseAddre
     enqueue(db, 5)
     begin(db)
     recount(db)
+    count_events(db)
     for wrong in (9, 4):
         db.execute("update byrote_depths set live = %s where queue_name = 'default'", (wrong,))
         with locked(address, "byrote_depths", "queue_name", "default"):

@@ -141,10 +141,16 @@ def test_the_dead_come_back_into_the_depth_and_shadows_never_do(db: Db) -> None:
     assert kept(db) == [("default", "t", 1, 0)]
 
 
-def test_a_miscount_does_not_stay(db: Db) -> None:
-    enqueue(db, 5)
-    begin(db)
-    recount(db)
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_miscount_does_not_stay(db: Db, address: DatabaseAddress, *, behind: bool) -> None:
+    """Wherever the count began: a transaction that ends just then holds the beginning back."""
+    with address.open("late") as late, late.transaction():
+        if behind:
+            late.execute("select pg_current_xact_id()")
+        enqueue(db, 5)
+        begin(db)
+        recount(db)
+    count(db)
     db.execute("update byrote_depths set live = 9")
     db.execute("insert into byrote_depths values (3, 1, 1, 0, 'gone', 't')")
     assert not recount(db, most=11)
