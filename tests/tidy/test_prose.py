@@ -27,7 +27,7 @@ DIALECT = re.compile(
 WHAT = re.compile(
     r"(?:\A|(?<=[.!?:] )|(?<=\n)|(?<=[#*|>-] ))\s*What(?:ever)?\b[^.?!\n]*(?![^.?!\n]*\?)"
 )
-"""A sentence, or a line, that begins with a clause in place of a noun; a question does not count."""
+"""A sentence or line that begins with a clause in place of a noun; questions do not count."""
 WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 CODE = re.compile(
     r"```.*?```|~~~.*?~~~|`[^`\n]*`|\]\([^)]*\)|^(?: {4}|\t).*$", re.DOTALL | re.MULTILINE

@@ -67,7 +67,7 @@ class Bench:
     def run(self, task: str, *args: Any) -> Any:
         """Execute one task and give its outcome."""
         run = self.lease(task, *args)
-        return self.settle([run])[run.id]
+        return self.outcomes_of([run])[run.id]
 
     def close(self) -> None:
         """End the executor and whatever it still does."""
