@@ -29,7 +29,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings; `None` means that Byrote chooses a value itself."""
 
     database_url: str | None = None
-    """URL of the PostgreSQL database; absent: the embedded server."""
+    """URL of the PostgreSQL database; `embedded`, or absent with byrote[embedded]: its server."""
     pooled: bool = False
     """The URL leads to a transaction pooler: no LISTEN, no prepared statements, no SET."""
     enqueue_patience: timedelta = timedelta(seconds=10)

@@ -159,8 +159,8 @@ class ServiceStore:
         self._address = address
         self._verify = verify
 
-    def check(self) -> None:
-        """Raise unless the service answers and lets this token work."""
+    def check(self) -> str:
+        """Raise unless the service answers and lets this token work; returns its address."""
         part = PartContext("check", lambda _s: True, lambda _what, _error: None, lambda: 0.0)
         wire = self._wire(part)
         try:
@@ -171,6 +171,7 @@ class ServiceStore:
             raise BadOption(
                 f"The token {who.name!r} has the role {who.role!r}; a worker needs `work`."
             )
+        return f"service {self._address.place}"
 
     def leases(
         self,

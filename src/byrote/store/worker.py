@@ -23,7 +23,7 @@ from byrote.core.ports.store import ClaimRequest, PartContext
 from byrote.core.run import Leased
 from byrote.core.verdict import LETTERS, Judged, is_bare, row_of, usage_of
 from byrote.store import locks, migrate, queries, rights
-from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
+from byrote.store.connect import PLAN_GUARDS, DatabaseAddress, described
 from byrote.store.locks import Detour
 from byrote.store.maintenance import MaintenanceStore
 from byrote.store.query import Query
@@ -54,13 +54,17 @@ class PostgresStore:
         self._watch = threading.Event()
         """Set when a client has begun to watch a run of this worker."""
 
-    def check(self) -> None:
-        """Raise unless the database answers, has our schema, and allows this login to work."""
+    def check(self) -> str:
+        """Raise unless the database answers, has our schema, and allows this login to work.
+
+        Returns the database's host, name and role.
+        """
         try:
             with self._address.open("worker") as connection:
                 migrate.check(connection)
                 check_writable(connection, self._address)
                 rights.demand(connection, "byrote_worker", rights.TO_WORK)
+                return described(connection)
         except psycopg.errors.InsufficientPrivilege as error:
             raise refused(error, self._address) from error
         except psycopg.OperationalError as error:

@@ -137,7 +137,7 @@ class Worker:
         """Announce the worker and start its parts, unless it was stopped meanwhile."""
         assert self._parts is not None  # noqa: S101 -- threads start after the parts are built.
         recorder, claimer, keeper, sweeper = self._parts
-        self._store.check()
+        database = self._store.check()
         keeper.register()
         if sweeper is not None:
             sweeper.announce()
@@ -151,7 +151,7 @@ class Worker:
         if not self._begun:
             keeper.leave()
             return
-        self._tell_start()
+        self._tell_start(database)
         self._start("recorder", recorder.run)
         self._start("keeper", keeper.run)
         if sweeper is not None:
@@ -287,15 +287,11 @@ class Worker:
             "finished": 0 if self._parts is None else self._parts.recorder.finished,
         }
 
-    def _tell_start(self) -> None:
+    def _tell_start(self, database: str) -> None:
         options = self._options
-        self._context.emit(
-            [
-                events.WorkerStarted(
-                    options.worker, ",".join(options.queues), options.hands, options.concurrency
-                )
-            ]
-        )
+        queues = ",".join(options.queues)
+        size = options.hands, options.concurrency
+        self._context.emit([events.WorkerStarted(options.worker, queues, *size, database)])
 
     def _start(self, name: str, part: Callable[[], None]) -> None:
         thread = threading.Thread(

@@ -220,8 +220,11 @@ class MaintenancePort(Protocol):
 class WorkerStore(Protocol):
     """The store of a worker's runs: a port for each part of the worker."""
 
-    def check(self) -> None:
-        """Raise an error that a person must fix before the worker can start."""
+    def check(self) -> str:
+        """Raise an error that a person must fix before the worker can start.
+
+        Returns the name of the database or of the service, without secrets.
+        """
 
     def leases(
         self, part: PartContext, *, on_cancel: Callable[[], None], on_return: Callable[[], None]
