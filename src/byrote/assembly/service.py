@@ -73,6 +73,8 @@ def _describe(name: str, queues: Sequence[str], tasks: Sequence[str]) -> Mapping
         "python": platform.python_version(),
         "queues": list(queues),
         "tasks": list(tasks),
+        # A service has no tasks itself: workers may take those that it waits for as aliases.
+        "aliases": list(tasks),
     }
 
 

@@ -90,7 +90,7 @@ def build_worker(
         answers=answers,
         on_finished=None if pool is None else pool.report_finished,
         schedules=lambda: built.app().schedules,
-        queues=lambda: built.app().queues,
+        announced=lambda: built.app().announced,
         unknown_tasks=None
         if pool is None or recognise is None
         else DiscoveryHooks(lambda part: store().unknown_tasks(part), recognise, pool.learn),

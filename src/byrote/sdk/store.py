@@ -301,12 +301,12 @@ class HttpFinish(_OnWire):
 class HttpRegistry(_OnWire):
     """Keeps leases, and a worker's row in the list of workers."""
 
-    def register(self, description: Mapping[str, Any]) -> None:
-        """Announce a worker."""
-        self._wire.run(leasing.register(description))
+    def register(self, description: Mapping[str, Any]) -> Sequence[str]:
+        """Announce a worker; returns its aliases that are tasks of other live workers."""
+        return self._wire.run(leasing.register(description))
 
-    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
-        """Send a heartbeat; False when the worker is not registered."""
+    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> Sequence[str] | None:
+        """Send a heartbeat; returns what `register` does, None if the worker is unknown."""
         return self._wire.run(leasing.heartbeat(worker, load))
 
     def deregister(self, worker: str) -> None:

@@ -323,13 +323,13 @@ class RegistryStore(OnConnection):
         super().__init__(link)
         self._detour = Detour()
 
-    def register(self, description: Mapping[str, Any]) -> None:
-        """Register a worker."""
-        self._link.run(queries.register(description))
+    def register(self, description: Mapping[str, Any]) -> Sequence[str]:
+        """Register a worker; returns its aliases that are tasks of other live workers."""
+        return next(iter(self._link.run(queries.register(description))), ())
 
-    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
-        """Record that a worker is alive; returns False if it is not registered."""
-        return bool(self._link.run(queries.heartbeat(worker=worker, **load)))
+    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> Sequence[str] | None:
+        """Record that a worker is alive; returns what `register` does, None if it is unknown."""
+        return next(iter(self._link.run(queries.heartbeat(worker=worker, **load))), None)
 
     def deregister(self, worker: str) -> None:
         """Delete a worker from the registry."""

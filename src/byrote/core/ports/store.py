@@ -93,11 +93,11 @@ class FinishPort(Protocol):
 class RegistryPort(Protocol):
     """The store as the lease keeper uses it: leases and the list of workers."""
 
-    def register(self, description: Mapping[str, Any]) -> None:
-        """Announce a worker."""
+    def register(self, description: Mapping[str, Any]) -> Sequence[str]:
+        """Announce a worker; returns those of its `aliases` that are tasks of other workers."""
 
-    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
-        """Report that a worker is alive; returns False if it is not registered."""
+    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> Sequence[str] | None:
+        """Report that a worker is alive; returns what `register` does, None if it is unknown."""
 
     def deregister(self, worker: str) -> None:
         """Take a worker off the list."""
