@@ -143,10 +143,10 @@ def _job(document: _Document) -> Job:
 
 def execute(app: Any, job: Job) -> Result:
     """Run one attempt."""
-    install(task.key for task in app.registry if not task.deterministic)
+    install(task.key for task in app.registry.served if not task.deterministic)
     open_scope(AttemptScope(job))
     wanted = f"{job.task}@{job.version}"
-    if any(task.is_async for task in app.registry if task.key == wanted):
+    if any(task.is_async for task in app.registry.served if task.key == wanted):
         return asyncio.run(_attempt(app, job))
     return call.call_sync(app.registry, job, open_ask_client())
 

@@ -31,13 +31,17 @@ def test_a_task_can_still_be_called(app: App) -> None:
         return 2 * n
 
     assert double(4) == 8
-    assert (double.name, double.version, double.__doc__) == ("double", 1, "Twice.")
+    assert (double.name, double.version, double.__doc__) == (
+        "tests.api.test_app.double",
+        1,
+        "Twice.",
+    )
 
 
 def test_a_run_carries_the_tasks_policy(tasks: App, db: Db) -> None:
     run = run_of(db, api.about.enqueue("x").id)
 
-    assert (run.task, run.version, run.queue) == ("about", 2, "mail")
+    assert (run.task, run.version, run.queue) == ("tests.tasks.api.about", 2, "mail")
     assert (run.timeout, run.max_attempts) == (timedelta(seconds=30), 3)
     assert (run.args, run.kwargs) == (["x"], {})
 
@@ -64,7 +68,7 @@ def test_a_spec_describes_a_call_without_sending_it(tasks: App, db: Db) -> None:
     spec = api.add.spec(1, b=2)
 
     assert count(db, "byrote_runs") == 0
-    assert spec.text == '{"task":"add","version":1,"args":[1],"kwargs":{"b":2}}'
+    assert spec.text == ('{"task":"tests.tasks.api.add","version":1,"args":[1],"kwargs":{"b":2}}')
     assert run_of(db, tasks.enqueue(spec).id).spec_json == spec.text
 
 

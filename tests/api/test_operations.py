@@ -49,7 +49,7 @@ def test_runs_are_listed_by_what_the_command_line_offers(call: Calls) -> None:
 
     assert [run.id for run in call.runs()] == [second.id, first.id]
     assert [run.id for run in call.runs(queue="mail")] == [second.id]
-    assert [run.id for run in call.runs(task="add", status="ready")] == [first.id]
+    assert [run.id for run in call.runs(task=api.add.name, status="ready")] == [first.id]
     assert [run.id for run in call.runs(labels={"order": "42"})] == [second.id]
     assert [run.id for run in call.runs(spec_hash=run_hash(call, first.id))] == [first.id]
 
@@ -122,7 +122,7 @@ def test_dead_letters_are_listed_requeued_and_deleted(
 ) -> None:
     ids = [api.doomed.enqueue("so").id for _ in range(3)]
     drain()
-    page = call.dead(task="doomed", limit=2)
+    page = call.dead(task=api.doomed.name, limit=2)
 
     rest = call.dead(before=page[-1])
     assert sorted(run.id for run in [*page, *rest]) == sorted(ids)

@@ -79,3 +79,14 @@ def test_a_worker_on_a_terminal_logs_text(url: str, tmp_path: Path) -> None:
 
     assert " WorkerStarted " in written
     assert '{"at"' not in written
+
+
+def test_enqueue_on_a_terminal_names_the_database_without_its_password(
+    url: str, db: Database
+) -> None:
+    secret = psycopg.conninfo.make_conninfo(url, password="s3cret")  # noqa: S106 -- not one.
+    written = on_a_terminal("enqueue", "double", url=secret)
+
+    assert f"/{db.info.dbname} as {db.info.user}" in written
+    assert "s3cret" not in written
+    assert "database" not in byrote("enqueue", "double", url=secret).err

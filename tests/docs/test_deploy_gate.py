@@ -21,7 +21,7 @@ def shop(url: str, tmp_path: Path) -> Path:
     tasks, _caller = blocks(PAGE, "python")
     (tmp_path / "shop.py").write_text(tasks, encoding="utf-8")
     for call in ('{"cents": 99, "country": "DE"}', '{"cents": 5, "country": "FR"}'):
-        byrote("enqueue", "invoice", call, folder=tmp_path, url=url).communicate(timeout=60)
+        byrote("enqueue", "shop.invoice", call, folder=tmp_path, url=url).communicate(timeout=60)
     worker = byrote("worker", "shop:app", "--drain", folder=tmp_path, url=url)
     worker.communicate(timeout=60)
     assert worker.returncode == 0
@@ -46,7 +46,7 @@ def test_the_gate_passes_for_the_same_code_and_not_for_changed_code(url: str, sh
     after = gate(command, shop, url)
 
     assert before.returncode == 0, before.stderr
-    assert "2 runs of invoice replayed in" in before.stdout
+    assert "2 runs of shop.invoice replayed in" in before.stdout
     assert after.returncode == 3, after.stderr
     assert "~ /tax  18 -> 18.81" in after.stdout
     assert "~ /code/function" in after.stdout
@@ -66,7 +66,7 @@ def test_the_ci_snippet_passes_and_leaves_its_report(url: str, shop: Path) -> No
 
 def test_the_python_of_the_page_prints_how_many_differ(url: str, shop: Path) -> None:
     _tasks, caller = blocks(PAGE, "python")
-    (shop / "gate.py").write_text(f"from shop import app\n{caller}", encoding="utf-8")
+    (shop / "gate.py").write_text(f"from shop import app, invoice\n{caller}", encoding="utf-8")
     done = gate(f"{sys.executable} gate.py", shop, url)
 
     assert done.stdout == "0 of 2 differ\n", done.stderr

@@ -9,7 +9,7 @@ import pytest
 from tests.docs.test_readme import blocks
 
 SHOWN = """\
-['send_email']
+['operations_page.send_email']
 [('mail', 1)]
 True True
 True True False

@@ -71,7 +71,7 @@ def test_the_readme_verifies_a_replay_in_six_lines(url: str, tmp_path: Path) -> 
     assert done.returncode == 3, done.stderr
     assert [line.split()[0] for line in said if "replayed as" in line] == ["same", *["differs"] * 2]
     assert '  ~ /to  "Ann@Example.com" -> "ann@example.com"' in said
-    assert said[-1].startswith("1 run of send_email replayed in ")
+    assert said[-1].startswith("1 run of shop.send_email replayed in ")
     assert said[-1].endswith(": 1 differs.")
 
 

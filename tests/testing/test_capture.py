@@ -6,11 +6,13 @@ import pytest
 
 from byrote import App
 from byrote.core.errors import BadArguments, UnknownQueue
+from byrote.core.spec import Delivery, describe
 from byrote.testing import assert_enqueued, assert_not_enqueued, captured_tasks
 from byrote.testing.capture import OnlyCaptured
 
 pytestmark = pytest.mark.pure
 
+HERE = "tests.testing.test_capture"
 app = App("postgresql://nobody@127.0.0.1:1/nothing", queues=["default", "mail"])
 
 
@@ -29,7 +31,10 @@ def test_enqueued_calls_are_recorded_and_not_sent() -> None:
         welcome.enqueue("ada", polite=False)
         remind.using(priority=5, run_after="1h", labels={"a": "b"}).enqueue("bob")
 
-    assert [str(call) for call in calls] == ["welcome('ada', polite=False)", "remind('bob')"]
+    assert [str(call) for call in calls] == [
+        f"{HERE}.welcome('ada', polite=False)",
+        f"{HERE}.remind('bob')",
+    ]
     assert (calls[1].queue, calls[1].priority, calls[1].labels) == ("mail", 5, {"a": "b"})
     assert calls[0].id != calls[1].id
 
@@ -94,7 +99,9 @@ def test_a_call_is_found_by_position_or_name() -> None:
 
 def test_a_missing_call_shows_what_was_enqueued() -> None:
     with captured_tasks(app):
-        with pytest.raises(AssertionError, match=r"^welcome was not enqueued. Nothing is enqueued"):
+        with pytest.raises(
+            AssertionError, match=rf"^{HERE}.welcome was not enqueued. Nothing is enqueued"
+        ):
             assert_enqueued(app, welcome)
         remind.enqueue("eve")
         welcome.enqueue("bob")
@@ -106,5 +113,14 @@ def test_a_missing_call_shows_what_was_enqueued() -> None:
             assert_not_enqueued(app, welcome)
 
     assert str(missing.value) == (
-        "welcome('ada') was not enqueued. Enqueued:\n  welcome('bob')\n  remind('eve')"
+        f"{HERE}.welcome('ada') was not enqueued. Enqueued:\n"
+        f"  {HERE}.welcome('bob')\n  {HERE}.remind('eve')"
     )
+
+
+def test_a_call_under_an_alias_of_the_task_counts() -> None:
+    sent = describe("welcome", 1, ["ada"], {}, delivery=Delivery())
+    with captured_tasks(app):
+        app.enqueue(sent)
+        assert_enqueued(app, welcome, "ada", count=1)
+        assert_not_enqueued(app, remind)

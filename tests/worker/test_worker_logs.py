@@ -95,6 +95,13 @@ def test_the_life_of_the_worker_and_its_hands_is_logged_once(
     assert worker.logged("HandEnded", pid=victim)[0]["reason"] == "was killed by SIGKILL"
 
 
+def test_the_start_of_a_worker_names_its_database(db: Database, start_worker: StartWorker) -> None:
+    started = start_worker().await_log("WorkerStarted")
+
+    assert started["database"].endswith(f"/{db.info.dbname} as {db.info.user}")
+    assert str(db.info.port) in started["database"]
+
+
 def test_payloads_and_results_are_not_logged_and_messages_only_if_wanted(
     db: Database, start_worker: StartWorker
 ) -> None:

@@ -37,7 +37,7 @@ class LargePayload(UserWarning):
     """Warning about a payload that is large enough to slow the queue down; pass a reference."""
 
 
-OWN_OPTIONS = ("deterministic", "seed", "replay_ignore", "files")
+OWN_OPTIONS = ("aliases", "deterministic", "seed", "replay_ignore", "files")
 """Options of a task that are not part of its Delivery."""
 
 
@@ -96,11 +96,14 @@ class App(Operations):
         files: Sequence[str] = (),
         memo: timedelta | str | float | None = None,
         unique_key: UniqueKey | None = None,
+        aliases: Sequence[str] | None = None,
     ) -> TaskMaker: ...
 
     def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         """Make a function a task, identified by its name and version.
 
+        The name is `module.function` unless `name` sets another. `aliases` are other names whose
+        runs it executes; default: the function's name alone, unless `name` is set.
         `queue`, `priority`, `timeout`, `retry`, `labels` and `unique_key` apply to all its runs, as
         in `TaskHandle.using`; without `retry`, a run has one attempt. `memo` caches results for
         this long. `executor` is `hand`, `inline`, `command`, `container` or a Command.

@@ -13,6 +13,7 @@ from byrote.assembly.clock import monotonic
 from byrote.assembly.once import once
 from byrote.assembly.settings import Settings, fingerprint
 from byrote.core.command import Command, Container
+from byrote.core.ports.app import Announced
 from byrote.core.ports.executor import Asks, Emit, Executor
 from byrote.core.replay.provenance import Provenance, provenance_of
 from byrote.core.schedule.schedule import Schedule
@@ -24,7 +25,13 @@ from byrote.executors.inline import Inline
 from byrote.executors.routed import RoutedExecutor
 from byrote.executors.runtime.asks import ReplayMode
 from byrote.executors.runtime.failure_log import FailureLog
-from byrote.executors.runtime.loading import ignores, load_app, path_of, queues_of, schedules_of
+from byrote.executors.runtime.loading import (
+    announced,
+    ignores,
+    load_app,
+    path_of,
+    schedules_of,
+)
 from byrote.executors.runtime.provenance.environment import measure, memos_of
 from byrote.executors.runtime.provenance.git import GitCheckout
 from byrote.observe.logs import Format
@@ -47,8 +54,8 @@ class DescribeApp(Protocol):
         """The schedules that the app defines."""
 
     @property
-    def queues(self) -> Sequence[str]:
-        """The queues that its tasks and schedules name, and `default`."""
+    def announced(self) -> Announced:
+        """The queues and aliases of its tasks."""
 
 
 class AppInfo(NamedTuple):
@@ -57,7 +64,7 @@ class AppInfo(NamedTuple):
     url: str | None
     ignores: Mapping[str, Sequence[str]]
     schedules: Sequence[Schedule]
-    queues: Sequence[str]
+    announced: Announced
 
 
 class BuiltExecutor(NamedTuple):
@@ -123,7 +130,7 @@ def build_executor(
                 inline, commands, lambda: loaded.registry.commands, lambda: found
             )
             dropped, planned = ignores(loaded.registry), schedules_of(loaded)
-            here = AppInfo(loaded.url, dropped, planned, queues_of(loaded))
+            here = AppInfo(loaded.url, dropped, planned, announced(loaded))
             return BuiltExecutor(switch, lambda: here, mute)
         case _:
             return BuiltExecutor(commands, lambda: commands.app, mute)

@@ -52,7 +52,7 @@ def main() -> None:
         reason = f"Importing {settings['app']} raised {type(error).__name__}: {error}"
         refuse(link, reason, fault_of(error).traceback or "")
     if settings["deterministic"]:
-        install(task.key for task in app.registry if not task.deterministic)
+        install(task.key for task in app.registry.served if not task.deterministic)
     if settings["replay"]:
         _discard_output()
     asyncio.run(Hand(link, app, settings, checkout=checkout, once=once).serve())

@@ -21,6 +21,7 @@ from byrote.core.run import Run
 from byrote.core.spec import Delivery, DeliveryOptions, Spec, check_options, describe
 from byrote.core.state import FINAL, Status
 from byrote.core.task import Task
+from byrote.core.text.names import bare_name
 from byrote.core.typed.converter import Converter
 from byrote.core.unique import CallKey, call_key
 from byrote.core.unserved import Standing
@@ -53,7 +54,7 @@ class TaskHandle[**P, R]:
         self._delivery = delivery
         self._connection = connection
         self._key = key
-        self.__name__ = task.name
+        self.__name__ = bare_name(task.name)
         self.__doc__ = task.function.__doc__
 
     @property

@@ -19,6 +19,7 @@ from byrote.assembly.settings import Settings, resolve
 from byrote.core.errors import BadOption, DatabaseUnreachable
 from byrote.core.ports.executor import Emit
 from byrote.core.ports.store import PartContext
+from byrote.embedded.choice import external
 from byrote.service.app import build_app
 from byrote.service.options import ServiceContext, ServiceOptions
 from byrote.service.service import Service
@@ -50,9 +51,9 @@ def build_service(
 def service_app(settings: Settings | None = None) -> Starlette:
     """Return the ASGI app with settings from files and the environment, for any server."""
     settings = resolve().settings if settings is None else settings
-    if settings.database_url is None:
-        raise BadOption("No database is set; set BYROTE_DATABASE_URL.")
-    address = DatabaseAddress(settings.database_url, name="byrote service", pooled=settings.pooled)
+    if (url := external(settings.database_url)) is None:
+        raise BadOption("No database is set; set BYROTE_DATABASE_URL to the URL of one.")
+    address = DatabaseAddress(url, name="byrote service", pooled=settings.pooled)
     options = ServiceOptions(
         payload_max=settings.payload_max,
         artifacts=settings.artifacts or default_location(os.environ),
@@ -72,6 +73,8 @@ def _describe(name: str, queues: Sequence[str], tasks: Sequence[str]) -> Mapping
         "python": platform.python_version(),
         "queues": list(queues),
         "tasks": list(tasks),
+        # A service has no tasks itself: workers may take those that it waits for as aliases.
+        "aliases": list(tasks),
     }
 
 

@@ -29,8 +29,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings; `None` means that Byrote chooses a value itself."""
 
     database_url: str | None = None
-    """URL of the PostgreSQL database; absent: the embedded server. The driver in
-    `postgresql+asyncpg://` is ignored."""
+    """URL of the PostgreSQL database, or `embedded`; absent: the embedded server, if
+    byrote[embedded] is installed. The driver in `postgresql+asyncpg://` is ignored."""
     pooled: bool = False
     """The URL leads to a transaction pooler: no LISTEN, no prepared statements, no SET."""
     enqueue_patience: timedelta = timedelta(seconds=10)

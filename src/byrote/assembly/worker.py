@@ -16,6 +16,7 @@ from byrote.assembly.settings import Settings
 from byrote.core.errors import BadOption
 from byrote.core.ports.executor import Asks, Emit
 from byrote.core.ports.replies import UnknownTaskRef
+from byrote.embedded.choice import external
 from byrote.store.connect import DatabaseAddress
 from byrote.store.worker import PostgresStore
 from byrote.worker.asks.artifacts import artifact_answers
@@ -30,8 +31,8 @@ def check_database(settings: Settings) -> None:
 
     Raises if it does not answer, refuses the login, or lacks the schema or a right.
     """
-    if settings.database_url is not None:
-        address = DatabaseAddress(settings.database_url, pooled=settings.pooled)
+    if (url := external(settings.database_url)) is not None:
+        address = DatabaseAddress(url, pooled=settings.pooled)
         PostgresStore(address).check()
 
 
@@ -41,10 +42,12 @@ def build_worker(
     *,
     emit: Emit,
     drain: bool = False,
-    fallback: Callable[[], str] | None = None,
+    fallback: Callable[[str | None], str] | None = None,
     recognise: Callable[[UnknownTaskRef], bool] | None = None,
 ) -> Worker:
-    """Return a worker for the app at `module:name`; `fallback` returns a URL if none is set.
+    """Return a worker for the app at `module:name`; `fallback` opens the embedded server.
+
+    It is called with the URL if that is `embedded` or absent, and returns the server's.
 
     `recognise` decides whether the hands could execute a task that the app did not register.
     """
@@ -62,7 +65,8 @@ def build_worker(
 
     @cache
     def store() -> PostgresStore:
-        found = settings.database_url or built.app().url or (fallback and fallback())
+        given = settings.database_url or built.app().url
+        found = external(given) or (fallback and fallback(given))
         if not found:
             raise BadOption("No database is set; give --url or set BYROTE_DATABASE_URL.")
         address = DatabaseAddress(found, name=f"byrote {name}", pooled=settings.pooled)
@@ -86,7 +90,7 @@ def build_worker(
         answers=answers,
         on_finished=None if pool is None else pool.report_finished,
         schedules=lambda: built.app().schedules,
-        queues=lambda: built.app().queues,
+        announced=lambda: built.app().announced,
         unknown_tasks=None
         if pool is None or recognise is None
         else DiscoveryHooks(lambda part: store().unknown_tasks(part), recognise, pool.learn),

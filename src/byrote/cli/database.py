@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Opens the database of a command: the configured one, else the embedded server."""
+"""Opens the database of a command: the configured one, or the embedded server if asked for."""
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
@@ -14,25 +16,29 @@ from byrote.assembly.identity import jitter
 from byrote.assembly.settings import merge, resolve
 from byrote.core.errors import BadOption, RunNotFound
 from byrote.core.text.ids import dashed
+from byrote.core.text.printable import one_line
 from byrote.core.text.redaction import HIDDEN, redacted
-from byrote.embedded.databases import own_url
-from byrote.embedded.server import open_server
+from byrote.embedded.choice import EMBEDDED, external, open_own
 from byrote.store import migrate, queries
-from byrote.store.connect import DatabaseAddress, without_driver
+from byrote.store.connect import DatabaseAddress, described, without_driver
 from byrote.store.outlines import ReadingStore
 from byrote.store.runners.sync import Store, unreachable
 
 
 @contextlib.contextmanager
-def open_url(url: str | None, *, ready: bool = True) -> Iterator[str]:
-    """The database's URL; an embedded server runs meanwhile, migrated if it is to be `ready`."""
+def open_url(url: str | None, *, ready: bool = True, or_embedded: bool = False) -> Iterator[str]:
+    """The database's URL; an embedded server runs meanwhile, migrated if it is to be `ready`.
+
+    With `or_embedded`, the command itself asks for the embedded server if no database is set.
+    """
     # `merge`: the root has checked the variables, and `doctor` reports them by itself.
     given = merge({"database_url": url}, environ=os.environ).settings.database_url
-    if given is not None:
-        yield given
+    if external(given) is not None:
+        yield str(given)
         return
-    with open_server(environ=os.environ) as server:
-        found = own_url(server.url, Path.cwd(), os.environ)
+    chosen = EMBEDDED if or_embedded else given
+    server, found = open_own(chosen, Path.cwd(), environ=os.environ)
+    with server:
         if ready:
             migrate.migrate(DatabaseAddress(found), jitter=jitter)
         yield found
@@ -70,6 +76,13 @@ def check(store: Store) -> None:
             migrate.check(connection)
     except psycopg.OperationalError as error:
         raise unreachable(store.address, error) from error
+
+
+def name_database(store: Store) -> None:
+    """Print which database a command writes to, if a person reads standard error."""
+    if sys.stderr.isatty():
+        with store.borrow() as connection:
+            click.echo(f"byrote: database {one_line(described(connection))}", err=True)
 
 
 def whole_id(store: Store, begun: str) -> str:

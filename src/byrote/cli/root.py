@@ -108,7 +108,8 @@ def root() -> None:
     """Byrote: a task queue and worker on PostgreSQL.
 
     Commands that need a database take it from --url, else BYROTE_DATABASE_URL or DATABASE_URL, else
-    byrote.toml or pyproject.toml; without any of these they use an embedded server.
+    byrote.toml or pyproject.toml. The URL `embedded` starts a server for development, which is
+    also the default if byrote[embedded] is installed.
 
     Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 a check failed, 4 not found, 75 the database did
     not answer, 130 and 143 ended by a signal.

@@ -120,6 +120,8 @@ class WorkerStarted(Event, frozen=True, tag=True):
     queues: str
     hands: int
     concurrency: int
+    database: str = ""
+    """Host, database and role, or the service; never a password."""
 
 
 class WorkerStopping(Event, frozen=True, tag=True):

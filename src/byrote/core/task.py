@@ -2,6 +2,7 @@
 """Tasks: named, versioned functions with a policy, found by name and never by import path."""
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from byrote.core.errors import BadArguments, BadOption, DuplicateTask, UnknownTa
 from byrote.core.json.paths import read_paths
 from byrote.core.json.seed import SeedFrom, check_seed
 from byrote.core.spec import Delivery, check_name
+from byrote.core.text.names import task_name
 from byrote.core.typed.converter import (
     ArgumentConverter,
     Converter,
@@ -20,6 +22,8 @@ from byrote.core.typed.converter import (
     converter_of,
 )
 from byrote.core.typed.hints import signature_of
+
+ALIASES_MAX = 20
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -55,6 +59,10 @@ class Task(msgspec.Struct, frozen=True):
     """Converts its arguments by their annotations; None if all are plain JSON types."""
     result: Converter | None = None
     """Converts its results by the return annotation."""
+    aliases: tuple[str, ...] = ()
+    """Other names whose runs it executes, chosen by the option `aliases`."""
+    bare: str | None = None
+    """The default alias, which gives way to any task of that name; None: it has none."""
 
     @property
     def key(self) -> str:
@@ -74,7 +82,7 @@ class Task(msgspec.Struct, frozen=True):
             raise BadArguments(f"{self.name}{self.signature}: {error}.") from None
 
 
-def make_task(
+def make_task(  # noqa: PLR0913 -- the options of a task.
     function: Callable[..., Any],
     *,
     name: str | None,
@@ -86,8 +94,13 @@ def make_task(
     replay_ignore: Sequence[str] = (),
     files: Sequence[str] = (),
     memo: timedelta | None = None,
+    aliases: Sequence[str] | None = None,
 ) -> Task:
-    """Describe a function as a task; a first parameter named `ctx` receives the context."""
+    """Describe a function as a task; a first parameter named `ctx` receives the context.
+
+    Without a name, it is named after its module and function, and its default alias is the name of
+    the function alone.
+    """
     if type(version) is not int or not 1 <= version <= 2**31 - 1:
         raise BadOption(f"A task's version is a whole number from 1, not {version!r}.")
     read_paths(replay_ignore)
@@ -100,8 +113,10 @@ def make_task(
     placed = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     own_signature = signature.replace(parameters=parameters)
+    chosen = check_name("task", name or task_name(function))
+    bare = None if name or aliases is not None else function.__name__
     return Task(
-        name=check_name("task", name or function.__name__),
+        name=chosen,
         version=version,
         function=function,
         delivery=delivery,
@@ -120,6 +135,8 @@ def make_task(
         memo=memo,
         arguments=argument_converter(own_signature, names),
         result=converter_of(signature.return_annotation, names),
+        aliases=check_aliases(aliases or ()),
+        bare=None if bare == chosen else bare,
     )
 
 
@@ -148,6 +165,15 @@ def check_files(files: Sequence[str]) -> tuple[str, ...]:
     return tuple(files)
 
 
+def check_aliases(aliases: Sequence[str]) -> tuple[str, ...]:
+    """The value of the option `aliases`; BadOption if it is not a list of names."""
+    if isinstance(aliases, str):
+        raise BadOption(f"aliases is a list of names, such as [{aliases!r}], not {aliases!r}.")
+    if len(aliases) > ALIASES_MAX:
+        raise BadOption(f"A task has at most {ALIASES_MAX} aliases, not {len(aliases)}.")
+    return tuple(check_name("task", alias) for alias in aliases)
+
+
 def stand_in(name: str, command: Command) -> Callable[..., Any]:
     """Returns the function of a task that only a command can execute; calling it raises."""
 
@@ -164,11 +190,12 @@ def stand_in(name: str, command: Command) -> Callable[..., Any]:
 
 
 class Registry:
-    """The tasks an app knows, by name and version."""
+    """The tasks an app knows, by name and version; iterating yields them without their aliases."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, Task] = {}
         self._versions: dict[tuple[str, int], Task] = {}
+        self._aliases: dict[tuple[str, int], Task] | None = None
 
     def __iter__(self) -> Iterator[Task]:
         return iter(self._tasks.values())
@@ -178,24 +205,59 @@ class Registry:
 
     def add(self, task: Task) -> None:
         """Register a task. Raises DuplicateTask for another function under its name and version."""
+        self._check_aliases(task)
         known = self._tasks.setdefault(task.key, task)
         if not _same(known.function, task.function):
             raise DuplicateTask(
                 f"The task {task.key} is defined twice, in {_origin(known.function)} and in "
                 f"{_origin(task.function)}. Give one another name or version."
             )
-        self._tasks[task.key] = self._versions[task.name, task.version] = task
+        self.replace(task)
+
+    def _check_aliases(self, task: Task) -> None:
+        for other in self:
+            both = set(task.aliases) & set(other.aliases)
+            if both and other.version == task.version and other.name != task.name:
+                raise DuplicateTask(
+                    f"{min(both)} is an alias of {other.key} and of {task.key}; keep one of them."
+                )
 
     def replace(self, task: Task) -> None:
         """Register a task in place of the one that has its name and version."""
         self._tasks[task.key] = self._versions[task.name, task.version] = task
+        self._aliases = None
 
     def find(self, name: str, version: int) -> Task:
-        """The task by this name and version."""
-        task = self._versions.get((name, version))
+        """The task by this name, or by this alias, and version."""
+        task = self._versions.get((name, version)) or self._by_alias.get((name, version))
         if task is None:
             raise UnknownTask(f"{name}@{version}", list(self._tasks))
         return task
+
+    @property
+    def served(self) -> list[Task]:
+        """Every task, and each once more for each of its aliases, under that name."""
+        return [*self, *self._by_alias.values()]
+
+    @property
+    def bare(self) -> list[str]:
+        """The default aliases, as `name@version`: they give way to tasks of other workers."""
+        return sorted(task.key for task in self._by_alias.values() if task.name == task.bare)
+
+    @property
+    def _by_alias(self) -> dict[tuple[str, int], Task]:
+        if self._aliases is None:
+            chosen = [(alias, task) for task in self for alias in task.aliases]
+            default = [(task.bare, task) for task in self if task.bare is not None]
+            counts = Counter((alias, task.version) for alias, task in default)
+            unique = [(a, task) for a, task in default if counts[a, task.version] == 1]
+            # Names win over chosen aliases, and those over default ones.
+            self._aliases = {
+                (alias, task.version): msgspec.structs.replace(task, name=alias)
+                for alias, task in (*unique, *chosen)
+                if (alias, task.version) not in self._versions
+            }
+        return self._aliases
 
     @property
     def commands(self) -> dict[str, Command]:
@@ -204,7 +266,7 @@ class Registry:
             task.key: task.command
             if task.seed == task.command.seed
             else msgspec.structs.replace(task.command, seed=task.seed)
-            for task in self
+            for task in self.served
             if task.command is not None
         }
 

@@ -51,10 +51,13 @@ class Tried:
     """Why it was chosen or passed over, for people."""
 
 
-def find_binaries(environ: Mapping[str, str]) -> Binaries:
-    """Return the first provider's binaries, or raise NoPostgres with the ways out."""
+def find_binaries(environ: Mapping[str, str], *, system: bool = True) -> Binaries:
+    """Return the first provider's binaries, or raise NoPostgres with the ways out.
+
+    Without `system`, those of the system's packages are not used.
+    """
     answers = []
-    for answer in _ask(environ):
+    for answer in _ask(environ, system=system):
         if answer.binaries is not None:
             return answer.binaries
         answers.append(f"{answer.provider}: {answer.why}")
@@ -71,7 +74,7 @@ def tried(environ: Mapping[str, str]) -> tuple[Tried, ...]:
     return tuple(answers)
 
 
-def _ask(environ: Mapping[str, str]) -> Iterator[Tried]:
+def _ask(environ: Mapping[str, str], *, system: bool = True) -> Iterator[Tried]:
     named = environ.get("BYROTE_PG_BIN")
     if named:
         # A named directory is used or refused: falling through would hide a typing mistake.
@@ -80,7 +83,8 @@ def _ask(environ: Mapping[str, str]) -> Iterator[Tried]:
     yield Tried("BYROTE_PG_BIN", None, "not set")
     for wheel in WHEELS:
         yield _ask_wheel(wheel)
-    yield _ask_system(environ)
+    if system:
+        yield _ask_system(environ)
 
 
 def _ask_wheel(name: str) -> Tried:

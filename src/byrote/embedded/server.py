@@ -87,14 +87,16 @@ def open_server(
     environ: Mapping[str, str],
     settings: Mapping[str, str] = _NOTHING,
     durable: bool = True,
+    system: bool = True,
 ) -> Server:
     """Join the server of this home, or start it, making its cluster if there is none.
 
     `settings` are PostgreSQL's own and count only for a server this call starts. `durable=False`
-    is for tests: a crash of the machine may then lose the cluster.
+    is for tests: a crash of the machine may then lose the cluster. Without `system`, it does not
+    start from the binaries of the system's packages.
     """
     where = home_at(home if home is not None else default_home(environ))
-    runner = runner_for(where, environ)
+    runner = runner_for(where, environ, system=system)
     with hold_start(where) as lock:
         use = share(where.use_lock)
         try:
@@ -109,11 +111,11 @@ def open_server(
     return Server(where, runner.binaries, running, use)
 
 
-def runner_for(home: Home, environ: Mapping[str, str]) -> Runner:
+def runner_for(home: Home, environ: Mapping[str, str], *, system: bool = True) -> Runner:
     """Find the binaries and the user for this home, and make its directory."""
     account = server_account(home.path, home.data)
     home.prepare(account)
-    binaries = within_reach(find_binaries(environ), account)
+    binaries = within_reach(find_binaries(environ, system=system), account)
     return Runner(home, binaries, account, environ)
 
 

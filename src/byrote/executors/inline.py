@@ -63,11 +63,11 @@ class Inline:
         self._once = once
         self._provenance = provenance
         if deterministic:
-            install(task.key for task in registry if not task.deterministic)
+            install(task.key for task in registry.served if not task.deterministic)
         self._registry = registry
         self._limits = {TaskMode.SYNC: threads, TaskMode.ASYNC: concurrency}
         self._worker = worker
-        tasks = [task for task in registry if task.command is None]
+        tasks = [task for task in registry.served if task.command is None]
         self._modes = {task.key: mode_of(task.is_async) for task in tasks}
         self._mode_by_name = {(task.name, task.version): mode_of(task.is_async) for task in tasks}
         self._jobs: dict[int, Leased] = {}

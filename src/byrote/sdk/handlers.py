@@ -55,20 +55,26 @@ class Handlers(WithoutReports):
         return add
 
     def task[F: Callable[..., Any]](
-        self, *, name: str | None = None, version: int = 1, seed: SeedFrom = "run"
+        self,
+        *,
+        name: str | None = None,
+        version: int = 1,
+        seed: SeedFrom = "run",
+        aliases: Sequence[str] | None = None,
     ) -> Callable[[F], F]:
-        """Decorate a plain function; it is called with the run's args and kwargs."""
+        """Decorate a plain function; it is called with the run's args and kwargs.
+
+        `name` and `aliases` are those of `App.task`.
+        """
 
         def add(function: F) -> F:
-            self._add(function, name=name, version=version, seed=seed)
+            self._add(function, name=name, version=version, seed=seed, aliases=aliases)
             return function
 
         return add
 
-    def _add(
-        self, function: Callable[..., Any], *, name: str | None, version: int, seed: SeedFrom
-    ) -> None:
-        task = make_task(function, name=name, version=version, delivery=Delivery(), seed=seed)
+    def _add(self, function: Callable[..., Any], **options: Any) -> None:
+        task = make_task(function, delivery=Delivery(), **options)
         self.registry.add(surrounded(task, self._around) if self._around else task)
 
 

@@ -159,8 +159,8 @@ class ServiceStore:
         self._address = address
         self._verify = verify
 
-    def check(self) -> None:
-        """Raise unless the service answers and lets this token work."""
+    def check(self) -> str:
+        """Raise unless the service answers and lets this token work; returns its address."""
         part = PartContext("check", lambda _s: True, lambda _what, _error: None, lambda: 0.0)
         wire = self._wire(part)
         try:
@@ -171,6 +171,7 @@ class ServiceStore:
             raise BadOption(
                 f"The token {who.name!r} has the role {who.role!r}; a worker needs `work`."
             )
+        return f"service {self._address.redacted}"
 
     def leases(
         self,
@@ -300,12 +301,12 @@ class HttpFinish(_OnWire):
 class HttpRegistry(_OnWire):
     """Keeps leases, and a worker's row in the list of workers."""
 
-    def register(self, description: Mapping[str, Any]) -> None:
-        """Announce a worker."""
-        self._wire.run(leasing.register(description))
+    def register(self, description: Mapping[str, Any]) -> Sequence[str]:
+        """Announce a worker; returns its aliases that are tasks of other live workers."""
+        return self._wire.run(leasing.register(description))
 
-    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
-        """Send a heartbeat; False when the worker is not registered."""
+    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> Sequence[str] | None:
+        """Send a heartbeat; returns what `register` does, None if the worker is unknown."""
         return self._wire.run(leasing.heartbeat(worker, load))
 
     def deregister(self, worker: str) -> None:

@@ -145,6 +145,7 @@ def _supervisor(
         asks=asks,
         answers=answers,
         on_finished=None if built.pool is None else built.pool.report_finished,
+        announced=lambda: built.app().announced,
     )
 
 

@@ -71,6 +71,12 @@ def _fields(url: str) -> dict[str, Any]:
     return fields
 
 
+def described(connection: psycopg.Connection[Any]) -> str:
+    """Return the host or socket, the database and the role of a connection, for people."""
+    info = connection.info
+    return f"{info.host or 'local socket'}:{info.port}/{info.dbname} as {info.user}"
+
+
 class DatabaseAddress:
     """The address of a database: a checked URL and the settings of a connection."""
 

@@ -23,7 +23,7 @@ from byrote.core.ports.store import ClaimRequest, PartContext
 from byrote.core.run import Leased
 from byrote.core.verdict import LETTERS, Judged, is_bare, row_of, usage_of
 from byrote.store import locks, migrate, queries, rights
-from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
+from byrote.store.connect import PLAN_GUARDS, DatabaseAddress, described
 from byrote.store.locks import Detour
 from byrote.store.maintenance import MaintenanceStore
 from byrote.store.query import Query
@@ -54,13 +54,17 @@ class PostgresStore:
         self._watch = threading.Event()
         """Set when a client has begun to watch a run of this worker."""
 
-    def check(self) -> None:
-        """Raise unless the database answers, has our schema, and allows this login to work."""
+    def check(self) -> str:
+        """Raise unless the database answers, has our schema, and allows this login to work.
+
+        Returns the database's host, name and role.
+        """
         try:
             with self._address.open("worker") as connection:
                 migrate.check(connection)
                 check_writable(connection, self._address)
                 rights.demand(connection, "byrote_worker", rights.TO_WORK)
+                return described(connection)
         except psycopg.errors.InsufficientPrivilege as error:
             raise refused(error, self._address) from error
         except psycopg.OperationalError as error:
@@ -319,13 +323,13 @@ class RegistryStore(OnConnection):
         super().__init__(link)
         self._detour = Detour()
 
-    def register(self, description: Mapping[str, Any]) -> None:
-        """Register a worker."""
-        self._link.run(queries.register(description))
+    def register(self, description: Mapping[str, Any]) -> Sequence[str]:
+        """Register a worker; returns its aliases that are tasks of other live workers."""
+        return next(iter(self._link.run(queries.register(description))), ())
 
-    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
-        """Record that a worker is alive; returns False if it is not registered."""
-        return bool(self._link.run(queries.heartbeat(worker=worker, **load)))
+    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> Sequence[str] | None:
+        """Record that a worker is alive; returns what `register` does, None if it is unknown."""
+        return next(iter(self._link.run(queries.heartbeat(worker=worker, **load))), None)
 
     def deregister(self, worker: str) -> None:
         """Delete a worker from the registry."""

@@ -98,10 +98,13 @@ def _matching(
     wanted: tuple[Sequence[Any], Mapping[str, Any]],
 ) -> list[EnqueuedCall]:
     args, kwargs = wanted
-    same = [call for call in calls if (call.task, call.version) == (task.name, task.version)]
+    known = app.registry.find(task.name, task.version)
+    keys = {
+        (one.name, one.version) for one in app.registry.served if one.function is known.function
+    }
+    same = [call for call in calls if (call.task, call.version) in keys]
     if not args and not kwargs:
         return same
-    known = app.registry.find(task.name, task.version)
     # Through the spec: arguments are compared in the form in which they are sent.
     sent = unpack(task.spec(*args, **kwargs).text)
     bound = _bound(known, sent["args"], sent["kwargs"])

@@ -341,6 +341,10 @@ class Register(Request, frozen=True, kw_only=True):
     host: Annotated[str, msgspec.Meta(max_length=200)] = ""
     version: Annotated[str, msgspec.Meta(max_length=100)] = ""
     python: Annotated[str, msgspec.Meta(max_length=100)] = ""
+    aliases: Annotated[list[TaskName], msgspec.Meta(max_length=1_000)] = msgspec.field(
+        default_factory=list
+    )
+    """Tasks that the worker leaves to workers that have a task of that name."""
 
 
 class Heartbeat(Request, frozen=True, kw_only=True):
@@ -356,6 +360,8 @@ class Known(Reply, frozen=True, kw_only=True):
     """Whether the service knows the worker."""
 
     known: bool
+    contested: list[str] = msgspec.field(default_factory=list)
+    """Aliases of the worker that are names of tasks of other workers: it must not claim them."""
 
 
 class Unfinished(Request, frozen=True, kw_only=True):

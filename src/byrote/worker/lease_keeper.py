@@ -46,6 +46,7 @@ class LeaseKeeper:
         context: WorkerContext,
         description: Callable[[], Mapping[str, Any]],
         load: Callable[[], dict[str, Any]],
+        on_contested: Callable[[Sequence[str]], None] = lambda _keys: None,
     ) -> None:
         self._registry = registry
         self._executor = executor
@@ -55,6 +56,8 @@ class LeaseKeeper:
         self._context = context
         self._description = description
         self._load = load
+        self._on_contested = on_contested
+        """Called with the default aliases that are names of tasks of other live workers."""
         self._wake = threading.Event()
         self._look_at_all = False
         self._stopped = False
@@ -64,8 +67,13 @@ class LeaseKeeper:
     def register(self) -> None:
         """Announce the worker; before anything is claimed."""
         description = self._description()
-        self._registry.register(description)
+        contested = self._registry.register(description)
         self._announced = _served(description)
+        if description["aliases"]:
+            self._on_contested(contested)
+            if _served(description := self._description()) != self._announced:
+                self._registry.register(description)
+                self._announced = _served(description)
         self._heartbeat_at = self._context.clock() + HEARTBEAT_S
 
     def leave(self) -> None:
@@ -73,8 +81,12 @@ class LeaseKeeper:
         self._registry.deregister(self._context.worker)
 
     def look(self) -> None:
-        """One of the runs was cancelled: renew all of them now, to learn which."""
+        """One of the runs was cancelled: renew all of them now, to learn which.
+
+        Or a worker registered a task whose name is a default alias here: a heartbeat reads which.
+        """
         self._look_at_all = True
+        self._heartbeat_at = 0.0
         self._wake.set()
 
     def stop(self) -> None:
@@ -136,8 +148,10 @@ class LeaseKeeper:
 
     def _beat(self) -> None:
         self._heartbeat_at = self._context.clock() + HEARTBEAT_S
-        known = self._registry.heartbeat(self._context.worker, self._load())
-        if not known or _served(self._description()) != self._announced:
+        contested = self._registry.heartbeat(self._context.worker, self._load())
+        if contested is not None:
+            self._on_contested(contested)
+        if contested is None or _served(self._description()) != self._announced:
             # It serves more by now, or was forgotten while it was cut off.
             self.register()
 

@@ -13,6 +13,7 @@ import msgspec
 from byrote.core import events
 from byrote.core.errors import Unreachable
 from byrote.core.outcome import Outcome, kind_and_type
+from byrote.core.ports.app import Announced
 from byrote.core.ports.executor import Asks, Executor
 from byrote.core.ports.store import PartContext, WorkerStore
 from byrote.core.run import Leased
@@ -69,12 +70,10 @@ class Worker:
         on_finished: Callable[[Sequence[tuple[Leased, str | None]]], None] | None = None,
         unknown_tasks: DiscoveryHooks | None = None,
         schedules: Callable[[], Sequence[Schedule]] = tuple,
-        queues: Callable[[], Sequence[str]] = tuple,
+        announced: Callable[[], Announced] = Announced,
     ) -> None:
-        self._on_finished = on_finished
-        self._unknown_tasks = unknown_tasks
-        self._schedules = schedules
-        self._queues = queues
+        self._announced, self._schedules = announced, schedules
+        self._on_finished, self._unknown_tasks = on_finished, unknown_tasks
         self._finder: Discovery | None = None
         self._looking: DiscoveryPort | None = None
         """The store by which a claimer that drains looks for more tasks to serve."""
@@ -89,8 +88,7 @@ class Worker:
         self._begun = False
         """Whether the worker was announced and its parts were started."""
         self._given_up = threading.Event()
-        self._wanted = threading.Event()
-        self._hurried = threading.Event()
+        self._wanted, self._hurried = threading.Event(), threading.Event()
         self._notice = Notices(options.worker, context.emit)
         self._reason = ""
         self._failure: BaseException | None = None
@@ -119,7 +117,7 @@ class Worker:
         # The hands first: only they import the app, and it may be the app that names the store.
         self._executor.start(self._report)
         if not self._options.queues:
-            named = dict.fromkeys(self._queues(), 1) or {"default": 1}
+            named = dict.fromkeys(self._announced().queues, 1) or {"default": 1}
             self._options = msgspec.structs.replace(self._options, queues=named)
         try:
             self._store = self._find_store()
@@ -137,7 +135,7 @@ class Worker:
         """Announce the worker and start its parts, unless it was stopped meanwhile."""
         assert self._parts is not None  # noqa: S101 -- threads start after the parts are built.
         recorder, claimer, keeper, sweeper = self._parts
-        self._store.check()
+        database = self._store.check()
         keeper.register()
         if sweeper is not None:
             sweeper.announce()
@@ -151,7 +149,7 @@ class Worker:
         if not self._begun:
             keeper.leave()
             return
-        self._emit_start()
+        self._emit_start(database)
         self._start("recorder", recorder.run)
         self._start("keeper", keeper.run)
         if sweeper is not None:
@@ -207,6 +205,7 @@ class Worker:
             context=context,
             description=self._describe,
             load=self._load,
+            on_contested=self._withhold,
         )
         wanted = ClaimOptions(
             weights=options.queues,
@@ -267,6 +266,7 @@ class Worker:
 
     def _describe(self) -> dict[str, Any]:
         options = self._options
+        claimer = None if self._parts is None else self._parts.claimer
         return {
             "worker": options.worker,
             "pid": os.getpid(),
@@ -275,9 +275,15 @@ class Worker:
             "host": platform.node(),
             "version": options.version,
             "python": platform.python_version(),
-            "queues": list(options.queues if self._parts is None else self._parts.claimer.queues),
-            "tasks": list(self._executor.tasks),
+            "queues": list(options.queues if claimer is None else claimer.queues),
+            "tasks": list(self._executor.tasks if claimer is None else claimer.tasks),
+            "aliases": list(self._announced().aliases),
         }
+
+    def _withhold(self, contested: Sequence[str]) -> None:
+        """Claim no runs of default aliases that are tasks of another worker; a replay does."""
+        if self._parts is not None and self._options.housekeeping:
+            self._parts.claimer.withheld = frozenset(contested)
 
     def _load(self) -> dict[str, Any]:
         return {
@@ -287,15 +293,11 @@ class Worker:
             "finished": 0 if self._parts is None else self._parts.recorder.finished,
         }
 
-    def _emit_start(self) -> None:
+    def _emit_start(self, database: str) -> None:
         options = self._options
-        self._context.emit(
-            [
-                events.WorkerStarted(
-                    options.worker, ",".join(options.queues), options.hands, options.concurrency
-                )
-            ]
-        )
+        queues = ",".join(options.queues)
+        size = options.hands, options.concurrency
+        self._context.emit([events.WorkerStarted(options.worker, queues, *size, database)])
 
     def _start(self, name: str, part: Callable[[], None]) -> None:
         thread = threading.Thread(

@@ -12,8 +12,7 @@ from byrote.assembly.identity import jitter
 from byrote.assembly.settings import Settings, resolve
 from byrote.core.duration import duration
 from byrote.core.ports.app import WithoutReports
-from byrote.embedded.databases import own_url
-from byrote.embedded.server import open_server
+from byrote.embedded.choice import external, open_own
 from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
 from byrote.store.runners.aio import AsyncStore
@@ -27,7 +26,7 @@ class AppDatabase(WithoutReports):
         self, url: str | None, *, enqueue_patience: timedelta | str | float | None = None
     ) -> None:
         self.url = url
-        """The database set in code; absent: that of the settings, else the embedded server."""
+        """The database set in code, or `embedded`; absent: that of the settings."""
         self._patience = None if enqueue_patience is None else duration(enqueue_patience)
 
     @cached_property
@@ -38,14 +37,17 @@ class AppDatabase(WithoutReports):
 
     @cached_property
     def address(self) -> DatabaseAddress:
-        """The database's address; starts the embedded server if no database is set."""
-        url = self.settings.database_url or self._embedded()
+        """The database's address; starts the embedded server if it was asked for.
+
+        Raises NoDatabase if no database is set and `byrote[embedded]` is not installed.
+        """
+        given = self.settings.database_url
+        url = external(given) or self._embedded(given)
         return DatabaseAddress(url, pooled=self.settings.pooled, patience_s=self._patience_s)
 
-    def _embedded(self) -> str:
-        server = open_server(environ=os.environ)
+    def _embedded(self, given: str | None) -> str:
+        server, url = open_own(given, Path.cwd(), environ=os.environ)
         atexit.register(server.close)
-        url = own_url(server.url, Path.cwd(), os.environ)
         migrate(DatabaseAddress(url), jitter=jitter)
         return url
 

@@ -35,6 +35,7 @@ from byrote.core.errors import (
 )
 from byrote.core.json.codec import digest_of
 from byrote.core.json.paths import read_paths
+from byrote.core.ports.app import Announced
 from byrote.core.ports.executor import Asks
 from byrote.core.ports.replies import StepRow, UnknownTaskRef
 from byrote.core.replay.verdict import (
@@ -134,7 +135,15 @@ class ReplaySession:
         chosen = _worker_options(name, self.queue, settings, options.jobs)
         context = WorkerContext(name, monotonic, jitter, new_token, self._emit)
         postgres = PostgresStore(store.address, listen=settings.listen)
-        self._worker = Worker(lambda: postgres, self._replayer, chosen, context, asks=own)
+        self._worker = Worker(
+            lambda: postgres,
+            self._replayer,
+            chosen,
+            context,
+            asks=own,
+            # It serves its own queue only: none of its names concerns other workers.
+            announced=lambda: Announced(aliases=built.executor.tasks),
+        )
         self._thread = threading.Thread(target=self._work, name="byrote-replay", daemon=True)
 
     # -- Start and stop --------------------------------------------------------------------------

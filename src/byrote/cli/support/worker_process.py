@@ -19,8 +19,7 @@ from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
 from byrote.assembly.worker import build_worker, check_database
 from byrote.cli.support.server_probe import new_queues
-from byrote.embedded.databases import own_url
-from byrote.embedded.server import open_server
+from byrote.embedded.choice import external, open_own
 from byrote.executors.runtime.output import attempt_fields
 from byrote.observe.logs import LogWriter, set_up_logging
 from byrote.store.connect import DatabaseAddress
@@ -35,8 +34,8 @@ def run_worker(app: str, flags: Mapping[str, Any], *, drain: bool) -> None:
     settings = resolve(flags).settings
     emit = start_log(settings)
     check_database(settings)
-    if flags.get("queues") is not None and settings.database_url is not None:
-        address = DatabaseAddress(settings.database_url, pooled=settings.pooled)
+    if flags.get("queues") is not None and (url := external(settings.database_url)):
+        address = DatabaseAddress(url, pooled=settings.pooled)
         _mention_new_queues(address, settings.queues or {})
     with contextlib.ExitStack() as opened:
         fallback = functools.partial(_embedded, opened)
@@ -52,10 +51,10 @@ def start_log(settings: Settings) -> LogWriter:
     return LogWriter(sys.stderr, form=form, level=settings.log_level, now=now)
 
 
-def _embedded(opened: contextlib.ExitStack) -> str:
+def _embedded(opened: contextlib.ExitStack, given: str | None) -> str:
     """Start or join the embedded server; it is released when the worker has stopped."""
-    server = opened.enter_context(open_server(environ=os.environ))
-    url = own_url(server.url, Path.cwd(), os.environ)
+    server, url = open_own(given, Path.cwd(), environ=os.environ)
+    opened.enter_context(server)
     migrate(DatabaseAddress(url), jitter=jitter)
     return url
 

@@ -4,11 +4,22 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from byrote.core.schedule.schedule import Schedule
 from byrote.core.task import Registry
 
 type OnFinished = Callable[[Sequence[tuple[str, str | None]]], None]
 """Receives `(run id, letter of the verdict)` of stored outcomes; None for a lost lease."""
+
+
+class Announced(msgspec.Struct, frozen=True):
+    """What a worker announces about the tasks of its app besides their names."""
+
+    queues: Sequence[str] = ()
+    """The queues of its tasks and schedules: a worker's default queues."""
+    aliases: Sequence[str] = ()
+    """Default aliases, as `name@version`; they give way to tasks of other workers."""
 
 
 class AppLike(Protocol):

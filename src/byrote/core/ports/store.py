@@ -93,11 +93,11 @@ class FinishPort(Protocol):
 class RegistryPort(Protocol):
     """The store as the lease keeper uses it: leases and the list of workers."""
 
-    def register(self, description: Mapping[str, Any]) -> None:
-        """Announce a worker."""
+    def register(self, description: Mapping[str, Any]) -> Sequence[str]:
+        """Announce a worker; returns those of its `aliases` that are tasks of other workers."""
 
-    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
-        """Report that a worker is alive; returns False if it is not registered."""
+    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> Sequence[str] | None:
+        """Report that a worker is alive; returns what `register` does, None if it is unknown."""
 
     def deregister(self, worker: str) -> None:
         """Take a worker off the list."""
@@ -220,8 +220,11 @@ class MaintenancePort(Protocol):
 class WorkerStore(Protocol):
     """The store of a worker's runs: a port for each part of the worker."""
 
-    def check(self) -> None:
-        """Raise an error that a person must fix before the worker can start."""
+    def check(self) -> str:
+        """Raise an error that a person must fix before the worker can start.
+
+        Returns the name of the database or of the service, without secrets.
+        """
 
     def leases(
         self, part: PartContext, *, on_cancel: Callable[[], None], on_return: Callable[[], None]

@@ -237,6 +237,7 @@ TABLES: dict[tuple[str, str], list[tuple[str, Any]]] = {
         ("python", models.TextField()),
         ("queues", ArrayOf("text")),
         ("tasks", ArrayOf("text")),
+        ("aliases", ArrayOf("text", default=list)),
         ("holder", models.UUIDField(null=True)),
     ],
     ("PeriodicTask", "byrote_periodic_tasks"): [

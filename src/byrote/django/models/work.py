@@ -49,6 +49,7 @@ class Worker(models.Model):
     python = models.TextField()
     queues = ArrayOf("text")
     tasks = ArrayOf("text")
+    aliases = ArrayOf("text", default=list)
     holder = models.UUIDField(null=True)
 
     class Meta:

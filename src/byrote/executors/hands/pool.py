@@ -25,6 +25,7 @@ from byrote.core.command import Command
 from byrote.core.errors import BadOption
 from byrote.core.events import HandEnded, HandStarted, Troubled
 from byrote.core.outcome import Cancelled, Failed, Printing, Released
+from byrote.core.ports.app import Announced
 from byrote.core.ports.executor import Asks, Capacity, Clock, Emit, ReportOutcomes
 from byrote.core.replay.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
@@ -106,8 +107,8 @@ class Hands(SelectorLoop):
         """For each task, the parts of its results that a replay does not compare."""
         self.schedules: list[Schedule] = []
         """The schedules that the app declares."""
-        self.queues: list[str] = []
-        """The queues of the app's tasks and schedules, served unless the operator names others."""
+        self.announced = Announced()
+        """The queues and aliases of the app's tasks."""
         self.surroundings: dict[str, Any] = {}
         """The provenance that a hand measured last."""
 
@@ -307,10 +308,9 @@ class Hands(SelectorLoop):
     def _welcome(self, child: HandProcess, intro: Introduction) -> None:
         found = {task: mode_of(is_async) for task, is_async in intro.tasks.items()}
         self._roster.modes = self._roster.modes | found
-        self.url, self.commands = intro.url, intro.commands
+        self.url, self.commands, self.ignores = intro.url, intro.commands, intro.ignores
         self.surroundings = intro.provenance
-        self.ignores = intro.ignores
-        self.schedules, self.queues = intro.schedules, intro.queues
+        self.schedules, self.announced = intro.schedules, intro.announced
         self._roster.wants_finished = intro.wants_finished
         doc = {**self.surroundings, "worker": self._about, "executor": "hand"}
         provenance = provenance_of(doc, intro.memos)

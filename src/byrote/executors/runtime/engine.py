@@ -54,7 +54,7 @@ class Engine:
         self._keep = keep
         """Takes each result where it outlives this process, before any other code runs."""
         self._ask_client = ask_client
-        self._async = {(task.name, task.version): task.is_async for task in registry}
+        self._async = {(task.name, task.version): task.is_async for task in registry.served}
         self._board = board
         self._deliver = deliver
         self._concurrency = concurrency

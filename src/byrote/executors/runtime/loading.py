@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from byrote.core.errors import BadOption
-from byrote.core.ports.app import AppLike
+from byrote.core.ports.app import Announced, AppLike
 from byrote.core.schedule.schedule import Schedule
 from byrote.core.task import Registry
 from byrote.executors.runtime.provenance.environment import measure, memos_of
@@ -65,7 +65,7 @@ def _no_such_name(module: ModuleType, name: str) -> BadOption:
 def introduction(app: AppLike, checkout: GitCheckout) -> dict[str, Any]:
     """The app's description for the supervisor: tasks, commands, database, provenance, queues."""
     return {
-        "tasks": {task.key: task.is_async for task in app.registry if task.command is None},
+        "tasks": {task.key: task.is_async for task in app.registry.served if task.command is None},
         "commands": msgspec.to_builtins(app.registry.commands),
         "ignores": ignores(app.registry),
         "url": app.url,
@@ -73,8 +73,13 @@ def introduction(app: AppLike, checkout: GitCheckout) -> dict[str, Any]:
         "memos": msgspec.to_builtins(memos_of(app.registry)),
         "wants_finished": app.on_finished is not None,
         "schedules": [msgspec.structs.asdict(one) for one in schedules_of(app)],
-        "queues": queues_of(app),
+        "announced": announced(app),
     }
+
+
+def announced(app: AppLike) -> Announced:
+    """What a worker announces about the tasks of an app besides their names."""
+    return Announced(queues_of(app), app.registry.bare)
 
 
 def schedules_of(app: AppLike) -> list[Schedule]:
@@ -90,7 +95,7 @@ def queues_of(app: AppLike) -> list[str]:
 
 def ignores(registry: Registry) -> dict[str, list[str]]:
     """For each task that has any, the parts of its results that a replay does not compare."""
-    return {task.key: list(task.replay_ignore) for task in registry if task.replay_ignore}
+    return {task.key: list(task.replay_ignore) for task in registry.served if task.replay_ignore}
 
 
 def path_of(app: Any) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from byrote.core.command import Command
 from byrote.core.errors import ByroteError
 from byrote.core.memo import Memo
+from byrote.core.ports.app import Announced
 from byrote.core.schedule.schedule import Schedule
 
 GARBLED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
@@ -38,8 +39,7 @@ class Introduction(msgspec.Struct, frozen=True):
     """Whether the app wants to know how its attempts were settled."""
     schedules: list[Schedule] = []
     """The app's periodic tasks."""
-    queues: list[str] = []
-    """The queues of the app's tasks, unless the caller names another."""
+    announced: Announced = Announced()
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):

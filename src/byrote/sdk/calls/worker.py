@@ -199,15 +199,21 @@ def number(digest: str, doc: str) -> ServiceCall[int]:
     return ServiceCall("POST", "/v1/provenance", lambda received: _number(received).id, body=body)
 
 
-def register(description: Mapping[str, Any]) -> ServiceCall[bool]:
-    """Announce a worker."""
-    return ServiceCall("POST", "/v1/workers", lambda _received: True, body=_encode(description))
+def register(description: Mapping[str, Any]) -> ServiceCall[list[str]]:
+    """Announce a worker; returns its aliases that are tasks of other live workers."""
+    body = _encode(description)
+    return ServiceCall("POST", "/v1/workers", lambda got: _known(got).contested, body=body)
 
 
-def heartbeat(worker: str, load: Mapping[str, Any]) -> ServiceCall[bool]:
-    """Send a heartbeat; False when the worker is not registered."""
+def heartbeat(worker: str, load: Mapping[str, Any]) -> ServiceCall[list[str] | None]:
+    """Send a heartbeat; returns what `register` does, None if the worker is unknown."""
     path = f"/v1/workers/{quote(worker, safe='')}/heartbeat"
-    return ServiceCall("POST", path, lambda received: _known(received).known, body=_encode(load))
+
+    def read(received: bytes) -> list[str] | None:
+        reply = _known(received)
+        return reply.contested if reply.known else None
+
+    return ServiceCall("POST", path, read, body=_encode(load))
 
 
 def deregister(worker: str) -> ServiceCall[bool]:

@@ -35,13 +35,15 @@ async def register(call: RequestContext) -> wire.Known:
         for name, value in msgspec.structs.asdict(asked).items()
     }
     query = queries.register({**described, "holder": call.grant.token.holder})
-    known = await call.change(query, "register", lambda found: found, subject=asked.worker)
+    known = await call.change(
+        query, "register", lambda found: [asked.worker] * len(found), subject=asked.worker
+    )
     if not known:
         raise Conflict(
             f"The name {asked.worker!r} is taken; register under another, such as one with the "
             "host and the process in it."
         )
-    return wire.Known(known=True)
+    return wire.Known(known=True, contested=known[0])
 
 
 async def heartbeat(call: RequestContext) -> wire.Known:
@@ -50,7 +52,8 @@ async def heartbeat(call: RequestContext) -> wire.Known:
     if not await _may(call):
         return wire.Known(known=False)
     query = queries.heartbeat(worker=worker, holder=_holder(call), **beat)
-    return wire.Known(known=bool(await call.service.work.all(query)))
+    contested = await call.service.work.first(query)
+    return wire.Known(known=contested is not None, contested=contested or [])
 
 
 async def deregister(call: RequestContext) -> wire.Known:

@@ -815,6 +815,8 @@ create table byrote_workers (
   python text not null,
   queues text[] not null,
   tasks text[] not null,
+  -- Tasks that the worker leaves to workers that have a task of that name: the default aliases of its tasks.
+  aliases text[] not null default '{}',
   -- The first of the tokens, rotated or not, that may use the worker's name over HTTP (byrote_tokens.holder).
   -- Null: a worker with a connection to the database, or a service.
   holder uuid

@@ -10,9 +10,13 @@ from byrote.store import rows
 from byrote.store.query import Query
 
 
-def register(description: Mapping[str, Any]) -> Query[str]:
-    """Register a worker; no row if its name belongs to another holder."""
-    return Query("register", {"holder": None, **description}, lambda row: str(row[0]))
+def register(description: Mapping[str, Any]) -> Query[list[str]]:
+    """Register a worker; no row if its name belongs to another holder.
+
+    Returns those of its `aliases` that are names of tasks of other live workers.
+    """
+    defaults: dict[str, Any] = {"holder": None, "aliases": []}
+    return Query("register", {**defaults, **description}, lambda row: list(row[1]))
 
 
 def heartbeat(
@@ -23,11 +27,11 @@ def heartbeat(
     running: int,
     finished: int,
     holder: str | None = None,
-) -> Query[str]:
-    """Record that a worker is alive."""
+) -> Query[list[str]]:
+    """Record that a worker is alive; returns what `register` does."""
     args: dict[str, Any] = {"worker": worker, "holder": holder, "idle": idle}
     args |= {"stopping": stopping, "running": running, "finished": finished}
-    return Query("heartbeat", args, lambda row: str(row[0]))
+    return Query("heartbeat", args, lambda row: list(row[1]))
 
 
 def idle(*, worker: str, idle: bool) -> Query[str]:

@@ -80,7 +80,14 @@ class Claimer:
         """The runs left in the queues when no more could be claimed."""
         self.look_around: Callable[[], bool] = lambda: False
         """Looks for tasks to serve before the queues are called dry; whether it found any."""
+        self.withheld: frozenset[str] = frozenset()
+        """Tasks that the executor knows and that are left to other workers."""
         recorder.on_report = self.nudge
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks whose runs are claimed."""
+        return [task for task in self._executor.tasks if task not in self.withheld]
 
     @property
     def queues(self) -> list[str]:
@@ -176,6 +183,8 @@ class Claimer:
 
     def _wanted(self, quotas: Mapping[str, int], tasks: Sequence[str]) -> ClaimRequest:
         token, before = self._context.token(), self._context.clock()
+        if self.withheld:
+            tasks = [task for task in tasks if task not in self.withheld]
         deadline = before + self._options.lease_for.total_seconds() * DEADLINE_MARGIN
         floors = self._watermark.floors(before)
         lease_for, worker = self._options.lease_for, self._context.worker
@@ -214,7 +223,7 @@ class Claimer:
     def _dry(self) -> bool:
         if self._held or self._recorder.backlog:
             return False
-        self.left = self._leases.unfinished(queues=self._size.queues, tasks=self._executor.tasks)
+        self.left = self._leases.unfinished(queues=self._size.queues, tasks=self.tasks)
         return not self.left.due and not self.look_around()
 
     def _wait(self, seconds: float, *, for_room: bool = False) -> None:

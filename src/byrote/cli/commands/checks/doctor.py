@@ -11,7 +11,7 @@ import psycopg
 
 from byrote.assembly.clock import now
 from byrote.assembly.settings import Resolved, merge
-from byrote.cli.database import masked, open_url
+from byrote.cli.database import open_url
 from byrote.cli.errors import CHECK_FAILED
 from byrote.cli.options import database_options
 from byrote.cli.output.tables import coloured, paint, print_json
@@ -21,8 +21,10 @@ from byrote.cli.support.server_probe import health
 from byrote.core.errors import BadOption, ByroteError
 from byrote.core.text.printable import one_line
 from byrote.embedded import control
+from byrote.embedded.choice import check_asked, external
+from byrote.embedded.errors import NoDatabase
 from byrote.embedded.server import default_home
-from byrote.store.connect import DatabaseAddress
+from byrote.store.connect import DatabaseAddress, described
 from byrote.store.runners.sync import unreachable
 
 FAIL: Final = "fail"
@@ -58,10 +60,16 @@ def _print(check: Check) -> None:
 def _examine(resolved: Resolved) -> Iterator[Check]:
     yield from doctor_checks.of_machine(resolved)
     yield doctor_checks.of_variables(os.environ)
-    url = resolved.settings.database_url
+    given = resolved.settings.database_url
+    url = external(given)
     provider = doctor_checks.of_provider(os.environ, needed=url is None)
     yield provider
     if url is None:
+        try:
+            check_asked(given, os.environ)
+        except NoDatabase as error:
+            yield Check("database", FAIL, "none is set", str(error))
+            return
         home = default_home(os.environ)
         yield doctor_checks.of_disk(home)
         if provider.state == FAIL:
@@ -72,23 +80,21 @@ def _examine(resolved: Resolved) -> Iterator[Check]:
             yield Check("database", "warn", f"no embedded server in {home} yet", advice)
             return
     try:
-        with open_url(url, ready=False) as found:
-            yield from _database(
-                DatabaseAddress(found, pooled=resolved.settings.pooled), masked(found)
-            )
+        with open_url(given, ready=False) as found:
+            yield from _database(DatabaseAddress(found, pooled=resolved.settings.pooled))
     except (BadOption, psycopg.Error) as error:
         yield Check("database", FAIL, " ".join(str(error).split()))
     except ByroteError as error:
         yield Check("database", FAIL, str(error), "Is the server up, and can it be reached?")
 
 
-def _database(address: DatabaseAddress, shown: str) -> Iterator[Check]:
+def _database(address: DatabaseAddress) -> Iterator[Check]:
     try:
         connection = address.open("doctor")
     except psycopg.OperationalError as error:
         raise unreachable(address, error) from error
     with connection:
-        yield Check("database", "ok", f"answers at {shown}")
+        yield Check("database", "ok", f"answers at {described(connection)}")
         before = now()
         answer = health(connection)
         yield from doctor_checks.of_server(answer, before=before, after=now())

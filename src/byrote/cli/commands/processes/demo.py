@@ -35,6 +35,7 @@ def demo(*, as_json: bool, url: str | None, keep: bool) -> None:
     """
     from byrote.demo.run import run_demo  # noqa: PLC0415 -- `--help` stays fast.
 
+    url = None if url == "embedded" else url
     ended = run_demo(url=url, keep=keep, silent=as_json, paint=paint)
     steps = _next_steps(ended, given=url is not None)
     if as_json:

@@ -54,7 +54,7 @@ def up(*, app: str | None, url: str | None, port: int, queues: str | None) -> No
     app no worker is started: other workers may claim over HTTP. Log lines begin with the name of
     their part. When one part ends, all are stopped.
     """
-    with open_url(url) as found:
+    with open_url(url, or_embedded=True) as found:
         address = DatabaseAddress(found)
         migrate(address, jitter=jitter)
         with contextlib.closing(Store(address, jitter=jitter)) as store, _token(store) as secret:

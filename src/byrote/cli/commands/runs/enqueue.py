@@ -13,7 +13,7 @@ import psycopg
 from byrote.assembly.app import App
 from byrote.assembly.identity import new_id
 from byrote.assembly.settings import resolve
-from byrote.cli.database import open_app
+from byrote.cli.database import name_database, open_app
 from byrote.cli.options import DurationParam, Label, MomentParam, database_options, wait_option
 from byrote.cli.output.accepted import print_result
 from byrote.cli.output.tables import print_json
@@ -85,6 +85,7 @@ def enqueue(
                 "--unique-key cannot be combined with --many: all lines would share the key."
             )
         with open_app(url) as app:
+            name_database(app.store)
             _accept_all(app, writer.lines(many), as_json=as_json)
         return
     spec = writer.spec(kwargs or "{}")
@@ -92,6 +93,7 @@ def enqueue(
         size = f"{len(spec.text):,} characters"
         click.echo(f"byrote: a spec of {size} slows the queue; pass a reference instead.", err=True)
     with open_app(url) as app:
+        name_database(app.store)
         accept(app, spec, wait, as_json=as_json)
 
 

@@ -49,7 +49,7 @@ def measure(registry: Registry, checkout: GitCheckout) -> dict[str, Any]:
     uname = os.uname()
     return {
         "code": {
-            "tasks": {task.key: _code_of(task) for task in registry},
+            "tasks": {task.key: _code_of(task) for task in registry.served},
             "trees": {top: tree_digest(found) for top, found in files.items()},
             "modules": dict(sorted(project.hashes.items())),
             "uses": uses,
@@ -129,7 +129,7 @@ def memos_of(registry: Registry) -> dict[str, Memo]:
     """For each task that memoizes its results: the hash of its code, and for how long."""
     return {
         task.key: Memo(code, micros(task.memo))
-        for task in registry
+        for task in registry.served
         if task.memo is not None and (code := code_of(task)) is not None
     }
 

@@ -2,16 +2,20 @@
 -- none.
 -- The name of a live worker belongs to its `holder`; another holder gets no row. A worker without a holder is connected
 -- to the database itself, or is a service, and may take any name.
+-- Returns those of its aliases that are names of tasks of other live workers, and notifies live workers whose aliases are
+-- names of its tasks.
 with registered as (
   insert into byrote_workers as known (
-    worker_id, started_at, seen_at, pid, hands, concurrency, host, version, python, queues, tasks, holder
+    worker_id, started_at, seen_at, pid, hands, concurrency, host, version, python, queues, tasks, aliases, holder
   )
   values (
     %(worker)s, (select byrote_now()), (select byrote_now()), %(pid)s, %(hands)s, %(concurrency)s, %(host)s,
-    %(version)s, %(python)s, %(queues)s::text[], %(tasks)s::text[], %(holder)s::uuid
+    %(version)s, %(python)s, %(queues)s::text[], %(tasks)s::text[], %(aliases)s::text[],
+    %(holder)s::uuid
   )
   on conflict (worker_id) do update
-  set seen_at = excluded.seen_at, queues = excluded.queues, tasks = excluded.tasks, holder = excluded.holder
+  set seen_at = excluded.seen_at, queues = excluded.queues, tasks = excluded.tasks, aliases = excluded.aliases,
+      holder = excluded.holder
   where excluded.holder is null
     or known.holder = excluded.holder
     or known.seen_at <= (select byrote_now()) - interval '45 seconds'
@@ -25,5 +29,26 @@ known as (
     and exists (select from registered)
   on conflict do nothing
 )
-select worker_id
+select
+  worker_id,
+  array(
+    select distinct task
+    from byrote_workers as other
+    cross join unnest(%(aliases)s::text[]) as alias (task)
+    where other.worker_id <> %(worker)s
+      and other.seen_at > (select byrote_now()) - interval '45 seconds'
+      and task = any (other.tasks)
+      and task <> all (other.aliases)
+    order by task
+  ) as contested,
+  (
+    select count(pg_notify('byrote_cancel', other.worker_id))
+    from byrote_workers as other
+    where other.worker_id <> %(worker)s
+      and other.aliases && %(tasks)s::text[]
+      and exists (
+        select 1 from unnest(other.aliases) as alias (task)
+        where task = any (%(tasks)s::text[]) and task <> all (%(aliases)s::text[])
+      )
+  ) as notified
 from registered;
