@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple, Protocol
 
+from byrote.core.log.cursor import Cursor
 from byrote.core.outcome import Printing
 from byrote.core.ports.replies import (
     Archived,
@@ -176,6 +177,21 @@ class MaintenancePort(Protocol):
 
     def prune(self) -> None:
         """Delete rows whose retention has ended."""
+
+    def prune_stats(self) -> None:
+        """Delete counts by minute whose retention has ended."""
+
+    def begin_counting(self) -> Cursor | None:
+        """Begin to count events at the end of the log. None if another process has begun."""
+
+    def count(self, cursor: Cursor, *, limit: int) -> tuple[int, Cursor | None]:
+        """Count events after a cursor. Returns how many were read, and the new cursor.
+
+        The new cursor is None if the cursor was not that of the duty `stats`: nothing was counted.
+        """
+
+    def recount(self, cursor: Cursor, *, most: int) -> None:
+        """Correct the depths as of a cursor, unless there are more than `most` runs."""
 
     def forget(self, *, limit: int) -> int:
         """Delete one batch of orphaned rows. Returns the largest count per table."""
