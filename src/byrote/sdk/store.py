@@ -301,7 +301,7 @@ class HttpRegistry(_OnWire):
     """Keeps leases, and a worker's row in the list of workers."""
 
     def register(self, description: Mapping[str, Any]) -> None:
-        """Announce a worker."""
+        """Announce a worker; workers with one token may share an id."""
         self._wire.run(leasing.register(description))
 
     def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:

@@ -12,7 +12,9 @@ import psycopg
 from byrote.core.outcome import Succeeded
 from byrote.core.ports.replies import (
     LOCKED,
+    NAME_SILENT_FOR,
     ArtifactReply,
+    NameHeld,
     RecordedStep,
     Remainder,
     StepReply,
@@ -46,9 +48,12 @@ class PostgresStore:
         listen: bool = True,
         durable_claims: bool = True,
         keep_events: timedelta = timedelta(days=30),
+        holder: str | None = None,
     ) -> None:
         self._address = address
         self._keep_events = keep_events
+        self._holder = holder
+        """Identifies this start of the worker: no other process may use its id meanwhile."""
         self._listen = listen and not address.pooled
         self._claims = () if durable_claims else ("synchronous_commit=off",)
         self._watch = threading.Event()
@@ -80,7 +85,7 @@ class PostgresStore:
 
     def registry(self, part: PartContext) -> "RegistryStore":
         """Return the store of the lease keeper."""
-        return RegistryStore(self._link(part))
+        return RegistryStore(self._link(part), holder=self._holder)
 
     def ledgers(self, part: PartContext) -> "StepStore":
         """Return the store of the ledger server."""
@@ -315,21 +320,28 @@ def _finish(judged: Sequence[Judged]) -> Query[tuple[str, str]]:
 class RegistryStore(OnConnection):
     """Renews leases, and keeps a worker's row in the registry."""
 
-    def __init__(self, link: WorkerConnection) -> None:
+    def __init__(self, link: WorkerConnection, *, holder: str | None) -> None:
         super().__init__(link)
         self._detour = Detour()
+        self._holder = holder
 
-    def register(self, description: Mapping[str, Any]) -> None:
-        """Register a worker."""
-        self._link.run(queries.register(description))
+    def register(self, description: Mapping[str, Any]) -> NameHeld | None:
+        """Register a worker; returns the live worker of another process that has its name."""
+        found = {**description, "holder": self._holder}
+        while not self._link.run(queries.register(found, silent_for=NAME_SILENT_FOR)):
+            name = description["worker"]
+            for row in self._link.run(queries.workers()):
+                if row.worker == name:
+                    return NameHeld(name, row.host, row.pid, row.seen_at)
+        return None
 
     def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
         """Record that a worker is alive; returns False if it is not registered."""
-        return bool(self._link.run(queries.heartbeat(worker=worker, **load)))
+        return bool(self._link.run(queries.heartbeat(worker=worker, holder=self._holder, **load)))
 
     def deregister(self, worker: str) -> None:
-        """Delete a worker from the registry."""
-        self._link.run(queries.deregister(worker=worker))
+        """Delete a worker from the registry, unless another process has its name by now."""
+        self._link.run(queries.deregister(worker=worker, holder=self._holder))
 
     def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> Mapping[str, bool | str]:
         """Extend leases; returns the ids still held and whether to cancel them, or LOCKED."""

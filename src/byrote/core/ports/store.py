@@ -11,6 +11,7 @@ from byrote.core.ports.replies import (
     Archived,
     ArtifactReply,
     Duty,
+    NameHeld,
     Promotion,
     ReclaimedRun,
     RecordedStep,
@@ -94,8 +95,8 @@ class FinishPort(Protocol):
 class RegistryPort(Protocol):
     """The store as the lease keeper uses it: leases and the list of workers."""
 
-    def register(self, description: Mapping[str, Any]) -> None:
-        """Announce a worker."""
+    def register(self, description: Mapping[str, Any]) -> NameHeld | None:
+        """Announce a worker. Returns the live worker of another process that has its name."""
 
     def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
         """Report that a worker is alive; returns False if it is not registered."""

@@ -2,6 +2,7 @@
 """Queries of the registry of workers."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -9,10 +10,14 @@ import msgspec
 from byrote.store import rows
 from byrote.store.query import Query
 
+SILENT_FOR = timedelta(seconds=45)
+"""A worker without a heartbeat for this long counts as gone, and its name is free."""
 
-def register(description: Mapping[str, Any]) -> Query[str]:
+
+def register(description: Mapping[str, Any], *, silent_for: timedelta = SILENT_FOR) -> Query[str]:
     """Register a worker; no row if its name belongs to another holder."""
-    return Query("register", {"holder": None, **description}, lambda row: str(row[0]))
+    args = {"holder": None, "silent_for": silent_for, **description}
+    return Query("register", args, lambda row: str(row[0]))
 
 
 def heartbeat(
