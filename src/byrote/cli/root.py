@@ -23,7 +23,7 @@ COMMANDS = {
     "enqueue": ("runs.enqueue", "Accept one run of a task, or one for each line of a file."),
     "runs": ("runs.listing", "List, show, cancel and retry runs."),
     "replay": ("runs.replay", "Enqueue the spec of an earlier run again."),
-    "queues": ("operations.queues", "List queues, pause and resume them."),
+    "queues": ("operations.queues", "List, pause, resume, purge and configure queues."),
     "schedules": ("operations.schedules", "List, add, pause and remove periodic tasks."),
     "dead": ("runs.dead", "List, show, requeue and delete dead letters."),
     "workers": ("operations.workers", "List workers."),

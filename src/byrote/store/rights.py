@@ -28,17 +28,18 @@ ready_queues rights schema schemas session set_timeout uptime verify_catalog wri
 
 WORKER: Final = _names("""
 archive archive_around artifact artifact_prefix artifacts begin_stats blob cancel chain claim
-claimed count_stats counters cursor dead dead_outline delete_dead delete_mark delete_orphans
-delete_schedule depths deregister duties ended_runs enqueue_memo enqueue_verification fail_unserved
-filter_names finish finished_leases heartbeat held_leases idle is_logged last_event latest_by_hash
-leased_runs live_output locked log_after note_unserved once once_keys originals outcome outlines
-outputs partition pause_schedule progress progressed progressing progressing_outline promote
-provenances prunable prune prune_artifacts prune_blobs prune_memos prune_stats queues recount
-referenced register register_provenance renew replay replays resume_schedule retry run run_access
-run_history run_history_outline runs runs_at save_cursor save_schedule schedules schedules_outline
-shadow signal stats step steps steps_outline succeed sweep task_depths tick unfinished unknown_tasks
-unserved_tasks verify_chain verify_events verify_head verify_malformed verify_recorded verify_runs
-verify_scene verify_stored verify_written watch watched why_waiting worker_owner workers workers_at
+claimed count_matching count_stats counters cursor dead dead_outline delete_dead delete_mark
+delete_orphans delete_schedule depths deregister duties ended_runs enqueue_memo enqueue_verification
+fail_unserved filter_names finish finished_leases heartbeat held_leases idle is_logged last_event
+latest_by_hash leased_runs live_output locked log_after matching note_unserved once once_keys
+originals outcome outlines outputs partition pause_schedule progress progressed progressing
+progressing_outline promote provenances prunable prune prune_artifacts prune_blobs prune_memos
+prune_stats queues recount referenced register register_provenance renew replay replays
+resume_schedule retry run run_access run_history run_history_outline runs runs_at save_cursor
+save_schedule schedules schedules_outline shadow signal stats step steps steps_outline succeed sweep
+task_depths tick unfinished unknown_tasks unserved_tasks verify_chain verify_events verify_head
+verify_malformed verify_recorded verify_runs verify_scene verify_stored verify_written watch watched
+why_waiting worker_owner workers workers_at
 """)
 
 SERVICE: Final = _names("""

@@ -12,9 +12,7 @@ import psycopg
 from byrote.core.outcome import Succeeded
 from byrote.core.ports.replies import (
     LOCKED,
-    NAME_SILENT_FOR,
     ArtifactReply,
-    NameHeld,
     RecordedStep,
     Remainder,
     StepReply,
@@ -29,6 +27,7 @@ from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
 from byrote.store.locks import Detour
 from byrote.store.maintenance import MaintenanceStore
 from byrote.store.query import Query
+from byrote.store.registry import RegistryStore
 from byrote.store.runners.link import OnConnection, WorkerConnection
 from byrote.store.runners.sync import Interrupted, refused, unreachable
 from byrote.store.writable import check_writable
@@ -83,7 +82,7 @@ class PostgresStore:
         """Return the store of the recorder."""
         return FinishStore(self._link(part))
 
-    def registry(self, part: PartContext) -> "RegistryStore":
+    def registry(self, part: PartContext) -> RegistryStore:
         """Return the store of the lease keeper."""
         return RegistryStore(self._link(part), holder=self._holder)
 
@@ -315,41 +314,6 @@ def _finish(judged: Sequence[Judged]) -> Query[tuple[str, str]]:
             number = 0 if run.provenance is None else run.provenance.id
             row["more"] = {**row.get("more", {}), "provenance": number}
     return queries.finish(rows, provenance=None if common is None else common.id)
-
-
-class RegistryStore(OnConnection):
-    """Renews leases, and keeps a worker's row in the registry."""
-
-    def __init__(self, link: WorkerConnection, *, holder: str | None) -> None:
-        super().__init__(link)
-        self._detour = Detour()
-        self._holder = holder
-
-    def register(self, description: Mapping[str, Any]) -> NameHeld | None:
-        """Register a worker; returns the live worker of another process that has its name."""
-        found = {**description, "holder": self._holder}
-        while not self._link.run(queries.register(found, silent_for=NAME_SILENT_FOR)):
-            name = description["worker"]
-            for row in self._link.run(queries.workers()):
-                if row.worker == name:
-                    return NameHeld(name, row.host, row.pid, row.seen_at)
-        return None
-
-    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> bool:
-        """Record that a worker is alive; returns False if it is not registered."""
-        return bool(self._link.run(queries.heartbeat(worker=worker, holder=self._holder, **load)))
-
-    def deregister(self, worker: str) -> None:
-        """Delete a worker from the registry, unless another process has its name by now."""
-        self._link.run(queries.deregister(worker=worker, holder=self._holder))
-
-    def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> Mapping[str, bool | str]:
-        """Extend leases; returns the ids still held and whether to cancel them, or LOCKED."""
-        script = self._detour.around(
-            {lease.id: lease for lease in leases},
-            lambda some: queries.renew(some, lease_for=lease_for),
-        )
-        return run_script(script, self._link.run)
 
 
 class StepStore(OnConnection):
