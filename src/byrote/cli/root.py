@@ -36,6 +36,7 @@ COMMANDS = {
     "verify": ("checks.verify", "Check every run against the event log and the rules."),
     "doctor": ("checks.doctor", "Check the set-up and advise on problems."),
     "config": ("checks.config", "Show the settings and where each came from."),
+    "completion": ("operations.completion", "Print the completion script of a shell."),
     "pg": ("operations.pg", "Manage the embedded PostgreSQL server."),
     "torture": ("checks.torture", "Inject faults by a seed and check every guarantee."),
     "bench": ("checks.bench", "Measure enqueueing, draining and latency on this machine."),
