@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli.console import byrote
 from tests.docs.test_readme import blocks
+from tests.support import Db, enqueue
 
 SHOWN = """\
 ['operations_page.send_email']
@@ -32,3 +34,16 @@ def test_the_programs_of_the_page_run(
 
     assert asyncio.run(serve()) == 1
     assert capsys.readouterr().out == SHOWN
+
+
+def test_the_commands_of_the_page_run(db: Db, url: str) -> None:
+    enqueue(db, 2, task="send_email", queue="mail")
+    db.execute("insert into byrote_queues (queue_name) values ('mail')")
+    [block] = blocks("docs/how-to/python-operations.md", "sh")
+    shown = [byrote(*line.split()[1:], url=url) for line in block.splitlines()]
+
+    assert [one.code for one in shown] == [0] * 5
+    assert [one.out for one in shown[3:]] == [
+        "2 runs cancelled.\n",
+        "mail keeps ended runs for 7d and dead letters for 180d.\n",
+    ]

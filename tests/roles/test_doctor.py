@@ -13,7 +13,8 @@ CAN = {
     "enqueue": "can enqueue; cannot enqueue tasks with a memo (needs byrote_worker), work (needs"
     " byrote_worker), serve (needs byrote_service), make tokens (needs byrote_owner), read (needs"
     " byrote_read)",
-    "worker": "can enqueue, enqueue tasks with a memo, work; cannot serve (needs byrote_service),",
+    "worker": "can enqueue, enqueue tasks with a memo, work, read; cannot serve (needs"
+    " byrote_service),",
     "read": "can read; cannot enqueue (needs byrote_enqueue),",
     "service": "can enqueue, enqueue tasks with a memo, work, serve, read; cannot make tokens",
 }

@@ -40,11 +40,16 @@ def test_a_locked_row_of_the_service_is_pruned_later_than_the_others(
     for text in OLD.values():
         db.execute(text)  # type: ignore[call-overload]
     with locked(address, table, COLUMNS[table], "1"):
-        fetch(db, queries.prune_service())
+        prune(db)
         assert {name: count(db, name) for name in OLD} == {**dict.fromkeys(OLD, 0), table: 1}
 
-    fetch(db, queries.prune_service())
+    prune(db)
     assert count(db, table) == 0
+
+
+def prune(db: Db) -> None:
+    fetch(db, queries.prune_service())
+    fetch(db, queries.prune_stats())
 
 
 def test_a_locked_note_of_an_unserved_task_holds_up_no_other(

@@ -76,6 +76,7 @@ def build_worker(
             listen=settings.listen,
             durable_claims=durable,
             keep_events=settings.keep_events,
+            holder=new_token(),
         )
 
     context = WorkerContext(name, monotonic, jitter, new_token, emit)

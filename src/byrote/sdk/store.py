@@ -302,7 +302,10 @@ class HttpRegistry(_OnWire):
     """Keeps leases, and a worker's row in the list of workers."""
 
     def register(self, description: Mapping[str, Any]) -> Sequence[str]:
-        """Announce a worker; returns its aliases that are tasks of other live workers."""
+        """Announce a worker; returns its aliases that are tasks of other live workers.
+
+        Workers with one token may share an id.
+        """
         return self._wire.run(leasing.register(description))
 
     def heartbeat(self, worker: str, load: Mapping[str, Any]) -> Sequence[str] | None:

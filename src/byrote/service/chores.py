@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Periodic duties that any one service does: counts events, deletes old rows."""
+"""Periodic duties that any one service does: deletes old rows, notes which tokens were used.
+
+The duties of workers, such as counting events, are done by the service's maintenance thread.
+"""
 
 import asyncio
 import contextlib
@@ -8,25 +11,14 @@ from datetime import timedelta
 import psycopg
 
 from byrote.core.errors import ByroteError
-from byrote.core.log.cursor import BEGINNING, Cursor
 from byrote.service.http.auth import Keyring
 from byrote.service.options import ServiceContext
 from byrote.store import queries
 from byrote.store.runners.aio import AsyncStore
 from byrote.store.runners.sync import Interrupted
 
-EVERY = {
-    "stats": timedelta(seconds=1),
-    "depths": timedelta(minutes=10),
-    "service": timedelta(minutes=10),
-}
+EVERY = {"service": timedelta(minutes=10)}
 TICK_S = 1.0
-COUNT_MAX = 500
-"""Statements counted in one batch; each may have events of a thousand runs."""
-RECOUNT_MAX = 100_000
-"""Runs that are few enough to be counted afresh now and then, so that no miscount stays."""
-BUSY_S = 0.3
-"""How much of each second may go to counting."""
 NOTE_EVERY = 5
 """Ticks between two notes of which tokens were used."""
 
@@ -38,7 +30,6 @@ class Chores:
         self._store = store
         self._keyring = keyring
         self._context = context
-        self._recount_due = False
 
     async def run(self) -> None:
         """Do what is due, for as long as the process lives."""
@@ -53,39 +44,8 @@ class Chores:
                 await self.note_used()
 
     async def _do(self) -> None:
-        for duty in await self._store.all(queries.duties(worker=self._context.name, every=EVERY)):
-            match duty.name:
-                case "stats":
-                    await self._count(duty.cursor)
-                case "depths":
-                    self._recount_due = True
-                case _:
-                    await self._store.all(queries.prune_service())
-
-    async def _count(self, cursor: str | None) -> None:
-        if cursor is None:
-            begin = await self._store.first(queries.cursor(back=0)) or BEGINNING
-            await self._store.all(queries.save_cursor(duty="stats", cursor=str(begin)))
-            self._recount_due = True
-        else:
-            begin = Cursor.parse(cursor)
-        end = await self._to_the_end(begin)
-        # From a cursor far behind, all that was logged since would have to be taken off again.
-        if end is not None and self._recount_due:
-            await self._store.ask(queries.recount(end, most=RECOUNT_MAX))
-            self._recount_due = False
-
-    async def _to_the_end(self, cursor: Cursor) -> Cursor | None:
-        """Count on; returns the end of the log, None if it is far or another service counts."""
-        deadline = self._context.clock() + BUSY_S
-        while self._context.clock() < deadline:
-            [(events, moved)] = await self._store.ask(queries.count_stats(cursor, limit=COUNT_MAX))
-            if events < COUNT_MAX:
-                return cursor if events == 0 else moved
-            if moved is None:
-                return None
-            cursor = moved
-        return None
+        if await self._store.all(queries.duties(worker=self._context.name, every=EVERY)):
+            await self._store.all(queries.prune_service())
 
     async def note_used(self) -> None:
         """Store which tokens were used since the last call."""

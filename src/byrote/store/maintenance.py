@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from byrote.core.errors import RowLocked
+from byrote.core.log.cursor import BEGINNING, Cursor
 from byrote.core.outcome import Printing
 from byrote.core.ports.replies import Archived, Duty, Promotion, ReclaimedRun, Walked
 from byrote.core.run import Leased
@@ -81,6 +82,23 @@ class MaintenanceStore(OnConnection):
     def prune(self) -> None:
         """Delete what is past its retention."""
         self._link.once(queries.prune(keep_events=self._keep_events))
+
+    def prune_stats(self) -> None:
+        """Delete counts by minute that are past their retention."""
+        self._link.once(queries.prune_stats())
+
+    def begin_counting(self) -> Cursor | None:
+        """Begin to count at the end of the log; None if another process has begun."""
+        end = next(iter(self._link.once(queries.cursor(back=0))), BEGINNING)
+        return end if self._link.once(queries.begin_stats(end)) else None
+
+    def count(self, cursor: Cursor, *, limit: int) -> tuple[int, Cursor | None]:
+        """Count events after a cursor; returns how many were read, and the new cursor."""
+        return self._link.once(queries.count_stats(cursor, limit=limit))[0]
+
+    def recount(self, cursor: Cursor, *, most: int) -> None:
+        """Correct the depths as of a cursor, unless there are more than `most` runs."""
+        self._link.once(queries.recount(cursor, most=most))
 
     def chain(self, *, limit: int) -> int:
         """Add a link to the chain of the log; returns how many events it has."""

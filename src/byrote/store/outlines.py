@@ -13,7 +13,8 @@ import psycopg
 from byrote.store.query import Query
 from byrote.store.runners.sync import Store
 
-_FILTERS: Final = ("id", "status", "queue", "task", "hash", "label", "queues", "tasks", "before")
+_FILTERS: Final = ("id", "status", "queue", "task", "hash", "label", "queues", "tasks", "before",
+            "since", "within")  # fmt: skip
 _ONE: Final[Mapping[str, Any]] = {**dict.fromkeys(_FILTERS), "shadow": True, "limit": 1}
 """The parameters of `outlines` that `run` lacks."""
 

@@ -27,23 +27,24 @@ ready_queues rights schema schemas session set_timeout uptime verify_catalog wri
 """)
 
 WORKER: Final = _names("""
-archive archive_around artifact artifact_prefix artifacts blob cancel chain claim claimed counters
-cursor dead dead_outline delete_dead delete_mark delete_orphans delete_schedule deregister duties
-ended_runs enqueue_memo enqueue_verification fail_unserved filter_names finish finished_leases
-heartbeat held_leases idle is_logged last_event latest_by_hash leased_runs live_output locked
-log_after note_unserved once once_keys originals outcome outlines outputs partition pause_schedule
-progress progressed progressing progressing_outline promote provenances prunable prune
-prune_artifacts prune_blobs prune_memos queues record_steps referenced register register_provenance
-renew replay replays resume_schedule retry run run_access run_history run_history_outline runs
-runs_at save_cursor save_schedule schedules schedules_outline shadow signal step steps steps_outline
-succeed sweep tick unfinished unknown_tasks unserved_tasks verify_chain verify_events verify_head
+archive archive_around artifact artifact_prefix artifacts begin_stats blob cancel chain claim
+claimed count_matching count_stats counters cursor dead dead_outline delete_dead delete_mark
+delete_orphans delete_schedule depths deregister duties ended_runs enqueue_memo enqueue_verification
+fail_unserved filter_names finish finished_leases heartbeat held_leases idle is_logged last_event
+latest_by_hash leased_runs live_output locked log_after matching note_unserved once once_keys
+originals outcome outlines outputs partition pause_schedule progress progressed progressing
+progressing_outline promote provenances prunable prune prune_artifacts prune_blobs prune_memos
+prune_stats queues record_steps recount referenced register register_provenance renew replay replays
+resume_schedule retry run run_access run_history run_history_outline runs runs_at save_cursor
+save_schedule schedules schedules_outline shadow signal stats step steps steps_outline succeed sweep
+task_depths tick unfinished unknown_tasks unserved_tasks verify_chain verify_events verify_head
 verify_malformed verify_recorded verify_runs verify_scene verify_stored verify_written watch watched
 why_waiting worker_owner workers workers_at
 """)
 
 SERVICE: Final = _names("""
-audit count_stats depths pause prune_service recount resume set_events set_retention set_unserved
-stats store_reply stored_reply task_depths token tokens use_tokens
+audit pause prune_service resume set_events set_retention set_unserved store_reply stored_reply
+token tokens use_tokens
 """)
 
 OWNER: Final = _names("audits create_token delete_runs extend_token revoke_token rotate_token")
@@ -70,7 +71,7 @@ LEAST: Final[Mapping[str, str]] = {
 TO_WORK: Final = _names("claim renew finish succeed register register_provenance step record_steps")
 """Statements that a worker must be able to run before it claims anything."""
 
-TO_SERVE: Final = (*TO_WORK, *_names("enqueue_one signal audit token store_reply count_stats"))
+TO_SERVE: Final = (*TO_WORK, *_names("enqueue_one signal audit token store_reply"))
 """Statements that a service must be able to run before it listens."""
 
 

@@ -54,7 +54,7 @@ revoke update, delete on byrote_chain from byrote_worker;
 revoke update on byrote_once, byrote_artifacts from byrote_worker;
 grant select, insert, update, delete
   on byrote_task_runs, byrote_dead, byrote_workers, byrote_steps, byrote_artifact_blobs, byrote_memo, byrote_watched,
-    byrote_progress, byrote_periodic_tasks, byrote_unserved
+    byrote_progress, byrote_periodic_tasks, byrote_unserved, byrote_stats, byrote_depths
   to byrote_worker;
 grant select, insert, delete on byrote_once, byrote_artifacts to byrote_worker;
 -- Locking a row before its deletion needs the right to update one of its columns.
@@ -74,7 +74,6 @@ grant insert on byrote_audit to byrote_service;
 grant update on byrote_queues to byrote_service;
 grant select, update (used_at) on byrote_tokens to byrote_service;
 grant select, insert, delete, update (at) on byrote_keys to byrote_service;
-grant select, insert, update, delete on byrote_stats, byrote_depths to byrote_service;
 grant execute on function byrote_prune_audit(interval) to byrote_service;
 
 -- byrote_read: everything except arguments, results, the texts of errors and progress, the output of attempts, and tokens.

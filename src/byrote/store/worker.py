@@ -27,6 +27,7 @@ from byrote.store.connect import PLAN_GUARDS, DatabaseAddress, described
 from byrote.store.locks import Detour
 from byrote.store.maintenance import MaintenanceStore
 from byrote.store.query import Query
+from byrote.store.registry import RegistryStore
 from byrote.store.runners.link import OnConnection, WorkerConnection
 from byrote.store.runners.sync import Interrupted, refused, unreachable
 from byrote.store.writable import check_writable
@@ -46,9 +47,12 @@ class PostgresStore:
         listen: bool = True,
         durable_claims: bool = True,
         keep_events: timedelta = timedelta(days=30),
+        holder: str | None = None,
     ) -> None:
         self._address = address
         self._keep_events = keep_events
+        self._holder = holder
+        """Identifies this start of the worker: no other process may use its id meanwhile."""
         self._listen = listen and not address.pooled
         self._claims = () if durable_claims else ("synchronous_commit=off",)
         self._watch = threading.Event()
@@ -82,9 +86,9 @@ class PostgresStore:
         """Return the store of the recorder."""
         return FinishStore(self._link(part))
 
-    def registry(self, part: PartContext) -> "RegistryStore":
+    def registry(self, part: PartContext) -> RegistryStore:
         """Return the store of the lease keeper."""
-        return RegistryStore(self._link(part))
+        return RegistryStore(self._link(part), holder=self._holder)
 
     def ledgers(self, part: PartContext) -> "StepStore":
         """Return the store of the ledger server."""
@@ -314,34 +318,6 @@ def _finish(judged: Sequence[Judged]) -> Query[tuple[str, str]]:
             number = 0 if run.provenance is None else run.provenance.id
             row["more"] = {**row.get("more", {}), "provenance": number}
     return queries.finish(rows, provenance=None if common is None else common.id)
-
-
-class RegistryStore(OnConnection):
-    """Renews leases, and keeps a worker's row in the registry."""
-
-    def __init__(self, link: WorkerConnection) -> None:
-        super().__init__(link)
-        self._detour = Detour()
-
-    def register(self, description: Mapping[str, Any]) -> Sequence[str]:
-        """Register a worker; returns its aliases that are tasks of other live workers."""
-        return next(iter(self._link.run(queries.register(description))), ())
-
-    def heartbeat(self, worker: str, load: Mapping[str, Any]) -> Sequence[str] | None:
-        """Record that a worker is alive; returns what `register` does, None if it is unknown."""
-        return next(iter(self._link.run(queries.heartbeat(worker=worker, **load))), None)
-
-    def deregister(self, worker: str) -> None:
-        """Delete a worker from the registry."""
-        self._link.run(queries.deregister(worker=worker))
-
-    def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> Mapping[str, bool | str]:
-        """Extend leases; returns the ids still held and whether to cancel them, or LOCKED."""
-        script = self._detour.around(
-            {lease.id: lease for lease in leases},
-            lambda some: queries.renew(some, lease_for=lease_for),
-        )
-        return run_script(script, self._link.run)
 
 
 class StepStore(OnConnection):

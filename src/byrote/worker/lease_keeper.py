@@ -20,8 +20,9 @@ from datetime import timedelta
 from typing import Any
 
 from byrote.core import events
+from byrote.core.errors import BadOption
 from byrote.core.ports.executor import Executor
-from byrote.core.ports.replies import LOCKED
+from byrote.core.ports.replies import LOCKED, NAME_SILENT_FOR, NameHeld
 from byrote.core.ports.store import RegistryPort
 from byrote.core.run import Leased
 from byrote.worker.claiming.claimer import DEADLINE_MARGIN
@@ -30,6 +31,8 @@ from byrote.worker.leases import HeldLeases
 
 HEARTBEAT_S = 10.0
 TICK_MAX_S = 1.0
+NAME_TICK_S = 1.0
+"""How often a worker whose id another process has tries to register."""
 BATCH_MAX = 1_000
 
 
@@ -65,16 +68,37 @@ class LeaseKeeper:
         self._announced: tuple[Sequence[str], Sequence[str]] = ((), ())
 
     def register(self) -> None:
-        """Announce the worker; before anything is claimed."""
+        """Announce the worker, before anything is claimed.
+
+        If another process has the name, waits until it has been silent for long enough, as after a
+        `kill -9`; raises BadOption if it turns out to be alive.
+        """
+        first = holder = self._announce()
+        if first is None:
+            return
+        self._context.emit([events.Troubled(self._context.worker, "worker id", _wait_for(first))])
+        while holder is not None and not self._stopped:
+            if holder.seen_at != first.seen_at:
+                raise BadOption(_taken(holder))
+            self._wake.wait(NAME_TICK_S)
+            holder = self._announce()
+        if holder is None:
+            self._context.emit([events.Recovered(self._context.worker, "worker id")])
+
+    def _announce(self) -> NameHeld | None:
         description = self._description()
-        contested = self._registry.register(description)
+        registered = self._registry.register(description)
+        if isinstance(registered, NameHeld):
+            self._heartbeat_at = self._context.clock() + HEARTBEAT_S
+            return registered
         self._announced = _served(description)
         if description["aliases"]:
-            self._on_contested(contested)
+            self._on_contested(registered)
             if _served(description := self._description()) != self._announced:
                 self._registry.register(description)
                 self._announced = _served(description)
         self._heartbeat_at = self._context.clock() + HEARTBEAT_S
+        return None
 
     def leave(self) -> None:
         """Take the worker off the list."""
@@ -152,8 +176,23 @@ class LeaseKeeper:
         if contested is not None:
             self._on_contested(contested)
         if contested is None or _served(self._description()) != self._announced:
-            # It serves more by now, or was forgotten while it was cut off.
-            self.register()
+            # It serves more by now, or was forgotten while it was cut off. If another process has
+            # its name by now, it goes on without an entry in the list: leases have their tokens.
+            self._announce()
+
+
+def _wait_for(holder: NameHeld) -> str:
+    return (
+        f"a worker on {holder.host}, process {holder.pid}, has this id; starting when it has sent "
+        f"no heartbeat for {NAME_SILENT_FOR.total_seconds():g} s"
+    )
+
+
+def _taken(holder: NameHeld) -> str:
+    return (
+        f"The worker id {holder.worker!r} belongs to a live worker on {holder.host}, process "
+        f"{holder.pid}. Stop that one, or start this one with another --worker-id or none."
+    )
 
 
 def _served(description: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[str]]:

@@ -374,6 +374,8 @@ class Worker:
 
     def _leave_early(self) -> None:
         """Close what a start that was not finished has opened, unless it is stuck in there."""
+        if self._parts is not None:
+            self._parts.keeper.stop()
         self._join("starter", self._context.clock() + LAST_WORDS_S)
         starter = self._threads.get("starter")
         if starter is not None and not starter.is_alive():

@@ -17,10 +17,8 @@ def kept(db: Db) -> dict[str, Any]:
 def test_the_retention_of_queues_is_set_and_other_settings_stay(db: Db) -> None:
     db.execute("insert into byrote_queues (queue_name, keep_dead) values ('old', '5 days')")
 
-    assert set(fetch(db, queries.set_retention(["old", "new"], keep_done=7 * DAY))) == {
-        "old",
-        "new",
-    }
+    found = fetch(db, queries.set_retention(["old", "new"], keep_done=7 * DAY))
+    assert {(one.queue, one.keep_done) for one in found} == {("old", 7 * DAY), ("new", 7 * DAY)}
     assert kept(db) == {"old": (7 * DAY, 5 * DAY), "new": (7 * DAY, 90 * DAY)}
 
     fetch(db, queries.set_retention(["new"], keep_dead=2 * DAY))

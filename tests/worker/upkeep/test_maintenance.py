@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping
 from datetime import timedelta
 
+from byrote.core.log.cursor import BEGINNING, Cursor
 from byrote.core.ports.replies import Archived, Duty, Promotion, ReclaimedRun
 from byrote.worker.context import WorkerContext
 from byrote.worker.upkeep.maintenance import EVERY, SWEEP_MAX, Maintenance
@@ -57,6 +58,19 @@ class Slow:
 
     def prune(self) -> None:
         self._did("prune")
+
+    def prune_stats(self) -> None:
+        pass
+
+    def begin_counting(self) -> Cursor | None:
+        return BEGINNING
+
+    def count(self, cursor: Cursor, *, limit: int) -> tuple[int, Cursor | None]:
+        del cursor, limit
+        return 0, None
+
+    def recount(self, cursor: Cursor, *, most: int) -> None:
+        pass
 
     def note_unserved(self) -> list[object]:
         return []

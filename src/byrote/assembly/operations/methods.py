@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any
 
-from byrote.assembly.operations import verbs
+from byrote.assembly.operations import bulk, verbs
 from byrote.assembly.operations.database import AppDatabase
 from byrote.assembly.operations.verbs import Moving, Operation
 from byrote.core.ports.script import arun_script, run_script
@@ -96,6 +96,14 @@ class Operations(AppDatabase):
     aretry = AwaitableMethod(verbs.retry)
     retry_many = BlockingMethod(verbs.retry_many)
     aretry_many = AwaitableMethod(verbs.retry_many)
+    retry_runs = BlockingMethod(bulk.retry_runs)
+    aretry_runs = AwaitableMethod(bulk.retry_runs)
+    cancel_runs = BlockingMethod(bulk.cancel_runs)
+    acancel_runs = AwaitableMethod(bulk.cancel_runs)
+    purge = BlockingMethod(bulk.purge)
+    apurge = AwaitableMethod(bulk.purge)
+    set_retention = BlockingMethod(bulk.set_retention)
+    aset_retention = AwaitableMethod(bulk.set_retention)
     requeue = BlockingMethod(verbs.requeue)
     arequeue = AwaitableMethod(verbs.requeue)
     delete = BlockingMethod(verbs.delete)

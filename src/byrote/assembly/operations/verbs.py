@@ -5,7 +5,7 @@ The names are those of the command line, of HTTP and of the SDK.
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import batched
 from typing import Any
@@ -14,6 +14,7 @@ import msgspec
 
 from byrote.assembly.handles import note_withheld
 from byrote.assembly.identity import new_id
+from byrote.core.duration import duration
 from byrote.core.errors import BadOption, RunNotFound, UnknownQueue
 from byrote.core.json.codec import pack
 from byrote.core.ports.replies import DoneRuns
@@ -30,6 +31,10 @@ BATCH = 1_000
 """Runs that one statement changes."""
 LIMIT_MAX = 10_000
 """Runs in one list."""
+
+
+type Since = datetime | timedelta | str | float | None
+"""A moment, or an age such as `"1h"`."""
 
 
 class Moving(msgspec.Struct, frozen=True):
@@ -63,10 +68,12 @@ def runs(
     shadow: bool = False,
     before: Run | str | None = None,
     limit: int = 50,
+    since: Since = None,
 ) -> Operation[list[Run]]:
     """Return the newest runs that match, without arguments and results.
 
-    `before` is the last run of the page before, or its id.
+    `before` is the last run of the page before, or its id. `since` is a moment or an age such as
+    `"1h"`: runs that ended since then or, if they have not ended, were enqueued.
     """
     older = before.id if isinstance(before, Run) else before
     found: list[Run] = yield queries.runs(
@@ -78,8 +85,25 @@ def runs(
         shadow=shadow,
         before=None if older is None else checked_id(older),
         limit=_limit(limit),
+        since=read_since(since),
     )
     return found
+
+
+def read_since(since: Since) -> datetime | timedelta | None:
+    """Return a moment or an age; raises BadOption for anything else."""
+    match since:
+        case None | timedelta():
+            return since
+        case datetime():
+            if since.tzinfo is None:
+                raise BadOption(f"since: {since!r} has no time zone; add one, such as UTC.")
+            return since
+        case _:
+            try:
+                return duration(since)
+            except ValueError as error:
+                raise BadOption(f"since: {error}") from None
 
 
 def _status(text: str) -> str:

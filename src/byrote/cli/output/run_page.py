@@ -45,6 +45,8 @@ def error_of(run: Run) -> str:
 def fields_of(run: Run, *, whole: bool = False) -> dict[str, Any]:
     """A run as a JSON object; `whole` with its spec and result, verbatim, and every error."""
     fields = {k: v for k, v in msgspec.structs.asdict(run).items() if k not in PAYLOADS}
+    limit = fields.pop("timeout")
+    fields["timeout_s"] = None if limit is None else limit.total_seconds()
     if not whole:
         return {**fields, "error": error_of(run) or None}
     return {

@@ -2,7 +2,7 @@
 """Replies of a store to the parts of a worker."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Self
 
 import msgspec
@@ -161,6 +161,22 @@ class Duty(msgspec.Struct, frozen=True):
 
     name: str
     cursor: str | None
+
+
+NAME_SILENT_FOR = timedelta(seconds=25)
+"""A worker without a heartbeat for this long loses its id to another process that wants it.
+
+Heartbeats are sent every ten seconds.
+"""
+
+
+class NameHeld(msgspec.Struct, frozen=True):
+    """The live worker that has the name with which another process wants to register."""
+
+    worker: str
+    host: str
+    pid: int
+    seen_at: datetime
 
 
 class ArtifactReply(msgspec.Struct, frozen=True):

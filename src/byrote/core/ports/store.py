@@ -5,11 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple, Protocol
 
+from byrote.core.log.cursor import Cursor
 from byrote.core.outcome import Printing
 from byrote.core.ports.replies import (
     Archived,
     ArtifactReply,
     Duty,
+    NameHeld,
     Promotion,
     ReclaimedRun,
     RecordedStep,
@@ -93,8 +95,12 @@ class FinishPort(Protocol):
 class RegistryPort(Protocol):
     """The store as the lease keeper uses it: leases and the list of workers."""
 
-    def register(self, description: Mapping[str, Any]) -> Sequence[str]:
-        """Announce a worker; returns those of its `aliases` that are tasks of other workers."""
+    def register(self, description: Mapping[str, Any]) -> Sequence[str] | NameHeld:
+        """Announce a worker.
+
+        Returns those of its `aliases` that are tasks of other workers. Not registered: returns the
+        live worker of another process that has its name.
+        """
 
     def heartbeat(self, worker: str, load: Mapping[str, Any]) -> Sequence[str] | None:
         """Report that a worker is alive; returns what `register` does, None if it is unknown."""
@@ -176,6 +182,21 @@ class MaintenancePort(Protocol):
 
     def prune(self) -> None:
         """Delete rows whose retention has ended."""
+
+    def prune_stats(self) -> None:
+        """Delete counts by minute whose retention has ended."""
+
+    def begin_counting(self) -> Cursor | None:
+        """Begin to count events at the end of the log. None if another process has begun."""
+
+    def count(self, cursor: Cursor, *, limit: int) -> tuple[int, Cursor | None]:
+        """Count events after a cursor. Returns how many were read, and the new cursor.
+
+        The new cursor is None if the cursor was not that of the duty `stats`: nothing was counted.
+        """
+
+    def recount(self, cursor: Cursor, *, most: int) -> None:
+        """Correct the depths as of a cursor, unless there are more than `most` runs."""
 
     def forget(self, *, limit: int) -> int:
         """Delete one batch of orphaned rows. Returns the largest count per table."""

@@ -82,6 +82,11 @@ class Tally(msgspec.Struct, frozen=True):
     n: int
 
 
+def begin_stats(cursor: Cursor) -> Query[str]:
+    """Begin to count events after a cursor; no row if another process has begun."""
+    return Query("begin_stats", {"cursor": str(cursor)}, lambda row: str(row[0]))
+
+
 def count_stats(cursor: Cursor, *, limit: int = 2_000) -> Query[tuple[int, Cursor | None]]:
     """Count events after a cursor; returns how many were read, and the new cursor."""
     args = cursor_args(cursor) | {"cursor": str(cursor), "limit": limit}
@@ -99,6 +104,14 @@ def stats(
 ) -> Query[Tally]:
     """The counts of a window that ends now."""
     return Query("stats", {"window": window} | within(queues, tasks), lambda row: Tally(*row))
+
+
+KEEP_STATS = timedelta(days=2)
+
+
+def prune_stats(*, keep_stats: timedelta = KEEP_STATS) -> Query[int]:
+    """Delete counts of minutes that are past their retention; returns how many."""
+    return Query("prune_stats", {"keep_stats": keep_stats}, lambda row: int(row[0]))
 
 
 def counters() -> Query[tuple[str, str, datetime | None]]:

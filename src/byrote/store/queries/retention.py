@@ -83,12 +83,20 @@ def prunable(
     return Query("prunable", query.args, lambda row: Prunable(*row))
 
 
+class QueueRetention(msgspec.Struct, frozen=True):
+    """How long a queue keeps finished runs and dead letters."""
+
+    queue: str
+    keep_done: timedelta
+    keep_dead: timedelta
+
+
 def set_retention(
     queues: Sequence[str],
     *,
     keep_done: timedelta | None = None,
     keep_dead: timedelta | None = None,
-) -> Query[str]:
+) -> Query[QueueRetention]:
     """Set how long queues keep finished and dead runs; None leaves a setting unchanged."""
     args = {"queues": list(queues), "keep_done": keep_done, "keep_dead": keep_dead}
-    return Query("set_retention", args, lambda row: str(row[0]))
+    return Query("set_retention", args, lambda row: QueueRetention(*row))

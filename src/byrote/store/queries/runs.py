@@ -2,7 +2,7 @@
 """Queries about runs: look up, list, cancel, retry, delete."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -35,7 +35,7 @@ def run(run_id: str) -> Query[Run]:
     return Query("run", {"id": run_id}, rows.run_from)
 
 
-def runs(
+def runs(  # noqa: PLR0913 -- one parameter per filter.
     *,
     status: str | None = None,
     queue: str | None = None,
@@ -47,9 +47,14 @@ def runs(
     before: str | None = None,
     limit: int = 50,
     shadow: bool = False,
+    since: datetime | timedelta | None = None,
 ) -> Query[Run]:
-    """The newest runs that match, without arguments and results; shadow runs with `shadow`."""
+    """The newest runs that match, without arguments and results; shadow runs with `shadow`.
+
+    `since` is a moment or an age: runs that ended since then or, if they have not, were enqueued.
+    """
     args = {
+        **_since(since),
         "status": status,
         "queue": queue,
         "task": task,
@@ -60,6 +65,56 @@ def runs(
         "shadow": shadow,
     }
     return Query("runs", args | within(queues, tasks), rows.run_from)
+
+
+class RunFilter(msgspec.Struct, frozen=True):
+    """Which dead and unfinished runs a command changes; an absent filter matches all."""
+
+    statuses: tuple[Status, ...]
+    queue: str | None = None
+    task: str | None = None
+    spec_hash: str | None = None
+    labels: Mapping[str, str] | None = None
+    since: datetime | timedelta | None = None
+    """Dead runs that failed, and unfinished ones that were enqueued, since then or this long ago"""
+
+    @property
+    def args(self) -> dict[str, Any]:
+        """The parameters of the statements."""
+        return {
+            "statuses": [status.value for status in self.statuses],
+            "queue": self.queue,
+            "task": self.task,
+            "hash": self.spec_hash,
+            "label": _encode(self.labels).decode() if self.labels else None,
+            **_since(self.since),
+        }
+
+
+def _since(since: datetime | timedelta | None) -> dict[str, Any]:
+    ago = isinstance(since, timedelta)
+    return {"since": None if ago else since, "within": since if ago else None}
+
+
+class MatchCount(msgspec.Struct, frozen=True):
+    """How many runs of a status match, and the newest of their ids."""
+
+    status: Status
+    runs: int
+    newest: str
+
+
+def count_matching(chosen: RunFilter) -> Query[MatchCount]:
+    """Count the runs that match, by status."""
+    return Query(
+        "count_matching", chosen.args, lambda row: MatchCount(Status(row[0]), row[1], row[2])
+    )
+
+
+def matching(chosen: RunFilter, *, after: str, newest: str, limit: int) -> Query[str]:
+    """The ids of the runs that match, oldest first, between two ids."""
+    args = chosen.args | {"after": after, "newest": newest, "limit": limit}
+    return Query("matching", args, lambda row: str(row[0]))
 
 
 def outcome(run_id: str) -> Query[rows.RunOutcome]:

@@ -12,9 +12,6 @@ from byrote.store.query import Query, Resend
 KEEP_KEYS = timedelta(days=1)
 
 
-KEEP_STATS = timedelta(days=2)
-
-
 KEEP_AUDIT = timedelta(days=400)
 
 
@@ -172,9 +169,8 @@ def stored_reply(*, holder: str, key: str) -> Query[Keyed]:
 def prune_service(
     *,
     keep_keys: timedelta = KEEP_KEYS,
-    keep_stats: timedelta = KEEP_STATS,
     keep_audit: timedelta = KEEP_AUDIT,
-) -> Query[tuple[int, int, int]]:
-    """Delete old replies, counts and audit entries; returns how many of each."""
-    args = {"keep_keys": keep_keys, "keep_stats": keep_stats, "keep_audit": keep_audit}
-    return Query("prune_service", args, lambda row: (row[0], row[1], row[2]))
+) -> Query[tuple[int, int]]:
+    """Delete old replies and audit entries; returns how many of each."""
+    args = {"keep_keys": keep_keys, "keep_audit": keep_audit}
+    return Query("prune_service", args, lambda row: (row[0], row[1]))

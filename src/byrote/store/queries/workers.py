@@ -2,6 +2,7 @@
 """Queries of the registry of workers."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -9,13 +10,18 @@ import msgspec
 from byrote.store import rows
 from byrote.store.query import Query
 
+SILENT_FOR = timedelta(seconds=45)
+"""A worker without a heartbeat for this long counts as gone, and its name is free."""
 
-def register(description: Mapping[str, Any]) -> Query[list[str]]:
+
+def register(
+    description: Mapping[str, Any], *, silent_for: timedelta = SILENT_FOR
+) -> Query[list[str]]:
     """Register a worker; no row if its name belongs to another holder.
 
     Returns those of its `aliases` that are names of tasks of other live workers.
     """
-    defaults: dict[str, Any] = {"holder": None, "aliases": []}
+    defaults: dict[str, Any] = {"holder": None, "aliases": [], "silent_for": silent_for}
     return Query("register", {**defaults, **description}, lambda row: list(row[1]))
 
 

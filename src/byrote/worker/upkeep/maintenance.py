@@ -17,6 +17,7 @@ from byrote.core.schedule.schedule import Schedule
 from byrote.worker.asks import artifacts
 from byrote.worker.context import WorkerContext
 from byrote.worker.upkeep.archiver import START, Archiver
+from byrote.worker.upkeep.event_counter import EventCounter
 from byrote.worker.upkeep.live_output import OutputWatcher
 from byrote.worker.upkeep.scheduler import Scheduler
 
@@ -25,7 +26,9 @@ EVERY = {
     "beat": timedelta(milliseconds=500),
     "sweep": timedelta(milliseconds=500),
     "archive": timedelta(seconds=1),
+    "stats": timedelta(seconds=1),
     "unserved": timedelta(seconds=10),
+    "depths": timedelta(minutes=10),
     "partition": timedelta(hours=1),
     "prune": timedelta(minutes=10),
     "artifacts": timedelta(minutes=10),
@@ -71,6 +74,7 @@ class Maintenance:
         self._urgent_at = 0.0
         self._archivist = Archiver(self._archive_step, context.clock)
         self._beat = Scheduler(duties, context, schedules=schedules)
+        self._counter = EventCounter(duties, context.clock, keep_up=self._keep_up)
         self._stopped = threading.Event()
         self._refused: set[str] = set()
         """The last refusal of the store: logged once when it begins and once when it ends."""
@@ -128,26 +132,26 @@ class Maintenance:
         return tick if self._next_due_s is None else max(min(tick, self._next_due_s), 0.001)
 
     def _do(self, duty: str, cursor: str | None) -> None:
-        match duty:
-            case "promote":
-                self._promote()
-            case "beat":
-                self._beat.turn()
-            case "sweep":
-                self._sweep()
-            case "unserved":
-                self._unserved()
-            case "archive":
-                self._archive(cursor or START)
-            case "partition":
-                self._duties.partition()
-            case "prune":
-                self._duties.prune()
-                self._forget()
-            case "chain":
-                self._chain()
-            case "artifacts":
-                self._prune_artifacts(cursor)
+        """Do one duty; cursors are those of the duties that have one."""
+        deeds: dict[str, Callable[[], None]] = {
+            "promote": self._promote,
+            "beat": self._beat.turn,
+            "sweep": self._sweep,
+            "stats": lambda: self._counter.turn(cursor),
+            "depths": self._counter.request_recount,
+            "unserved": self._unserved,
+            "archive": lambda: self._archive(cursor or START),
+            "partition": self._duties.partition,
+            "prune": self._prune,
+            "chain": self._chain,
+            "artifacts": lambda: self._prune_artifacts(cursor),
+        }
+        deeds[duty]()
+
+    def _prune(self) -> None:
+        self._duties.prune()
+        self._duties.prune_stats()
+        self._forget()
 
     def _chain(self) -> None:
         while not self._stopped.is_set():

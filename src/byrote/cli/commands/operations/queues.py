@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""`byrote queues`: lists, pauses and resumes queues."""
+"""`byrote queues`: lists, pauses, resumes, purges and configures queues."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import click
 import msgspec
 
+from byrote.assembly.operations.bulk import PURGED, set_retention
 from byrote.assembly.operations.methods import perform
 from byrote.assembly.operations.verbs import known_queue
+from byrote.cli.commands.runs.bulk import dry_run_option, move_matches, yes_option
 from byrote.cli.commands.runs.history import at_option, show_queues_at
 from byrote.cli.database import open_store
 from byrote.cli.lazy import ListingGroup
-from byrote.cli.options import database_options
+from byrote.cli.options import DurationParam, database_options
 from byrote.cli.output.tables import print_json, print_table
 from byrote.core.duration import spoken
 from byrote.core.text.printable import one_line
 from byrote.core.unserved import end_of, like, patience
 from byrote.store import queries
+from byrote.store.queries.runs import RunFilter
 from byrote.store.rows import QueueRow
 
 HEADS = ("queue", "state", "ready", "waiting", "running", "dead", "oldest ready")
@@ -116,6 +120,52 @@ def wait_for_worker(name: str, after: str, *, url: str | None, as_json: bool) ->
         print_json({"queue": name, "unserved_for_s": seconds})
     else:
         click.echo(one_line(f"A run in {name} whose task no worker knows: {end_of(limit)}"))
+
+
+@queues.command(epilog="Example: byrote queues purge mail --dry-run")
+@click.argument("name")
+@database_options
+@dry_run_option
+@yes_option
+def purge(name: str, *, url: str | None, as_json: bool, dry_run: bool, yes: bool) -> None:
+    """Cancel all waiting and ready runs of a queue, after a question; running attempts continue.
+
+    Exits with 1 if rows are locked by another transaction; the others are cancelled nevertheless.
+    """
+    with open_store(url) as store:
+        chosen = RunFilter(PURGED, queue=perform(known_queue(name), store))
+        words = ("Cancel", "cancelled")
+        how: Any = {"dry_run": dry_run, "yes": yes, "as_json": as_json}
+        move_matches(store, queries.cancel, chosen, words=words, **how)
+
+
+@queues.command("set", epilog="Example: byrote queues set mail --keep-done 7d --keep-dead 180d")
+@click.argument("name")
+@database_options
+@click.option("--keep-done", type=DurationParam(), help="How long to keep ended runs.")
+@click.option("--keep-dead", type=DurationParam(), help="How long to keep dead letters.")
+def set_queue(
+    name: str,
+    *,
+    url: str | None,
+    as_json: bool,
+    keep_done: timedelta | None,
+    keep_dead: timedelta | None,
+) -> None:
+    """Set how long a queue keeps ended runs and dead letters; shows both.
+
+    Ended runs are deleted by whole days, so the minimum of --keep-done is 1d. Without options,
+    nothing changes. A Django project sets this with RETENTION instead.
+    """
+    with open_store(url) as store:
+        found = perform(set_retention(name, keep_done=keep_done, keep_dead=keep_dead), store)
+    done, dead = found.keep_done, found.keep_dead
+    if as_json:
+        kept = {"keep_done_s": done.total_seconds(), "keep_dead_s": dead.total_seconds()}
+        print_json({"queue": name, **kept})
+    else:
+        text = f"{name} keeps ended runs for {spoken(done)} and dead letters for {spoken(dead)}."
+        click.echo(one_line(text))
 
 
 def _report(name: str, *, paused: bool, as_json: bool) -> None:

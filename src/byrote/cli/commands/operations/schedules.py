@@ -258,10 +258,12 @@ def _fields(planned: StoredSchedule) -> dict[str, Any]:
     # A login that may not see arguments reads JSON's null.
     spec = msgspec.json.decode(fields.pop("spec_json"), type=dict[str, msgspec.Raw] | None) or {}
     retry = fields.pop("retry_json")
+    limit_ms = fields.pop("timeout_ms")
     return {
         "name": fields.pop("name"),
         "state": planned.state,
         **fields,
+        "timeout_s": None if limit_ms is None else limit_ms / 1_000,
         "args": spec.get("args"),
         "kwargs": spec.get("kwargs"),
         "retry": None if retry is None else msgspec.Raw(retry.encode()),

@@ -59,7 +59,7 @@ def top(
 ) -> None:
     """Watch queues, tasks, workers, and runs that report progress, until Ctrl-C.
 
-    Rates and times are counted by running services; without a service they do not change.
+    Any worker or service counts rates and times; while none runs, they do not change.
     With --json, prints one object per refresh.
     """
     with _source(url, service, window) as look:

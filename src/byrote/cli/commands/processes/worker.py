@@ -51,7 +51,11 @@ COUNT = click.IntRange(min=1)
     help="fast: claims do not wait for the disk.",
 )
 @click.option("--no-listen", is_flag=True, help="Only poll; for poolers that cannot LISTEN.")
-@click.option("--worker-id", metavar="ID", help="Name of the worker; default: unique per start.")
+@click.option(
+    "--worker-id",
+    metavar="ID",
+    help="Name of the worker, for one process at a time; default: unique per start.",
+)
 @click.option(
     "--log-format", type=click.Choice(["auto", "text", "json"]), help="Format of the log."
 )

@@ -8,8 +8,22 @@ from typing import Any
 import click
 import msgspec
 
+from byrote.assembly.operations.bulk import (
+    CANCELLED,
+    RETRIED,
+    cancel_filter,
+    retry_filter,
+    retry_verb,
+)
 from byrote.assembly.replay.environments import environments
 from byrote.cli.commands.runs.artifacts import artifacts, fetch
+from byrote.cli.commands.runs.bulk import (
+    check_ids_or_filters,
+    filter_options,
+    move_matches,
+    named,
+    since_option,
+)
 from byrote.cli.commands.runs.diff import diff
 from byrote.cli.commands.runs.history import at_option, history, known_run, run_then
 from byrote.cli.commands.runs.logs import logs
@@ -28,7 +42,7 @@ from byrote.store.locks import move
 from byrote.store.runners.sync import Store
 
 HEADS = ("id", "status", "task", "queue", "attempts", "enqueued", "finished", "error")
-IDS = click.argument("ids", metavar="ID...", nargs=-1, required=True, type=RunId())
+IDS = click.argument("ids", metavar="[ID...]", nargs=-1, type=RunId())
 
 
 @click.group()
@@ -54,6 +68,7 @@ runs.add_command(history)
 @click.option("--task", help="The task's name.")
 @click.option("--hash", "spec_hash", type=SpecHash(), help="Runs with this spec hash.")
 @click.option("--label", "labels", type=Label(), multiple=True, help="May be given many times.")
+@since_option
 @click.option("--shadow", is_flag=True, help="Also shadow runs, which verified replays create.")
 @click.option("--before", type=RunId(), help="Only runs older than this one: the next page.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
@@ -117,16 +132,27 @@ def show(begun: str, *, url: str | None, as_json: bool, at: datetime | None) -> 
         print_provenance(run, found)
 
 
-@runs.command(epilog="Example: byrote runs cancel 01932c4e-8d5b-7a90-b1c2-3d4e5f607182")
+@runs.command(epilog="Example: byrote runs cancel --task send_email --since 1h --dry-run")
 @IDS
 @database_options
-def cancel(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
+@filter_options(*CANCELLED)
+def cancel(
+    ids: Sequence[str], *, url: str | None, as_json: bool, dry_run: bool, yes: bool, **filters: Any
+) -> None:
     """Cancel runs: at once if no worker executes them, else by asking the worker.
 
+    Names runs by their ids, or by filters: then all unfinished ones that match, after a question.
     Exits with 4 if a run does not exist, with 1 if one had finished already or its row is locked
     by another transaction; the others are cancelled nevertheless.
     """
+    given = named(filters)
+    check_ids_or_filters(ids, given, dry_run=dry_run)
+    how: Any = {"dry_run": dry_run, "yes": yes, "as_json": as_json}
     with open_store(url) as store:
+        if given:
+            words = ("Cancel", "cancelled")
+            move_matches(store, queries.cancel, cancel_filter(**given), words=words, **how)
+            return
         whole = [whole_id(store, begun) for begun in ids]
         moves = move(queries.cancel, whole, store.all)
         messages = {Status.RUNNING: "its worker was asked to stop"}
@@ -136,17 +162,29 @@ def cancel(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
         )
 
 
-@runs.command(epilog="Example: byrote runs retry 01932c4e-8d5b-7a90-b1c2-3d4e5f607182")
+@runs.command(epilog="Example: byrote runs retry --task send_email --since 1h")
 @IDS
 @database_options
-def retry(ids: Sequence[str], *, url: str | None, as_json: bool) -> None:
+@filter_options(*RETRIED)
+def retry(
+    ids: Sequence[str], *, url: str | None, as_json: bool, dry_run: bool, yes: bool, **filters: Any
+) -> None:
     """Retry runs now, with a fresh budget of attempts.
 
-    Dead letters become ready again, waiting runs stop waiting. Repeat a run that succeeded with
-    `byrote replay`. Exits with 4 if a run does not exist, with 1 if one cannot be retried or its
-    row is locked by another transaction; the others are retried nevertheless.
+    Dead letters become ready again, waiting runs stop waiting. Names runs by their ids, or by
+    filters: then all dead letters that match, or with --status waiting all waiting runs, after a
+    question. Repeat a run that succeeded with `byrote replay`. Exits with 4 if a run does not
+    exist, with 1 if one cannot be retried or its row is locked by another transaction; the others
+    are retried nevertheless.
     """
+    given = named(filters)
+    check_ids_or_filters(ids, given, dry_run=dry_run)
+    how: Any = {"dry_run": dry_run, "yes": yes, "as_json": as_json}
     with open_store(url) as store:
+        if given:
+            chosen = retry_filter(**given)
+            move_matches(store, retry_verb(chosen), chosen, words=("Retry", "retried"), **how)
+            return
         whole = [whole_id(store, begun) for begun in ids]
         moves = move(queries.retry, whole, store.all)
         changed = dict.fromkeys(moves.done, "ready again")

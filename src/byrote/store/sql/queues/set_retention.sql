@@ -1,4 +1,4 @@
--- Set how long these queues keep finished and dead runs; null leaves a setting unchanged.
+-- Set how long these queues keep finished and dead runs; null leaves a setting unchanged. Returns the settings.
 insert into byrote_queues (queue_name, keep_done, keep_dead)
 select
   served.queue_name, coalesce(%(keep_done)s::interval, interval '30 days'), coalesce(%(keep_dead)s::interval, interval '90 days')
@@ -6,4 +6,4 @@ from unnest(%(queues)s::text[]) as served (queue_name)
 on conflict (queue_name) do update
 set keep_done = coalesce(%(keep_done)s::interval, byrote_queues.keep_done),
     keep_dead = coalesce(%(keep_dead)s::interval, byrote_queues.keep_dead)
-returning queue_name;
+returning queue_name, keep_done, keep_dead;

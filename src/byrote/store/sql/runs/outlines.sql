@@ -23,6 +23,10 @@ where (%(id)s::uuid is null or result_id = %(id)s::uuid)
   and (%(queues)s::text[] is null or queue_name = any (%(queues)s))
   and (%(tasks)s::text[] is null or task_path = any (%(tasks)s))
   and (%(shadow)s::boolean or shadow is not true)
+  and (
+    coalesce(%(since)s::timestamptz, (select byrote_now()) - %(within)s::interval) is null
+    or coalesce(finished_at, enqueued_at) >= coalesce(%(since)s::timestamptz, (select byrote_now()) - %(within)s::interval)
+  )
   and (%(before)s::uuid is null or result_id < %(before)s::uuid)
 order by byrote_runs.result_id desc  -- The column: the bare name would be the text above, which no index has.
 limit %(limit)s;

@@ -1,7 +1,8 @@
 -- Register a worker, and ensure that its queues have a row to be paused by. The queues of replays are temporary and have
 -- none.
--- The name of a live worker belongs to its `holder`; another holder gets no row. A worker without a holder is connected
--- to the database itself, or is a service, and may take any name.
+-- The name of a live worker belongs to its `holder`: a token of the service, or one start of a process that is connected
+-- to the database itself. Another holder gets no row until the worker has been silent for a while. A service has no holder
+-- and may take any name.
 -- Returns those of its aliases that are names of tasks of other live workers, and notifies live workers whose aliases are
 -- names of its tasks.
 with registered as (
@@ -15,10 +16,13 @@ with registered as (
   )
   on conflict (worker_id) do update
   set seen_at = excluded.seen_at, queues = excluded.queues, tasks = excluded.tasks, aliases = excluded.aliases,
-      holder = excluded.holder
+      holder = excluded.holder,
+      started_at = case when known.holder is distinct from excluded.holder then excluded.started_at else known.started_at end,
+      pid = excluded.pid, host = excluded.host, hands = excluded.hands, concurrency = excluded.concurrency,
+      version = excluded.version, python = excluded.python
   where excluded.holder is null
     or known.holder = excluded.holder
-    or known.seen_at <= (select byrote_now()) - interval '45 seconds'
+    or known.seen_at <= (select byrote_now()) - %(silent_for)s::interval
   returning worker_id
 ),
 known as (
