@@ -13,7 +13,7 @@ import msgspec
 from byrote.core import events
 from byrote.core.errors import Unreachable
 from byrote.core.outcome import Outcome, kind_and_type
-from byrote.core.ports.executor import Asks, Executor
+from byrote.core.ports.executor import Asks, Executor, ReportStored
 from byrote.core.ports.store import PartContext, WorkerStore
 from byrote.core.run import Leased
 from byrote.core.schedule.schedule import Schedule
@@ -66,7 +66,7 @@ class Worker:
         *,
         asks: Asks | None = None,
         answers: Mapping[str, AskHandler] | None = None,
-        on_finished: Callable[[Sequence[tuple[Leased, str | None]]], None] | None = None,
+        on_finished: ReportStored | None = None,
         unknown_tasks: DiscoveryHooks | None = None,
         schedules: Callable[[], Sequence[Schedule]] = tuple,
         queues: Callable[[], Sequence[str]] = tuple,

@@ -11,6 +11,7 @@ import msgspec
 
 from byrote.core.command import Command
 from byrote.core.errors import ByroteError
+from byrote.core.hooks import HookWants
 from byrote.core.memo import Memo
 from byrote.core.schedule.schedule import Schedule
 
@@ -40,6 +41,8 @@ class Introduction(msgspec.Struct, frozen=True):
     """The app's periodic tasks."""
     queues: list[str] = []
     """The queues of the app's tasks, unless the caller names another."""
+    hooks: HookWants = HookWants()
+    """What the app's hooks need to know."""
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):
