@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         WaitTimeout as WaitTimeout,
     )
     from byrote.assembly.tasks.group import TaskGroup as TaskGroup
-    from byrote.core.hooks import EndedRun as EndedRun
+    from byrote.core.ports.hooks import EndedRun as EndedRun
     from byrote.core.policy import Retry as Retry
     from byrote.core.replay.verdict import (
         Differs as Differs,
@@ -50,7 +50,7 @@ else:
                 "ResultTimeout RetryLater RunFailed RunNotFound Snooze StepFailed WaitTimeout"
             ),
             "byrote.assembly.tasks.group": "TaskGroup",
-            "byrote.core.hooks": "EndedRun",
+            "byrote.core.ports.hooks": "EndedRun",
             "byrote.core.policy": "Retry",
             "byrote.core.replay.verdict": "Differs NotReplayable Same",
             "byrote.core.run": "Run",

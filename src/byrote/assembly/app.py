@@ -15,11 +15,11 @@ from byrote.assembly.operations.methods import Operations
 from byrote.assembly.operations.verbs import checked_id
 from byrote.core.command import Command, Container, Limits, Payload, command_of
 from byrote.core.errors import BadOption, UnknownQueue
-from byrote.core.hooks import OnEnqueue
 from byrote.core.json.codec import PAYLOAD_LARGE
 from byrote.core.json.seed import SeedFrom
 from byrote.core.memo import memo_keep
 from byrote.core.policy import ONCE, Retry
+from byrote.core.ports.hooks import OnEnqueue
 from byrote.core.replay.verdict import Replayed
 from byrote.core.replay.withholding import withholding
 from byrote.core.schedule.schedule import Schedule, Timing, make_schedule

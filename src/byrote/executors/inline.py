@@ -14,7 +14,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from byrote.core.errors import BadOption
-from byrote.core.hooks import stored_attempt
 from byrote.core.outcome import Outcome, Printing, Released
 from byrote.core.ports.executor import (
     Asks,
@@ -24,6 +23,7 @@ from byrote.core.ports.executor import (
     ReportOutcomes,
     ReportStored,
 )
+from byrote.core.ports.hooks import stored_attempt
 from byrote.core.replay.provenance import Provenance
 from byrote.core.run import Leased
 from byrote.core.task import Registry

@@ -8,7 +8,7 @@ import pytest
 
 from byrote import App, Spec
 from byrote.core.errors import BadOption, UnknownQueue
-from byrote.core.hooks import OnEnqueue
+from byrote.core.ports.hooks import OnEnqueue
 from byrote.testing import captured_tasks
 
 

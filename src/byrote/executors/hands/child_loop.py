@@ -13,9 +13,9 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
-from byrote.core.hooks import StoredAttempt
 from byrote.core.ports.app import AppLike
 from byrote.core.ports.executor import OnceStatement
+from byrote.core.ports.hooks import StoredAttempt
 from byrote.core.replay.withholding import withhold_everywhere
 from byrote.executors.framing import Frames, frame
 from byrote.executors.hands.crash_report import name_culprits

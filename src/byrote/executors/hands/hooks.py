@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from byrote.core.hooks import HookWants, StoredAttempt, stored_attempt
+from byrote.core.ports.hooks import HookWants, StoredAttempt, stored_attempt
 from byrote.core.verdict import Judged
 from byrote.executors.hands.messages import StartWorker, Stop, StoredAttempts, WorkerHooksCalled
 from byrote.executors.hands.process import HandProcess

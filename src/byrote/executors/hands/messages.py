@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from byrote.core.hooks import StoredAttempt
+from byrote.core.ports.hooks import StoredAttempt
 from byrote.executors.runtime.job import Job, Result
 from byrote.executors.shared.messages import GARBLED, Introduction, Question
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from byrote.core.errors import BadOption
-from byrote.core.hooks import EndedRun, HookWants, OnEnqueue
 from byrote.core.outcome import Fault
+from byrote.core.ports.hooks import EndedRun, HookWants, OnEnqueue
 from byrote.core.spec import Spec
 from byrote.core.task import Registry
 from byrote.executors.runtime.around import Around, surrounded

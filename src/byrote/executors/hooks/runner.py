@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from byrote.core.errors import BadOption
-from byrote.core.hooks import HookWants, StoredAttempt
+from byrote.core.ports.hooks import HookWants, StoredAttempt
 from byrote.executors.hooks.registered import AppHooks, FailedAttempt, name_of
 from byrote.executors.runtime.call import fault_of
 from byrote.executors.runtime.context import Context

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from byrote.core.errors import BadOption
-from byrote.core.hooks import HookWants
 from byrote.core.ports.app import AppLike
+from byrote.core.ports.hooks import HookWants
 from byrote.core.schedule.schedule import Schedule
 from byrote.core.task import Registry
 from byrote.executors.runtime.provenance.environment import measure, memos_of
@@ -37,7 +37,7 @@ def load_app(path: str) -> Any:
             raise
         raise BadOption(
             f"No module {module_name!r} was found in {here} or on the Python path."
-            f"{_nearest(module_name, name)}"
+            f"{_nearest(error, path)}"
         ) from None
     if not hasattr(module, name or "app"):
         raise _no_such_name(module, name or "app")
@@ -61,7 +61,7 @@ def import_included(app: Any) -> None:
                 raise
             raise BadOption(
                 f"The app includes the module {name!r}, which was not found in {Path.cwd()} or on "
-                f"the Python path.{_nearest(name)}"
+                f"the Python path.{_nearest(error, name)}"
             ) from None
 
 
@@ -84,20 +84,22 @@ def _is_about(error: ModuleNotFoundError, module_name: str) -> bool:
     return error.name is None or f"{module_name}.".startswith(f"{error.name}.")
 
 
-def _nearest(module_name: str, app: str = "") -> str:
-    """The nearest module that exists, as advice; empty if none is near."""
+def _nearest(error: ModuleNotFoundError, path: str) -> str:
+    """The path with the nearest module that exists, as advice; empty if none is near."""
     # An error path only: importing these takes longer than the check.
     from difflib import get_close_matches  # noqa: PLC0415
     from pkgutil import iter_modules  # noqa: PLC0415
 
-    package, _, last = module_name.rpartition(".")
+    missing = error.name or ""
+    package, _, last = missing.rpartition(".")
     parent = sys.modules.get(package)
     folders = getattr(parent, "__path__", None) if package else [str(Path.cwd())]
     known = [found.name for found in iter_modules(folders)] if folders else []
     near = get_close_matches(last, known, 1)
     if not near:
         return ""
-    return f" Did you mean {'.'.join(filter(None, [package, near[0]]))}{app and f':{app}'}?"
+    found = f"{package}.{near[0]}" if package else near[0]
+    return f" Did you mean {found}{path.removeprefix(missing)}?"
 
 
 def _no_such_name(module: ModuleType, name: str) -> BadOption:

@@ -11,8 +11,8 @@ import msgspec
 
 from byrote.core.command import Command
 from byrote.core.errors import ByroteError
-from byrote.core.hooks import HookWants
 from byrote.core.memo import Memo
+from byrote.core.ports.hooks import HookWants
 from byrote.core.schedule.schedule import Schedule
 
 GARBLED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
