@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         StepFailed as StepFailed,
         WaitTimeout as WaitTimeout,
     )
+    from byrote.assembly.tasks.group import TaskGroup as TaskGroup
+    from byrote.core.ports.hooks import EndedRun as EndedRun
     from byrote.core.policy import Retry as Retry
     from byrote.core.replay.verdict import (
         Differs as Differs,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from byrote.core.run import Run as Run
     from byrote.core.spec import Spec as Spec
     from byrote.core.state import Status as Status
+    from byrote.executors.hooks.registered import FailedAttempt as FailedAttempt
     from byrote.executors.runtime.context import Context as Context
 else:
     # Fetched when first used: `byrote --version` must not wait for a database driver.
@@ -46,11 +49,14 @@ else:
                 "ByroteError Fatal LeaseLost NonDeterminism "
                 "ResultTimeout RetryLater RunFailed RunNotFound Snooze StepFailed WaitTimeout"
             ),
+            "byrote.assembly.tasks.group": "TaskGroup",
+            "byrote.core.ports.hooks": "EndedRun",
             "byrote.core.policy": "Retry",
             "byrote.core.replay.verdict": "Differs NotReplayable Same",
             "byrote.core.run": "Run",
             "byrote.core.spec": "Spec",
             "byrote.core.state": "Status",
+            "byrote.executors.hooks.registered": "FailedAttempt",
             "byrote.executors.runtime.context": "Context",
         },
     )

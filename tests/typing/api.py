@@ -13,6 +13,8 @@ from byrote import (
     Artifact,
     Context,
     Differs,
+    EndedRun,
+    FailedAttempt,
     NotReplayable,
     Retry,
     Run,
@@ -20,6 +22,7 @@ from byrote import (
     Same,
     Spec,
     Status,
+    TaskGroup,
     TaskHandle,
 )
 from byrote.core.progress import Progress
@@ -166,3 +169,40 @@ async def later(connection: psycopg.AsyncConnection[Any]) -> None:
 def takes_a_task(task: TaskHandle[[int], str]) -> str:
     """A task can be passed around with its types."""
     return task.enqueue(1).result()
+
+
+group = TaskGroup(prefix="shop.", queue="mail", retry=Retry(attempts=2))
+
+
+@group.task(timeout="5s")
+async def grouped(a: int) -> str:
+    return str(a)
+
+
+@app.on_enqueue
+def labelled(spec: Spec) -> Spec:
+    return spec.using(labels={"a": "b"}, priority=3)
+
+
+@app.on_failure
+async def failed(attempt: FailedAttempt) -> None:
+    assert_type(attempt.error, BaseException | None)
+
+
+@app.on_end
+def ended(run: EndedRun) -> None:
+    assert_type(run.status, Status)
+
+
+@app.on_hand_start
+async def opened() -> None: ...
+
+
+@app.on_worker_stop
+def closed() -> None: ...
+
+
+def of_groups() -> None:
+    app.add(group)
+    assert_type(grouped.enqueue(1).result(), str)
+    App(include=["shop.mail"])

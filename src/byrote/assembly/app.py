@@ -4,7 +4,7 @@
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Concatenate, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Unpack, overload
 
 import psycopg
 
@@ -19,18 +19,24 @@ from byrote.core.json.codec import PAYLOAD_LARGE
 from byrote.core.json.seed import SeedFrom
 from byrote.core.memo import memo_keep
 from byrote.core.policy import ONCE, Retry
+from byrote.core.ports.hooks import OnEnqueue
 from byrote.core.replay.verdict import Replayed
 from byrote.core.replay.withholding import withholding
 from byrote.core.schedule.schedule import Schedule, Timing, make_schedule
 from byrote.core.spec import Delivery, Spec, check_options
-from byrote.core.task import Registry, make_task, stand_in
+from byrote.core.task import Registry, Task, make_task, stand_in
 from byrote.core.unique import UniqueKey
-from byrote.executors.runtime.around import Around, surrounded
+from byrote.executors.hooks.registered import AppHooks, HookDecorators, check_enqueue_hook
+from byrote.executors.runtime.around import surrounded
 from byrote.executors.runtime.context import Context
+from byrote.executors.runtime.loading import checked_modules
 from byrote.store import bulk
 from byrote.store.queries.enqueue import EnqueueResult
 from byrote.store.query import Query
 from byrote.store.runners.sync import schema_errors
+
+if TYPE_CHECKING:
+    from byrote.assembly.tasks.group import TaskGroup
 
 
 class LargePayload(UserWarning):
@@ -41,7 +47,7 @@ OWN_OPTIONS = ("aliases", "deterministic", "seed", "replay_ignore", "files")
 """Options of a task that are not part of its Delivery."""
 
 
-class App(Operations):
+class App(HookDecorators, Operations):
     """Tasks and the database of their runs. It connects when it is first needed."""
 
     def __init__(
@@ -49,13 +55,16 @@ class App(Operations):
         url: str | None = None,
         *,
         queues: Iterable[str] | None = None,
+        include: Sequence[str] = (),
         enqueue_patience: timedelta | str | float | None = None,
     ) -> None:
+        """`include`: modules with tasks that a worker or command imports when it loads the app."""
         super().__init__(url, enqueue_patience=enqueue_patience)
         self.registry = Registry()
         self._queues = None if queues is None else frozenset(queues)
         self._memos = Memos()
-        self._around: list[Around] = []
+        self.hooks = AppHooks()
+        self.include = checked_modules(include)
         self._schedules: dict[str, Schedule] = {}
 
     # -- Tasks -----------------------------------------------------------------------------------
@@ -143,23 +152,30 @@ class App(Operations):
         handle: TaskHandle[..., Any] = TaskHandle(self, task, policy)
         if unique_key is not None:
             handle = handle.using(unique_key=unique_key)
-        self._memos.add(task)
-        self.registry.add(task)
-        if self._around:
-            self.registry.replace(surrounded(task, self._around))
+        self._register(task)
         return handle
 
-    def around[A: Around](self, hook: A) -> A:
-        """Enter the context manager that `hook(ctx)` returns around every attempt of every task.
+    def _register(self, task: Task) -> None:
+        self._memos.add(task)
+        self.registry.add(task)
+        if self.hooks.around:
+            self.registry.replace(surrounded(task, self.hooks.around))
 
-        It is entered in the process that calls the task, and its errors are errors of the attempt.
-        The first hook is the outermost. Async tasks also accept async context managers.
+    def add(self, group: "TaskGroup") -> None:
+        """Add the tasks of a group, also those that it defines later; they can be enqueued then."""
+        group.join(self, self._adopt)
+
+    def _adopt(self, task: Task) -> None:
+        self._check_queue(task.delivery.queue)
+        self._register(task)
+
+    def on_enqueue[F: OnEnqueue](self, hook: F) -> F:
+        """Call `hook(spec)` before a spec is enqueued by this app.
+
+        It may return a changed spec, such as `spec.using(labels={…})`, or raise to refuse it.
         """
-        self._around.append(hook)
-        if len(self._around) == 1:
-            # Tasks read the list when they are called, so later hooks apply to them too.
-            for task in list(self.registry):
-                self.registry.replace(surrounded(task, self._around))
+        check_enqueue_hook(hook)
+        self.hooks.enqueue.append(hook)
         return hook
 
     def command(
@@ -216,7 +232,7 @@ class App(Operations):
 
         The connection may be of psycopg, psycopg 2, SQLAlchemy (also its sessions) or peewee.
         """
-        self._check(spec)
+        spec = self.prepared(spec)
         if (held := withholding()) is not None:
             return withheld_runs(self, held, [spec])[0]
         run_id = new_id()
@@ -228,7 +244,7 @@ class App(Operations):
 
         The connection may be of async psycopg, asyncpg or async SQLAlchemy (also its sessions).
         """
-        self._check(spec)
+        spec = self.prepared(spec)
         if (held := withholding()) is not None:
             return withheld_runs(self, held, [spec])[0]
         run_id = new_id()
@@ -243,7 +259,7 @@ class App(Operations):
     ) -> list[RunHandle[Any]]:
         """Enqueue many specs, all or none; a generator is encoded while the server inserts."""
         if (held := withholding()) is not None:
-            return withheld_runs(self, held, specs)
+            return withheld_runs(self, held, map(self.prepared, specs))
         handles: list[RunHandle[Any]] = []
         statements = bulk.batches(self._numbered(specs, handles), self._memos.codes)
         if connection is not None:
@@ -264,7 +280,7 @@ class App(Operations):
     ) -> list[RunHandle[Any]]:
         """Enqueue many specs, all or none."""
         if (held := withholding()) is not None:
-            return withheld_runs(self, held, specs)
+            return withheld_runs(self, held, map(self.prepared, specs))
         handles: list[RunHandle[Any]] = []
         statements = list(bulk.batches(self._numbered(specs, handles), self._memos.codes))
         if connection is not None:
@@ -285,12 +301,19 @@ class App(Operations):
     ) -> Iterable[tuple[str, Spec]]:
         ids: list[str] = []
         for spec in specs:
-            self._check(spec)
+            sent = self.prepared(spec)
             if not ids:
                 ids = new_ids(bulk.BATCH)[::-1]
             run_id = ids.pop()
             handles.append(RunHandle(self, run_id, created=True))
-            yield run_id, spec
+            yield run_id, sent
+
+    def prepared(self, spec: Spec) -> Spec:
+        """Return the spec as it is enqueued, after the `on_enqueue` hooks and the checks."""
+        if self.hooks.enqueue:
+            spec = self.hooks.enqueued(spec)
+        self._check(spec)
+        return spec
 
     def _check(self, spec: Spec) -> None:
         if self._queues is not None:
@@ -300,7 +323,7 @@ class App(Operations):
                 f"A spec of {spec.task} has {len(spec.text):,} characters. Store large data "
                 "elsewhere and send a reference to it.",
                 LargePayload,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     # -- Runs ------------------------------------------------------------------------------------

@@ -14,13 +14,14 @@ from byrote.assembly.once import once
 from byrote.assembly.settings import Settings, fingerprint
 from byrote.core.command import Command, Container
 from byrote.core.ports.app import Announced
-from byrote.core.ports.executor import Asks, Emit, Executor
+from byrote.core.ports.executor import Asks, Emit, Executor, ReportStored
 from byrote.core.replay.provenance import Provenance, provenance_of
 from byrote.core.schedule.schedule import Schedule
 from byrote.executors.capacity import BUFFER_S
 from byrote.executors.commands.pool import CommandOptions, Commands
 from byrote.executors.hands.options import HandOptions
 from byrote.executors.hands.pool import Hands
+from byrote.executors.hooks.registered import hooks_of
 from byrote.executors.inline import Inline
 from byrote.executors.routed import RoutedExecutor
 from byrote.executors.runtime.asks import ReplayMode
@@ -76,6 +77,8 @@ class BuiltExecutor(NamedTuple):
     """Tasks without a steps ledger, because their programs cannot use it."""
     pool: Hands | None = None
     """The hands, if the executor has any."""
+    report_finished: ReportStored | None = None
+    """Takes attempts whose verdicts were stored, for the app's hooks."""
 
 
 def build_executor(
@@ -117,7 +120,7 @@ def build_executor(
             switch = RoutedExecutor(
                 pool, commands, lambda: pool.commands, lambda: pool.surroundings
             )
-            return BuiltExecutor(switch, lambda: pool, mute, pool)
+            return BuiltExecutor(switch, lambda: pool, mute, pool, pool.report_finished)
         case "inline":
             checkout = GitCheckout(Path.cwd())
             loaded = load_app(app) if isinstance(app, str) else app
@@ -125,13 +128,13 @@ def build_executor(
             doc = {**found, "worker": facts, "executor": "inline"}
             executed = provenance_of(doc, memos_of(loaded.registry))
             inline = _inline(loaded, settings, name, provenance=executed, asks=asks)
-            inline.replay = replay
+            inline.replay, inline.hooks = replay, hooks_of(loaded)
             switch = RoutedExecutor(
                 inline, commands, lambda: loaded.registry.commands, lambda: found
             )
             dropped, planned = ignores(loaded.registry), schedules_of(loaded)
             here = AppInfo(loaded.url, dropped, planned, announced(loaded))
-            return BuiltExecutor(switch, lambda: here, mute)
+            return BuiltExecutor(switch, lambda: here, mute, None, inline.reporter)
         case _:
             return BuiltExecutor(commands, lambda: commands.app, mute)
 

@@ -48,7 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """`module:name` of the app whose code a replay executes, unless the command names one."""
     worker_id: str | None = None
     """Name of the worker; absent: made of host, process and a random part. A second worker with the
-    name of a live one is refused; the name of a killed one is free 25 s after its last heartbeat."""
+    name of a live one is refused; that of a killed one is free 25 s after its last heartbeat."""
     hands: Annotated[int, Meta(ge=1, le=1_000)] | None = None
     """Child processes; absent: one per core."""
     concurrency: Annotated[int, Meta(ge=1, le=100_000)] = 100

@@ -89,7 +89,7 @@ def build_worker(
         context,
         asks=asks,
         answers=answers,
-        on_finished=None if pool is None else pool.report_finished,
+        on_finished=built.report_finished,
         schedules=lambda: built.app().schedules,
         announced=lambda: built.app().announced,
         unknown_tasks=None

@@ -27,6 +27,7 @@ COMMANDS = {
     "schedules": ("operations.schedules", "List, add, pause and remove periodic tasks."),
     "dead": ("runs.dead", "List, show, requeue and delete dead letters."),
     "workers": ("operations.workers", "List workers."),
+    "tasks": ("operations.tasks", "List the tasks of an app."),
     "top": ("operations.top", "Watch queues, tasks and workers live."),
     "token": ("operations.token", "Create, list, rotate and revoke tokens of the service."),
     "roles": ("operations.roles", "Print SQL for database roles with least privilege."),

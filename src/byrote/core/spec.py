@@ -9,7 +9,7 @@ how often to try. Two specs with the same identity share a hash whatever their d
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
@@ -121,6 +121,12 @@ class Spec(msgspec.Struct, frozen=True):
     """SHA-256 of the identity's canonical form."""
     delivery: Delivery
     """When, where and how often it is tried; not part of the hash."""
+
+    def using(self, **delivery: Unpack[DeliveryOptions]) -> "Spec":
+        """Return the same spec with other fields of Delivery."""
+        check_options(delivery)
+        changed = msgspec.structs.replace(self.delivery, **delivery)
+        return msgspec.structs.replace(self, delivery=changed)
 
 
 def describe(

@@ -15,15 +15,26 @@ from typing import Any
 
 from byrote.core.errors import BadOption
 from byrote.core.outcome import Outcome, Printing, Released
-from byrote.core.ports.executor import Asks, Capacity, Clock, OnceStatement, ReportOutcomes
+from byrote.core.ports.executor import (
+    Asks,
+    Capacity,
+    Clock,
+    OnceStatement,
+    ReportOutcomes,
+    ReportStored,
+)
+from byrote.core.ports.hooks import stored_attempt
 from byrote.core.replay.provenance import Provenance
 from byrote.core.run import Leased
 from byrote.core.task import Registry
+from byrote.core.verdict import Judged
 from byrote.executors.capacity import CapacityPlanner
+from byrote.executors.hooks.registered import AppHooks
+from byrote.executors.hooks.runner import HookFailed, HookRunner
 from byrote.executors.runtime import call
 from byrote.executors.runtime.asks import AskClient, ReplayMode, pass_on
 from byrote.executors.runtime.engine import Engine
-from byrote.executors.runtime.failure_log import FailureLog
+from byrote.executors.runtime.failure_log import FailureLog, OnRaised, both
 from byrote.executors.runtime.job import (
     DeclinedResult,
     Result,
@@ -37,6 +48,10 @@ from byrote.executors.shared.board import SLOTS, Board
 
 SWITCH_S = 0.0005
 """How long a task that never waits may block the threads that claim and write."""
+
+
+LEAVE_S = 15.0
+"""How long hooks may take after the last task."""
 
 
 class Inline:
@@ -58,6 +73,10 @@ class Inline:
     ) -> None:
         self._failures = failures
         self.replay: ReplayMode | None = None
+        self.hooks: AppHooks | None = None
+        """The hooks of the app that this process calls."""
+        self._runner: HookRunner | None = None
+        self._refusal: BadOption | None = None
         """How steps are answered where every run is a replay; set before the start."""
         self._asks = asks
         self._once = once
@@ -70,6 +89,7 @@ class Inline:
         tasks = [task for task in registry.served if task.command is None]
         self._modes = {task.key: mode_of(task.is_async) for task in tasks}
         self._mode_by_name = {(task.name, task.version): mode_of(task.is_async) for task in tasks}
+        self._pid = os.getpid()
         self._jobs: dict[int, Leased] = {}
         self._running = none_of_each()
         self._revoked: set[int] = set()
@@ -95,6 +115,8 @@ class Inline:
         )
         self._thread.start()
         started.wait()
+        if self._refusal is not None:
+            raise self._refusal
 
     async def _live(self, started: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
@@ -109,11 +131,48 @@ class Inline:
             concurrency=self._limits[TaskMode.ASYNC],
             threads=self._limits[TaskMode.SYNC],
             ask_client=self._ask_client,
-            failures=self._failures if self.replay is None else None,
+            failures=self._on_raised(),
         )
+        await self._start_hooks()
         started.set()
-        await self._stopped.wait()
+        if self._refusal is None:
+            await self._stopped.wait()
         self._engine.close()
+        if self._runner is not None and self._refusal is None:
+            await self._runner.close(worker=True)
+
+    async def _start_hooks(self) -> None:
+        """Call the start hooks; `start` raises the error of one."""
+        if self._runner is None:
+            return
+        try:
+            await self._runner.start_hand()
+            await self._runner.start_worker()
+        except HookFailed as error:
+            sys.stderr.write(error.traceback)
+            self._refusal = BadOption(str(error))
+
+    def _on_raised(self) -> OnRaised | None:
+        """Return what takes failed attempts, and prepare the hooks; a replay reports none."""
+        if self.hooks is not None:
+            self._runner = HookRunner(self.hooks, replaying=self.replay is not None)
+        if self.replay is not None or self._failures is None:
+            return None
+        return both(self._failures, None if self._runner is None else self._runner.failed)
+
+    @property
+    def reporter(self) -> ReportStored | None:
+        """Takes attempts whose verdicts were stored; None if no hook wants them."""
+        wanted = self.hooks is not None and self.hooks.wants.reports and self.replay is None
+        return self._report_stored if wanted else None
+
+    def _report_stored(self, judged: Sequence[Judged], letters: Mapping[str, str]) -> None:
+        assert self.hooks is not None  # noqa: S101 -- `reporter` has checked it.
+        wants = self.hooks.wants
+        found = (stored_attempt(run, end, letters.get(run.id), wants) for run, end, _ in judged)
+        stored = [one for one in found if one is not None]
+        if stored and self._runner is not None:
+            self._loop.call_soon_threadsafe(self._runner.stored, stored)
 
     def _ask(self, slot: int, number: int, verb: str, payload: Mapping[str, Any]) -> None:
         ask_client = self._ask_client
@@ -176,6 +235,8 @@ class Inline:
                 self._running[mode] -= 1
                 counts[mode] += 1
                 run.provenance = self._provenance
+                if self._runner is not None:
+                    run.hand = self._pid
                 if slot in self._forgotten:
                     self._forgotten.discard(slot)
                     continue
@@ -225,5 +286,5 @@ class Inline:
     def stop(self) -> None:
         """End the loop."""
         self._loop.call_soon_threadsafe(self._stopped.set)
-        self._thread.join(timeout=1.0)
+        self._thread.join(timeout=1.0 if self._runner is None else LEAVE_S)
         sys.setswitchinterval(self._patience_s)

@@ -12,6 +12,7 @@ from byrote.core.ports.app import WithoutReports
 from byrote.core.schedule.schedule import Schedule
 from byrote.core.spec import Delivery
 from byrote.core.task import Registry, make_task
+from byrote.executors.hooks.registered import AppHooks, HookDecorators
 from byrote.executors.runtime.around import Around, surrounded
 from byrote.executors.runtime.context import Context
 
@@ -26,7 +27,7 @@ class Handler(Protocol):
 type Handling = Callable[[Context, Any], Any] | Handler
 
 
-class Handlers(WithoutReports):
+class Handlers(HookDecorators, WithoutReports):
     """Handlers by task; a worker finds them at `module:name`.
 
     A handler that returns has succeeded. It raises RetryLater to be tried again, Fatal to send its
@@ -41,7 +42,8 @@ class Handlers(WithoutReports):
 
     def __init__(self, *, around: Sequence[Around] = ()) -> None:
         self.registry = Registry()
-        self._around = tuple(around)
+        self.hooks = AppHooks()
+        self.hooks.around.extend(around)
 
     def handle[H: Handling](
         self, task: str, *, version: int = 1, seed: SeedFrom = "run"
@@ -75,7 +77,7 @@ class Handlers(WithoutReports):
 
     def _add(self, function: Callable[..., Any], **options: Any) -> None:
         task = make_task(function, delivery=Delivery(), **options)
-        self.registry.add(surrounded(task, self._around) if self._around else task)
+        self.registry.add(surrounded(task, self.hooks.around) if self.hooks.around else task)
 
 
 def _handling(handler: Handling) -> Callable[..., Any]:

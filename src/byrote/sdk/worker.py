@@ -144,7 +144,7 @@ def _supervisor(
         context,
         asks=asks,
         answers=answers,
-        on_finished=None if built.pool is None else built.pool.report_finished,
+        on_finished=built.report_finished,
         announced=lambda: built.app().announced,
     )
 

@@ -7,15 +7,14 @@ those of a web framework's test client, are captured too.
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import copy_context
 from typing import Any, Never
 from weakref import WeakKeyDictionary
 
 from byrote.assembly.app import App
-from byrote.assembly.handles import RunHandle
+from byrote.assembly.handles import RunHandle, withheld_runs
 from byrote.core.errors import ByroteError
 from byrote.core.json.codec import unpack
-from byrote.core.replay.withholding import Withholding, open_withholding
+from byrote.core.replay.withholding import Withholding
 from byrote.core.spec import Spec
 from byrote.testing.enqueued import CAPTURED, EnqueuedCall
 from byrote.testing.shadowing import shadowed
@@ -34,22 +33,26 @@ class _Capture:
     def __init__(self, app: App) -> None:
         self.calls: list[EnqueuedCall] = []
         self._app = app
-        self._enqueue = app.enqueue
         self._withheld = Withholding("captured")
-
-    def _one(self, spec: Spec) -> RunHandle[Any]:
-        open_withholding(self._withheld)
-        return self._enqueue(spec)
+        outer = getattr(vars(app).get("enqueue"), "__self__", None)
+        self._outer = outer if isinstance(outer, _Capture) else None
+        """The capture of a block around this one, which collects these calls too."""
 
     def enqueue(self, spec: Spec, *, connection: Any = None) -> RunHandle[Any]:
         """Check the spec as the app does, and record it."""
         del connection
         if len(self.calls) >= CALLS_MAX:
             raise RuntimeError(f"More than {CALLS_MAX:,} tasks were enqueued in one block.")
-        # In a copy of the context: calls after this one must not be withheld.
-        handle = copy_context().run(self._one, spec)
-        self.calls.append(_call_of(handle.id, spec))
+        spec = self._app.prepared(spec)
+        handle = withheld_runs(self._app, self._withheld, [spec])[0]
+        self.note(_call_of(handle.id, spec))
         return handle
+
+    def note(self, call: EnqueuedCall) -> None:
+        """Record a call here and in the blocks around this one."""
+        self.calls.append(call)
+        if self._outer is not None:
+            self._outer.note(call)
 
     async def aenqueue(self, spec: Spec, *, connection: Any = None) -> RunHandle[Any]:
         """As `enqueue`."""

@@ -17,9 +17,11 @@ import psycopg
 from byrote.assembly.app import App
 from byrote.core.errors import BadOption
 from byrote.core.run import Run
+from byrote.executors.runtime.loading import import_included
 from byrote.store import queries
 from byrote.store.runners.sync import fetch
 from byrote.testing.binding import connection_of, use_connection
+from byrote.testing.hooks import started
 from byrote.testing.testbed import AppTestbed
 
 ATTEMPTS_MAX = 10_000
@@ -45,8 +47,9 @@ def run_tasks(
     `raise_errors` the error of a task that failed for good is raised once it is stored.
     """
     with _connected(app, connection) as used:
+        import_included(app)
         bed = AppTestbed(app, used, queue=queue)
-        with bed.time(now):
+        with bed.time(now), started(app):
             # Once: the time that retries skip must not make schedules tick.
             bed.beat()
             while True:

@@ -18,7 +18,7 @@ from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import jitter, new_token
 from byrote.core.artifact import INLINE_MAX
 from byrote.core.outcome import Failed, Outcome
-from byrote.core.policy import Fail, judge
+from byrote.core.policy import Fail, Verdict, judge
 from byrote.core.ports.executor import Ask, Asks
 from byrote.core.replay.provenance import Provenance
 from byrote.core.run import Leased
@@ -34,6 +34,7 @@ from byrote.store.runners.sync import fetch
 from byrote.store.worker import ArtifactRows, StepStore
 from byrote.testing.attempt import execute
 from byrote.testing.clock import settable
+from byrote.testing.hooks import report
 from byrote.worker.asks.artifacts import artifact_answers
 from byrote.worker.asks.ask_server import AskServer
 from byrote.worker.asks.ledger_server import LedgerServer
@@ -156,15 +157,17 @@ class AppTestbed:
             error, result = execute(task, run, lambda *ask: self._answer(run, *ask))
         run.provenance = self._provenance
         outcome = call.outcome_of(result, run.attempt, WORKER)
-        if self._store(run, outcome) and isinstance(outcome, Failed):
+        verdict = self._store(run, outcome)
+        if isinstance(verdict, Fail) and isinstance(outcome, Failed):
             message = f"{run.task} failed: {outcome.fault.message}"
             self.error = error or AssertionError(message)
+        report(self._app, (run, outcome, verdict), error)
 
-    def _store(self, run: Leased, outcome: Outcome) -> bool:
-        """Write the verdict; returns whether the run has failed for good."""
+    def _store(self, run: Leased, outcome: Outcome) -> Verdict:
+        """Write the verdict, and return it."""
         verdict = judge(run, outcome)
         fetch(self._connection, queries.finish([row_of(run, outcome, verdict)]))
-        return isinstance(verdict, Fail)
+        return verdict
 
     def _answer(self, run: Leased, verb: str, payload: Mapping[str, Any]) -> AskResult:
         """Answer an ask of a task as a worker's threads do."""

@@ -22,6 +22,7 @@ from byrote.core.policy import (
     SnoozeFor,
     judge,
 )
+from byrote.core.ports.executor import ReportStored
 from byrote.core.ports.replies import LOCKED
 from byrote.core.ports.store import FinishPort
 from byrote.core.run import Leased
@@ -56,8 +57,7 @@ class Recorder:
         self.describe: Callable[[Fault], str] = brief
         """Describes a fault in events."""
         self.on_report: Callable[[], None] = lambda: None
-        self.on_finished: Callable[[Sequence[tuple[Leased, str | None]]], None] | None = None
-        """Takes attempts whose verdicts were written, and as what; None for lost leases."""
+        self.on_finished: ReportStored | None = None
 
     @property
     def backlog(self) -> int:
@@ -138,7 +138,7 @@ class Recorder:
             judged = self._set_aside(judged, accepted)
         if self.on_finished is not None:
             # Before they are dropped: a worker that holds nothing more lets its hands go.
-            self.on_finished([(run, accepted.get(run.id)) for run, _, _ in judged])
+            self.on_finished(judged, accepted)
         self._held.drop([run for run, _, _ in judged])
         self._emit(judged, accepted)
         if not self._held:

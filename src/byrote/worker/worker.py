@@ -14,7 +14,7 @@ from byrote.core import events
 from byrote.core.errors import Unreachable
 from byrote.core.outcome import Outcome, kind_and_type
 from byrote.core.ports.app import Announced
-from byrote.core.ports.executor import Asks, Executor
+from byrote.core.ports.executor import Asks, Executor, ReportStored
 from byrote.core.ports.store import PartContext, WorkerStore
 from byrote.core.run import Leased
 from byrote.core.schedule.schedule import Schedule
@@ -67,7 +67,7 @@ class Worker:
         *,
         asks: Asks | None = None,
         answers: Mapping[str, AskHandler] | None = None,
-        on_finished: Callable[[Sequence[tuple[Leased, str | None]]], None] | None = None,
+        on_finished: ReportStored | None = None,
         unknown_tasks: DiscoveryHooks | None = None,
         schedules: Callable[[], Sequence[Schedule]] = tuple,
         announced: Callable[[], Announced] = Announced,

@@ -18,7 +18,9 @@ from byrote.assembly.identity import jitter
 from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
 from byrote.assembly.worker import build_worker, check_database
+from byrote.cli.support.reload import keep_fresh, project_files
 from byrote.cli.support.server_probe import new_queues
+from byrote.core.errors import BadOption
 from byrote.embedded.choice import external, open_own
 from byrote.executors.runtime.output import attempt_fields
 from byrote.observe.logs import LogWriter, set_up_logging
@@ -42,6 +44,13 @@ def run_worker(app: str, flags: Mapping[str, Any], *, drain: bool) -> None:
         built = build_worker(app, settings, emit=emit, drain=drain, fallback=fallback)
         with signals_to(built):
             built.run()
+
+
+def run_fresh_worker(app: str, flags: Mapping[str, Any], *, drain: bool) -> None:
+    """Run the same command as a child that is restarted when code changes."""
+    if drain:
+        raise BadOption("--drain ends the worker and --reload restarts it; leave one of them out.")
+    keep_fresh(resolve(flags).settings, lambda: project_files(app))
 
 
 def start_log(settings: Settings) -> LogWriter:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from byrote.core.events import Event
 from byrote.core.outcome import Outcome, Printing
 from byrote.core.run import Leased
+from byrote.core.verdict import Judged
 
 type Emit = Callable[[Sequence[Event]], None]
 """Receives events in order."""
@@ -15,6 +16,11 @@ type Emit = Callable[[Sequence[Event]], None]
 
 type ReportOutcomes = Callable[[Sequence[tuple[Leased, Outcome]]], None]
 """Receives attempts that have ended."""
+
+
+type ReportStored = Callable[[Sequence[Judged], Mapping[str, str]], None]
+"""Receives attempts whose verdicts were written, and by run id the letter of each; a run that is
+missing there lost its lease."""
 
 
 class Ask(NamedTuple):

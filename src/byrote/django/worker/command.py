@@ -14,6 +14,7 @@ from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
 from byrote.assembly.worker import build_worker, check_database
 from byrote.cli.commands.processes.worker import worker as plain_worker
+from byrote.cli.support.reload import keep_fresh
 from byrote.cli.support.worker_process import start_log
 from byrote.core.errors import BadOption
 from byrote.core.ports.replies import UnknownTaskRef
@@ -23,10 +24,10 @@ from byrote.django.backend.database import fetch
 from byrote.django.backend.policy import Retention
 from byrote.django.schema.checks import faults_of_worker
 from byrote.django.worker.connection import flags_of
-from byrote.django.worker.reload import keep_fresh
+from byrote.django.worker.reload import watched
 from byrote.store.queries.retention import set_retention
 
-LEFT_OUT = frozenset({"app", "url", "executor", "no_listen"})
+LEFT_OUT = frozenset({"app", "url", "executor", "no_listen", "reload"})
 
 
 def _parameters() -> list[click.Parameter]:
@@ -63,7 +64,7 @@ def worker(*, backend: str, reload: bool | None, drain: bool, **flags: Any) -> N
     report_faults(ours, warn=not reload)
     settings = settings_of(ours, flags)
     if reload:
-        keep_fresh(settings)
+        keep_fresh(settings, watched)
         return
     check_database(settings)
     store_retention(ours, settings)

@@ -15,6 +15,7 @@ from typing import Any, assert_never
 
 from byrote.core.ports.app import AppLike
 from byrote.core.ports.executor import OnceStatement
+from byrote.core.ports.hooks import StoredAttempt
 from byrote.core.replay.withholding import withhold_everywhere
 from byrote.executors.framing import Frames, frame
 from byrote.executors.hands.crash_report import name_culprits
@@ -25,13 +26,19 @@ from byrote.executors.hands.messages import (
     Done,
     FinishedRuns,
     RefusedRuns,
+    StartWorker,
     Stop,
+    StoredAttempts,
+    ToHand,
     Work,
+    WorkerHooksCalled,
     decode_to_hand,
 )
+from byrote.executors.hooks.registered import hooks_of
+from byrote.executors.hooks.runner import HookFailed, HookRunner
 from byrote.executors.runtime.asks import AskClient
 from byrote.executors.runtime.engine import Engine
-from byrote.executors.runtime.failure_log import FailureLog
+from byrote.executors.runtime.failure_log import FailureLog, OnRaised, both
 from byrote.executors.runtime.job import Result
 from byrote.executors.runtime.loading import introduction
 from byrote.executors.runtime.provenance.git import GitCheckout
@@ -71,6 +78,10 @@ class Hand:
         # Results of at most SLOTS jobs, and the asks of tasks, which wait for the answers.
         self._unsent = bytearray()
         self._stopped = asyncio.Event()
+        self._hooks: HookRunner | None = None
+        self._ends_worker = False
+        """Whether this hand calls the hooks of the worker's stop."""
+        self._starting: asyncio.Task[None] | None = None
 
     async def serve(self) -> None:
         """Send the introduction, then execute jobs until the supervisor sends `Stop`."""
@@ -82,6 +93,7 @@ class Hand:
         name_culprits(board, self._settings["report"])
         if self._ask_client.replay is not None:
             withhold_everywhere()
+        await self._start_hooks()
         self._engine = Engine(
             self._app.registry,
             board,
@@ -92,21 +104,47 @@ class Hand:
             keep=Results(*self._settings["results"]).keep,
             failures=self._failures(),
         )
-        self._send(frame(["ready", introduction(self._app, self._checkout)]))
+        wants = None if self._hooks is None else self._hooks.wants
+        self._send(frame(["ready", introduction(self._app, self._checkout, wants)]))
         loop.add_reader(self._link.fileno(), self._receive)
         await self._stopped.wait()
         loop.remove_reader(self._link.fileno())
         self._engine.close()
+        if self._hooks is not None:
+            await self._hooks.close(worker=self._ends_worker)
         self._app.flush()
         self._link.setblocking(True)
         self._link.sendall(self._unsent)
 
-    def _failures(self) -> FailureLog | None:
-        """Return the log of failed attempts; a replay has none."""
+    async def _start_hooks(self) -> None:
+        """Call the start hooks of the hand; one that raises keeps it from starting."""
+        hooks = hooks_of(self._app)
+        if hooks is None:
+            return
+        self._hooks = HookRunner(hooks, replaying=self._ask_client.replay is not None)
+        try:
+            await self._hooks.start_hand()
+        except HookFailed as error:
+            self._link.setblocking(True)
+            refuse(self._link, str(error), error.traceback)
+
+    async def _start_worker(self) -> None:
+        """Call the start hooks of the worker, and report to the supervisor."""
+        called = WorkerHooksCalled()
+        if self._hooks is not None:
+            try:
+                await self._hooks.start_worker()
+            except HookFailed as error:
+                called = WorkerHooksCalled(str(error), error.traceback)
+        self._send(frame(called))
+
+    def _failures(self) -> OnRaised | None:
+        """Return what takes failed attempts; a replay has nothing that does."""
         if self._ask_client.replay is not None:
             return None
         tracebacks = self._settings["log_tracebacks"]
-        return FailureLog(tracebacks=tracebacks, ends=not self._app.logs_failures)
+        log = FailureLog(tracebacks=tracebacks, ends=not self._app.logs_failures)
+        return both(log, None if self._hooks is None else self._hooks.failed)
 
     def _receive(self) -> None:
         try:
@@ -118,23 +156,35 @@ class Hand:
         if not piece:
             os._exit(0)
         for message in self._frames.feed(piece):
-            match message:
-                case Work():
-                    self._engine.put(message.jobs)
-                case Answer():
-                    self._ask_client.answer(message.number, message.ok, message.payload)
-                case CancelJobs():
-                    self._engine.cancel(message.slots)
-                case FinishedRuns():
-                    self._report_finished(message.runs)
-                case Stop():
-                    self._stopped.set()
-                case _:
-                    assert_never(message)
+            self._heed(message)
+
+    def _heed(self, message: ToHand) -> None:
+        match message:
+            case Work():
+                self._engine.put(message.jobs)
+            case Answer():
+                self._ask_client.answer(message.number, message.ok, message.payload)
+            case CancelJobs():
+                self._engine.cancel(message.slots)
+            case FinishedRuns():
+                self._report_finished(message.runs)
+            case StoredAttempts():
+                self._report_stored(message.attempts)
+            case StartWorker():
+                self._starting = self._loop.create_task(self._start_worker())
+            case Stop():
+                self._ends_worker = message.worker
+                self._stopped.set()
+            case _:
+                assert_never(message)
 
     def _report_finished(self, runs: Sequence[Any]) -> None:
         if self._app.on_finished is not None:
             self._app.on_finished(runs)
+
+    def _report_stored(self, attempts: Sequence[StoredAttempt]) -> None:
+        if self._hooks is not None:
+            self._hooks.stored(attempts)
 
     def _deliver(self, results: list[Result]) -> None:
         # A task may have just imported numpy; one check per batch costs nothing.

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from byrote.core.ports.hooks import StoredAttempt
 from byrote.executors.runtime.job import Job, Result
 from byrote.executors.shared.messages import GARBLED, Introduction, Question
 
@@ -42,11 +43,24 @@ class FinishedRuns(msgspec.Struct, array_like=True, gc=False, tag="finished"):
     runs: list[tuple[str, str | None]]
 
 
+class StoredAttempts(msgspec.Struct, array_like=True, gc=False, tag="stored"):
+    """Attempts whose verdicts are stored, for an app whose hooks want them."""
+
+    attempts: list[StoredAttempt]
+
+
+class StartWorker(msgspec.Struct, array_like=True, gc=False, tag="start"):
+    """Call the hooks of the worker's start; the hand replies with `WorkerHooksCalled`."""
+
+
 class Stop(msgspec.Struct, array_like=True, gc=False, tag="stop"):
     """End when idle."""
 
+    worker: bool = False
+    """Whether to call the hooks of the worker's stop first."""
 
-type ToHand = Work | CancelJobs | Answer | FinishedRuns | Stop
+
+type ToHand = Work | CancelJobs | Answer | FinishedRuns | StoredAttempts | StartWorker | Stop
 
 # -- From a hand ---------------------------------------------------------------------------------
 
@@ -64,6 +78,13 @@ class RefusedRuns(msgspec.Struct, array_like=True, gc=False, tag="refused"):
     traceback: str = ""
 
 
+class WorkerHooksCalled(msgspec.Struct, array_like=True, gc=False, tag="started"):
+    """The hooks of the worker's start were called; `refusal` is the error of one that raised."""
+
+    refusal: str = ""
+    traceback: str = ""
+
+
 class Done(msgspec.Struct, array_like=True, gc=False, tag="done"):
     """Attempts have ended."""
 
@@ -76,7 +97,7 @@ class Asked(msgspec.Struct, array_like=True, gc=False, tag="ask"):
     question: Question
 
 
-type FromHand = Ready | RefusedRuns | Done | Asked
+type FromHand = Ready | RefusedRuns | WorkerHooksCalled | Done | Asked
 
 
 class Malformed(msgspec.Struct):

@@ -30,6 +30,7 @@ from byrote.core.ports.executor import Asks, Capacity, Clock, Emit, ReportOutcom
 from byrote.core.replay.provenance import Provenance, provenance_of
 from byrote.core.run import Leased
 from byrote.core.schedule.schedule import Schedule
+from byrote.core.verdict import Judged
 from byrote.executors.hands.crash import ExitReason, printed_by, take_leave
 from byrote.executors.hands.messages import (
     Answer,
@@ -40,6 +41,7 @@ from byrote.executors.hands.messages import (
     Ready,
     RefusedRuns,
     Stop,
+    WorkerHooksCalled,
 )
 from byrote.executors.hands.options import HandOptions
 from byrote.executors.hands.orphans import end_orphans
@@ -75,15 +77,13 @@ class Hands(SelectorLoop):
     ) -> None:
         super().__init__()
         self._asks = asks
-        self._options = options
+        self._options, self._settings = options, options.settings
         added = {WORKER: worker, HAND_COUNT: str(options.hands)}
         self._environment = {**(os.environ if environment is None else environment), **added}
-        if options.deterministic:
-            self._environment |= FIXED
-        self._about = {} if about is None else dict(about)
+        self._environment |= FIXED if options.deterministic else {}
+        self._about = dict(about or {})
         self._provenances: dict[str, Provenance] = {}
         self._worker, self._clock, self._emit = worker, clock, emit
-        self._settings = options.settings
         self._roster = Roster(
             options.limits,
             max_tasks=options.max_tasks,
@@ -95,9 +95,7 @@ class Hands(SelectorLoop):
         self._first = threading.Event()
         self._refusal: str | None = None
         self._stopping = self._draining = False
-        self._failures = 0
-        self._respawn_at = 0.0
-        self._leave_at = math.inf
+        self._failures, self._respawn_at, self._leave_at = 0, 0.0, math.inf
         self._ooms = oom_kills()
         self.url: str | None = None
         """The database the app itself names, if it does."""
@@ -172,13 +170,12 @@ class Hands(SelectorLoop):
         self._leave_at = self._clock() + LEAVE_S
         self._stopping = self._draining = True
         with self._roster.lock:
-            for child in self._roster.children:
-                child.send(Stop())
+            self._roster.hooks.send_stop(self._roster.children)
         self._end_serving()
 
-    def report_finished(self, ended: Sequence[tuple[Leased, str | None]]) -> None:
-        """Send the hands how attempts were settled, if the app has an `on_finished` callback."""
-        if self._roster.send_finished(ended) and not self._stopping:
+    def report_finished(self, judged: Sequence[Judged], letters: Mapping[str, str]) -> None:
+        """Send the hands how attempts were settled, if their app wants to know."""
+        if self._roster.send_finished(judged, letters) and not self._stopping:
             self._nudge()
 
     # -- The serving thread ----------------------------------------------------------------------
@@ -277,6 +274,10 @@ class Hands(SelectorLoop):
                 if self._refusal != message.reason:
                     sys.stderr.write(message.traceback)  # Once, not once per hand.
                 self._refusal = message.reason
+            case WorkerHooksCalled():
+                self._refusal = self._roster.hooks.called(child, message)
+                self._stopping = self._stopping or self._refusal is not None
+                self._first.set()
             case _:
                 raise MalformedMessage("A hand that is ready introduced itself again.")
 
@@ -319,10 +320,11 @@ class Hands(SelectorLoop):
             # Hands with equal provenance share one object, so that it is registered once.
             child.provenance = self._provenances.setdefault(provenance.digest, provenance)
             child.ready = True
+            begins = self._roster.hooks.admits(child, intro.hooks)
         self._emit([HandStarted(self._worker, child.pid)])
-        self._first.set()
-        # Nothing has ended, but there is room now.
-        self._report([])
+        if begins:
+            self._first.set()
+        self._report([])  # Nothing has ended, but there is room now.
 
     # -- Deadlines -------------------------------------------------------------------------------
 
@@ -383,13 +385,12 @@ class Hands(SelectorLoop):
 
     def _elsewhere(self, runs: Sequence[Leased]) -> None:
         """Resubmit runs whose leases still hold, unless draining; release the others."""
-        now = self._clock()
-        live = [] if self._draining else [run for run in runs if run.deadline > now]
+        live = [] if self._draining else [run for run in runs if run.deadline > self._clock()]
         self.submit(live)
         self._release([run for run in runs if run not in live])
 
     def _mourn(self, child: HandProcess, reason: str) -> None:
-        if child.ready:
+        if child.ready and not self._roster.hooks.awaits(child):
             return
         # It never got as far as importing the app: wait longer each time before trying again.
         self._failures += 1

@@ -8,12 +8,14 @@ board shows which runs have begun; only the others can be taken back.
 import heapq
 import threading
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from byrote.core.outcome import Cancelled, Outcome
 from byrote.core.ports.executor import Capacity, Clock
 from byrote.core.run import Leased
+from byrote.core.verdict import Judged
 from byrote.executors.capacity import CapacityPlanner
+from byrote.executors.hands.hooks import HandHooks
 from byrote.executors.hands.messages import CancelJobs, FinishedRuns, Work
 from byrote.executors.hands.process import HandProcess
 from byrote.executors.hands.quarantine import Quarantine
@@ -65,6 +67,7 @@ class Roster:
         self._untold: deque[tuple[str, str | None]] = deque(maxlen=UNTOLD_MAX)
         self.wants_finished = False
         """Whether the app has an `on_finished` callback."""
+        self.hooks = HandHooks()
 
     def mode(self, run: Leased) -> TaskMode:
         """The mode of a run's task; an unregistered task fails in a sync thread."""
@@ -117,6 +120,7 @@ class Roster:
         again: list[Leased] = []
         counts = none_of_each()
         provenance = child.provenance
+        known = self.wants_finished or self.hooks.wants.reports
         with self.lock:
             try:
                 for result in results:
@@ -132,7 +136,7 @@ class Roster:
                     child.free.append(slot)
                     child.finished += 1
                     run.provenance = provenance
-                    if self.wants_finished:
+                    if known:
                         run.hand = child.pid
                     fate = _fated(child, slot, outcome) if child.fates else outcome
                     if fate is not None:
@@ -149,22 +153,26 @@ class Roster:
         with self.lock:
             self.modes = {task: TaskMode.SYNC, **self.modes}
 
-    def send_finished(self, ended: Sequence[tuple[Leased, str | None]]) -> bool:
+    def send_finished(self, judged: Sequence[Judged], letters: Mapping[str, str]) -> bool:
         """Send settled attempts to their hand or another. Returns whether a socket is full."""
+        full = False
+        if self.hooks.wants.reports:
+            with self.lock:
+                full = self.hooks.send_stored(self.children, judged, letters)
         if not self.wants_finished:
-            return False
+            return full
         with self.lock:
             # A hand that is starting reads it when ready; without any hand, the next one gets it.
             staying = [child for child in self.children if not (child.killed or child.dismissed)]
             alive = {child.pid: child for child in staying}
             batches: dict[HandProcess, list[tuple[str, str | None]]] = {}
-            for run, verdict in ended:
+            for run, _, _ in judged:
                 child = alive.get(run.hand) or next(iter(alive.values()), None)
                 batch = self._untold if child is None else batches.setdefault(child, [])
-                batch.append((run.id, verdict))
+                batch.append((run.id, letters.get(run.id)))
             for child, runs in batches.items():
                 child.send(FinishedRuns(runs))
-            return any(child.outgoing for child in batches)
+            return full or any(child.outgoing for child in batches)
 
     def join(self, child: HandProcess) -> None:
         """Add a new hand, and send it the settled attempts that no hand has received."""
@@ -173,6 +181,7 @@ class Roster:
             if self._untold:
                 child.send(FinishedRuns(list(self._untold)))
                 self._untold.clear()
+            self.hooks.join(child)
 
     def attend(self) -> bool:
         """Place runs that wait to be alone. Returns whether a hand takes more work than before."""

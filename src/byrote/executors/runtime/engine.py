@@ -17,7 +17,7 @@ from typing import Any
 from byrote.core.task import Registry
 from byrote.executors.runtime import call, usage
 from byrote.executors.runtime.asks import AskClient
-from byrote.executors.runtime.failure_log import FailureLog
+from byrote.executors.runtime.failure_log import OnRaised
 from byrote.executors.runtime.job import (
     CancelledResult,
     DeclinedResult,
@@ -47,7 +47,7 @@ class Engine:
         threads: int,
         ask_client: AskClient | None = None,
         keep: Callable[[Job, Result], None] | None = None,
-        failures: FailureLog | None = None,
+        failures: OnRaised | None = None,
     ) -> None:
         self._registry = registry
         self._failures = failures

@@ -8,11 +8,27 @@ own line, `Retried` or `Failed`, is then the only one.
 
 import logging
 import traceback
+from collections.abc import Callable
 
 from byrote.executors.runtime.call import theirs
 from byrote.executors.runtime.job import Job, RaisedResult
 
 _log = logging.getLogger("byrote.task")
+
+type OnRaised = Callable[[Job, RaisedResult, BaseException | None], None]
+"""Takes a failed attempt, and its exception if it raised one; called before it is reported."""
+
+
+def both(log: OnRaised, hooks: OnRaised | None) -> OnRaised:
+    """Return what passes a failed attempt to the log and, if there are any, to the hooks."""
+    if hooks is None:
+        return log
+
+    def pass_on(job: Job, result: RaisedResult, error: BaseException | None) -> None:
+        log(job, result, error)
+        hooks(job, result, error)
+
+    return pass_on
 
 
 class FailureLog:

@@ -3,6 +3,7 @@
 
 import importlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,6 +12,7 @@ import msgspec
 
 from byrote.core.errors import BadOption
 from byrote.core.ports.app import Announced, AppLike
+from byrote.core.ports.hooks import HookWants
 from byrote.core.schedule.schedule import Schedule
 from byrote.core.task import Registry
 from byrote.executors.runtime.provenance.environment import measure, memos_of
@@ -31,10 +33,11 @@ def load_app(path: str) -> Any:
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name is not None and not module_name.startswith(error.name):
+        if not _is_about(error, module_name):
             raise
         raise BadOption(
             f"No module {module_name!r} was found in {here} or on the Python path."
+            f"{_nearest(error, path)}"
         ) from None
     if not hasattr(module, name or "app"):
         raise _no_such_name(module, name or "app")
@@ -44,7 +47,59 @@ def load_app(path: str) -> Any:
             f"{module_name}:{name or 'app'} is not a Byrote app; define one with "
             "`app = byrote.App()`."
         )
+    import_included(app)
     return app
+
+
+def import_included(app: Any) -> None:
+    """Import the modules that the app includes; raises BadOption for one that does not exist."""
+    for name in getattr(app, "include", ()):
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if not _is_about(error, name):
+                raise
+            raise BadOption(
+                f"The app includes the module {name!r}, which was not found in {Path.cwd()} or on "
+                f"the Python path.{_nearest(error, name)}"
+            ) from None
+
+
+def checked_modules(include: Sequence[str]) -> tuple[str, ...]:
+    """The value of `App(include=…)`; raises BadOption if it is not a list of module names."""
+    names = () if isinstance(include, str) else tuple(include)
+    if isinstance(include, str) or not all(map(_is_module_name, names)):
+        raise BadOption(
+            f"include is a list of module names, such as ['shop.mail'], not {include!r:.200}."
+        )
+    return names
+
+
+def _is_module_name(name: object) -> bool:
+    return isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
+
+
+def _is_about(error: ModuleNotFoundError, module_name: str) -> bool:
+    """Whether the module itself is missing, and not one that it imports."""
+    return error.name is None or f"{module_name}.".startswith(f"{error.name}.")
+
+
+def _nearest(error: ModuleNotFoundError, path: str) -> str:
+    """The path with the nearest module that exists, as advice; empty if none is near."""
+    # An error path only: importing these takes longer than the check.
+    from difflib import get_close_matches  # noqa: PLC0415
+    from pkgutil import iter_modules  # noqa: PLC0415
+
+    missing = error.name or ""
+    package, _, last = missing.rpartition(".")
+    parent = sys.modules.get(package)
+    folders = getattr(parent, "__path__", None) if package else [str(Path.cwd())]
+    known = [found.name for found in iter_modules(folders)] if folders else []
+    near = get_close_matches(last, known, 1)
+    if not near:
+        return ""
+    found = f"{package}.{near[0]}" if package else near[0]
+    return f" Did you mean {found}{path.removeprefix(missing)}?"
 
 
 def _no_such_name(module: ModuleType, name: str) -> BadOption:
@@ -62,7 +117,9 @@ def _no_such_name(module: ModuleType, name: str) -> BadOption:
     return BadOption(f"The module {module.__name__} has no {name!r}; {advice}")
 
 
-def introduction(app: AppLike, checkout: GitCheckout) -> dict[str, Any]:
+def introduction(
+    app: AppLike, checkout: GitCheckout, hooks: HookWants | None = None
+) -> dict[str, Any]:
     """The app's description for the supervisor: tasks, commands, database, provenance, queues."""
     return {
         "tasks": {task.key: task.is_async for task in app.registry.served if task.command is None},
@@ -74,6 +131,7 @@ def introduction(app: AppLike, checkout: GitCheckout) -> dict[str, Any]:
         "wants_finished": app.on_finished is not None,
         "schedules": [msgspec.structs.asdict(one) for one in schedules_of(app)],
         "announced": announced(app),
+        **({} if hooks is None else {"hooks": msgspec.to_builtins(hooks)}),
     }
 
 
@@ -99,9 +157,12 @@ def ignores(registry: Registry) -> dict[str, list[str]]:
 
 
 def path_of(app: Any) -> str:
-    """The `module:name` of an app, found where its tasks are defined; empty if it is not there."""
-    for module_name in sorted({task.function.__module__ for task in app.registry}):
-        for name, value in vars(sys.modules.get(module_name, object)).items():
+    """The `module:name` of an app, found where its tasks are defined; empty if it is nowhere."""
+    likely = sorted({task.function.__module__ for task in app.registry})
+    # Tasks of a group, and included ones, need not be where the app is.
+    others = [name for name in list(sys.modules) if name != "__main__"]
+    for module_name in [*likely, *others]:
+        for name, value in list(vars(sys.modules.get(module_name, object)).items()):
             if value is app:
                 return f"{module_name}:{name}"
     return ""

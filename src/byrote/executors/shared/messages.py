@@ -13,6 +13,7 @@ from byrote.core.command import Command
 from byrote.core.errors import ByroteError
 from byrote.core.memo import Memo
 from byrote.core.ports.app import Announced
+from byrote.core.ports.hooks import HookWants
 from byrote.core.schedule.schedule import Schedule
 
 GARBLED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
@@ -40,6 +41,8 @@ class Introduction(msgspec.Struct, frozen=True):
     schedules: list[Schedule] = []
     """The app's periodic tasks."""
     announced: Announced = Announced()
+    hooks: HookWants = HookWants()
+    """What the app's hooks need to know."""
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Integrations with other tools, built on the public hooks of an app."""
