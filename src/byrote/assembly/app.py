@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Concatenate, Unpack, overload
 
-import psycopg
-
 from byrote.assembly.handles import RunHandle, TaskHandle, TaskMaker, withheld_runs
 from byrote.assembly.identity import new_id, new_ids
 from byrote.assembly.memo import Memos
@@ -27,16 +25,15 @@ from byrote.core.task import Registry, make_task, stand_in
 from byrote.core.unique import UniqueKey
 from byrote.executors.runtime.around import Around, surrounded
 from byrote.executors.runtime.context import Context
-from byrote.store import bulk
 from byrote.store.queries.enqueue import EnqueueResult
-from byrote.store.query import Query
-from byrote.store.runners.sync import schema_errors
 
 
 class LargePayload(UserWarning):
     """Warning about a payload that is large enough to slow the queue down; pass a reference."""
 
 
+IDS_AT_ONCE = 1_000
+"""Ids that are made at a time for many specs."""
 OWN_OPTIONS = ("deterministic", "seed", "replay_ignore", "files")
 """Options of a task that are not part of its Delivery."""
 
@@ -233,20 +230,13 @@ class App(Operations):
         """Enqueue many specs, all or none; a generator is encoded while the server inserts."""
         if (held := withholding()) is not None:
             return withheld_runs(self, held, specs)
+        from byrote.store import bulk  # noqa: PLC0415 -- see `operations/database.py`.
+
         handles: list[RunHandle[Any]] = []
         statements = bulk.batches(self._numbered(specs, handles), self._memos.codes)
         if connection is not None:
             return _with_holders(handles, bulk.enqueue_all_on(connection, statements))
-        sent: list[Query[Any]] = []
-        lost: list[int] = []
-        try:
-            with schema_errors(), self.store.borrow(lost) as borrowed:
-                instead = bulk.enqueue_all(borrowed, _recorded(statements, sent))
-        except psycopg.OperationalError as error:
-            # Whether it was committed is unknown; sending the same ids again finds out.
-            again = bulk.ResentAll([*sent, *statements])
-            instead = self.store.within(again, lost, after=error, passes=again.passes)
-        return _with_holders(handles, instead)
+        return _with_holders(handles, bulk.send_all(self.store, statements))
 
     async def aenqueue_many(
         self, specs: Iterable[Spec], *, connection: Any = None
@@ -254,20 +244,13 @@ class App(Operations):
         """Enqueue many specs, all or none."""
         if (held := withholding()) is not None:
             return withheld_runs(self, held, specs)
+        from byrote.store import bulk  # noqa: PLC0415 -- see `operations/database.py`.
+
         handles: list[RunHandle[Any]] = []
         statements = list(bulk.batches(self._numbered(specs, handles), self._memos.codes))
         if connection is not None:
             return _with_holders(handles, await bulk.aenqueue_all_on(connection, statements))
-        lost: list[int] = []
-        try:
-            with schema_errors():
-                async with self.astore.borrow(lost) as borrowed:
-                    instead = await bulk.aenqueue_all(borrowed, statements)
-        except psycopg.OperationalError as error:
-            # Whether it was committed is unknown; sending the same ids again finds out.
-            again = bulk.ResentAll(statements)
-            instead = await self.astore.within(again, lost, after=error, passes=again.passes)
-        return _with_holders(handles, instead)
+        return _with_holders(handles, await bulk.asend_all(self.astore, statements))
 
     def _numbered(
         self, specs: Iterable[Spec], handles: list[RunHandle[Any]]
@@ -276,7 +259,7 @@ class App(Operations):
         for spec in specs:
             self._check(spec)
             if not ids:
-                ids = new_ids(bulk.BATCH)[::-1]
+                ids = new_ids(IDS_AT_ONCE)[::-1]
             run_id = ids.pop()
             handles.append(RunHandle(self, run_id, created=True))
             yield run_id, spec
@@ -348,9 +331,3 @@ def _with_holders(
         if handle.id in instead:
             handle.id, handle.created = instead[handle.id], False
     return handles
-
-
-def _recorded(statements: Iterable[Query[Any]], into: list[Query[Any]]) -> Iterable[Query[Any]]:
-    for statement in statements:
-        into.append(statement)
-        yield statement
