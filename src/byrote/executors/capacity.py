@@ -50,12 +50,9 @@ class Throughput:
 class CapacityPlanner:
     """The tempo of sync tasks and of async ones, and the room they leave."""
 
-    def __init__(
-        self, clock: Clock, limits: Mapping[TaskKind, int], buffer_s: float = BUFFER_S
-    ) -> None:
+    def __init__(self, clock: Clock, buffer_s: float = BUFFER_S) -> None:
         self._clock = clock
         self._buffer_s = buffer_s
-        self._limits = limits
         self._of = {kind: Throughput(clock()) for kind in TaskKind}
         self._share = dict.fromkeys(TaskKind, 0.5)
         self._seen = 1
@@ -76,14 +73,21 @@ class CapacityPlanner:
             self._share[kind] += (count / max(total, 1) - self._share[kind]) * weight
 
     def room(
-        self, kinds: Mapping[str, TaskKind], running: Mapping[TaskKind, int], hands: int
+        self,
+        kinds: Mapping[str, TaskKind],
+        running: Mapping[TaskKind, int],
+        at_once: Mapping[TaskKind, int],
     ) -> Capacity:
-        """What may be claimed: of all tasks if both kinds have room, else of those that have."""
+        """What may be claimed: of all tasks if both kinds have room, else of those that have.
+
+        `at_once`: how many tasks of each kind can be executed at once; 0 if no hand takes them.
+        """
         now = self._clock()
-        buffer = {kind: self._of[kind].buffer(now, self._buffer_s) for kind in set(kinds.values())}
-        whole = {kind: self._limits[kind] * hands + buffer[kind] for kind in buffer}
-        free = {kind: whole[kind] - running[kind] for kind in buffer if whole[kind] > running[kind]}
-        if not free or hands < 1:
+        served = {kind for kind in set(kinds.values()) if at_once[kind]}
+        buffer = {kind: self._of[kind].buffer(now, self._buffer_s) for kind in served}
+        whole = {kind: at_once[kind] + buffer[kind] for kind in served}
+        free = {kind: whole[kind] - running[kind] for kind in served if whole[kind] > running[kind]}
+        if not free:
             return Capacity(0, ())
         tasks = [task for task, kind in kinds.items() if kind in free]
         worth = min(max(buffer[kind] for kind in free) // 4, WORTH_MAX, self._fit(whole) // 4)

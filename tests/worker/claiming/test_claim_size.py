@@ -42,7 +42,7 @@ class World:
         """How long a slot was free while a queue had a run for it."""
         self._executing: dict[TaskKind, list[float]] = {SYNC: [], ASYNC: []}
         self._waiting: dict[TaskKind, deque[float]] = {SYNC: deque(), ASYNC: deque()}
-        self.planner = CapacityPlanner(self._clock, self.limits)
+        self.planner = CapacityPlanner(self._clock)
         self.size = ClaimSize(self.weights, Watermark(), clock=self._clock, poll_s=1.0)
 
     def _clock(self) -> float:
@@ -93,7 +93,7 @@ class World:
 
     def turn(self) -> int:
         """One turn of the claimer. Returns how many runs it claimed."""
-        room = self.planner.room(KINDS, self.held, self.hands)
+        room = self.planner.room(KINDS, self.held, {kind: self.slots(kind) for kind in TaskKind})
         free = {kind for kind in TaskKind if self.held[kind] < self.slots(kind)}
         assert bool(free) <= (room.limit >= room.worth >= 1)
         most = sum(max(self.whole(kind) - self.held[kind], 0) for kind in TaskKind)

@@ -22,14 +22,17 @@ from byrote.executors.hands.messages import (
     Answer,
     Asked,
     CancelJobs,
+    Concurrency,
     Done,
     FinishedRuns,
     RefusedRuns,
     Stop,
+    ToHand,
     Work,
     decode_to_hand,
 )
 from byrote.executors.runtime.asks import AskClient
+from byrote.executors.runtime.async_hands import note_async_hands
 from byrote.executors.runtime.engine import Engine
 from byrote.executors.runtime.failure_log import FailureLog
 from byrote.executors.runtime.job import Result
@@ -118,19 +121,25 @@ class Hand:
         if not piece:
             os._exit(0)
         for message in self._frames.feed(piece):
-            match message:
-                case Work():
-                    self._engine.put(message.jobs)
-                case Answer():
-                    self._ask_client.answer(message.number, message.ok, message.payload)
-                case CancelJobs():
-                    self._engine.cancel(message.slots)
-                case FinishedRuns():
-                    self._report_finished(message.runs)
-                case Stop():
-                    self._stopped.set()
-                case _:
-                    assert_never(message)
+            self._heed(message)
+
+    def _heed(self, message: ToHand) -> None:
+        match message:
+            case Work():
+                self._engine.put(message.jobs)
+            case Answer():
+                self._ask_client.answer(message.number, message.ok, message.payload)
+            case CancelJobs():
+                self._engine.cancel(message.slots)
+            case Concurrency():
+                note_async_hands(message.hands)
+                self._engine.limit(message.limit)
+            case FinishedRuns():
+                self._report_finished(message.runs)
+            case Stop():
+                self._stopped.set()
+            case _:
+                assert_never(message)
 
     def _report_finished(self, runs: Sequence[Any]) -> None:
         if self._app.on_finished is not None:

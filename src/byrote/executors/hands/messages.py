@@ -42,11 +42,18 @@ class FinishedRuns(msgspec.Struct, array_like=True, gc=False, tag="finished"):
     runs: list[tuple[str, str | None]]
 
 
+class Concurrency(msgspec.Struct, array_like=True, gc=False, tag="concurrency"):
+    """Execute at most `limit` async tasks at once from now on: `hands` hands execute some."""
+
+    limit: int
+    hands: int
+
+
 class Stop(msgspec.Struct, array_like=True, gc=False, tag="stop"):
     """End when idle."""
 
 
-type ToHand = Work | CancelJobs | Answer | FinishedRuns | Stop
+type ToHand = Work | CancelJobs | Answer | FinishedRuns | Concurrency | Stop
 
 # -- From a hand ---------------------------------------------------------------------------------
 
