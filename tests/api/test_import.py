@@ -8,6 +8,8 @@ import pytest
 import byrote
 
 LOOK = "import sys, json; {}; print(json.dumps(sorted(sys.modules)))"
+SELDOM = {"psycopg", "psycopg_binary", "email", "zipfile", "importlib.metadata", "zoneinfo"}
+"""What connects to a database, and what importlib.metadata brings along: 0.24 s and 9 MB."""
 FORBIDDEN = {"django", "httpx", "requests", "aiohttp", "urllib3", "http.client", "redis", "uvicorn"}
 HEAVY = {"psycopg", "msgspec", "asyncio", "click", "sqlite3"}
 
@@ -29,6 +31,17 @@ def test_the_app_imports_no_directories_and_no_worker() -> None:
     unneeded = {"platformdirs", "byrote.worker.worker", "byrote.executors.hands.pool"}
 
     assert not modules_after("import byrote; byrote.App") & unneeded
+
+
+def test_an_app_that_has_not_connected_has_no_driver() -> None:
+    """A program that only defines tasks, and a hand, do without it."""
+    loaded = modules_after("import byrote; app = byrote.App('postgresql://h/d'); app.task(print)")
+
+    assert not loaded & (SELDOM | {"byrote.embedded.server", "byrote.store.runners.sync"})
+
+
+def test_the_driver_is_imported_with_the_first_connection() -> None:
+    assert "psycopg" in modules_after("import byrote; byrote.App('postgresql://h/d').store")
 
 
 def test_using_byrote_imports_no_web_framework_and_no_http_client() -> None:

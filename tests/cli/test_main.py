@@ -61,6 +61,14 @@ def test_the_version_imports_neither_driver_nor_codec_nor_click() -> None:
     assert not loaded & {"click", "psycopg", "msgspec", "importlib.metadata"}
 
 
+def test_the_help_of_the_worker_imports_neither_driver_nor_executors() -> None:
+    loaded = loaded_by("worker", "--help")
+
+    assert "byrote.cli.commands.processes.worker" in loaded
+    heavy = {"psycopg", "msgspec", "asyncio", "importlib.metadata", "byrote.cli.support"}
+    assert not loaded & (heavy | {"byrote.executors", "byrote.worker", "byrote.assembly.worker"})
+
+
 def test_help_lists_every_command_without_importing_any() -> None:
     loaded = loaded_by("--help")
 

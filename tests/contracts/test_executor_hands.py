@@ -170,14 +170,48 @@ def test_a_sync_task_past_its_timeout_is_killed(pool: MakeBench, marks: Marks, t
 
 
 def test_a_timeout_does_not_charge_the_neighbours(pool: MakeBench, marks: Marks) -> None:
-    bench = pool(hands=1)
-    neighbours = [bench.lease("a_quick", marks.path, "n", 30) for _ in range(3)]
+    bench = pool(hands=1, threads=4)
+    neighbours = [bench.lease("slow", marks.path, 30) for _ in range(3)]
     bench.executor.submit(neighbours)
     marks.await_words(3)
     stuck = bench.lease("slow", marks.path, 30, timeout_ms=100)
 
     assert bench.outcomes_of([stuck])[stuck.id].fault.kind == "timeout"
     assert [bench.outcome(run) for run in neighbours] == [Released()] * 3
+
+
+def test_a_timeout_of_a_sync_task_does_not_end_async_ones(pool: MakeBench, marks: Marks) -> None:
+    bench = pool(hands=1)
+    neighbours = [bench.lease("a_quick", marks.path, "n", 30) for _ in range(3)]
+    bench.executor.submit(neighbours)
+    marks.await_words(3)
+    until(lambda: "slow@1" in bench.executor.room().tasks)
+    stuck = bench.lease("slow", marks.path, 30, timeout_ms=100)
+
+    assert bench.settle([stuck])[stuck.id].fault.kind == "timeout"
+    assert list(bench.reports) == [stuck.id]
+
+
+def test_a_run_waits_for_a_hand_of_its_kind_and_is_executed_once(
+    pool: MakeBench, marks: Marks
+) -> None:
+    bench = pool(hands=1)
+    bench.executor.submit([bench.lease("a_quick", str(bench.folder / "held"), "n", 30)])
+    until((bench.folder / "held").exists)
+    sync = [bench.lease("quick", marks.path, str(n)) for n in range(3)]
+    outcomes = bench.settle(sync, within=30.0)
+
+    assert all(isinstance(outcome, Succeeded) for outcome in outcomes.values())
+    assert sorted(marks.words) == ["0", "1", "2"]
+
+
+def test_a_run_that_waits_for_a_hand_can_be_given_back(pool: MakeBench, marks: Marks) -> None:
+    bench = pool(hands=1)
+    waiting = bench.lease("slow", marks.path, 30)
+    bench.executor.submit([bench.lease("a_quick", marks.path, "n", 30), waiting])
+    bench.executor.give_back()
+
+    assert bench.outcome(waiting) == Released()
 
 
 def test_a_timeout_takes_the_children_of_the_task_along(pool: MakeBench, marks: Marks) -> None:

@@ -55,39 +55,50 @@ KINDS = {"s@1": SYNC, "a@1": ASYNC}
 
 
 def test_room_is_what_both_kinds_have_left() -> None:
-    tempos = CapacityPlanner(lambda: 0.0, {SYNC: 2, ASYNC: 100})
-    empty = tempos.room(KINDS, {SYNC: 0, ASYNC: 0}, 3)
+    tempos = CapacityPlanner(lambda: 0.0)
+    at_once = {SYNC: 6, ASYNC: 300}
+    empty = tempos.room(KINDS, {SYNC: 0, ASYNC: 0}, at_once)
 
     assert sorted(empty.tasks) == ["a@1", "s@1"]
     assert 0 < empty.limit <= 306
-    full = tempos.room(KINDS, {SYNC: 6, ASYNC: 300}, 3)
+    full = tempos.room(KINDS, {SYNC: 6, ASYNC: 300}, at_once)
     assert (full.limit, list(full.tasks)) == (0, [])
 
 
 def test_a_kind_without_room_leaves_its_tasks_out() -> None:
-    tempos = CapacityPlanner(lambda: 0.0, {SYNC: 1, ASYNC: 10})
-    room = tempos.room(KINDS, {SYNC: 1, ASYNC: 4}, 1)
+    tempos = CapacityPlanner(lambda: 0.0)
+    room = tempos.room(KINDS, {SYNC: 1, ASYNC: 4}, {SYNC: 1, ASYNC: 10})
 
     assert list(room.tasks) == ["a@1"]
     assert 0 < room.limit <= 6
 
 
-def test_without_hands_the_capacity_is_zero() -> None:
-    assert (
-        CapacityPlanner(lambda: 0.0, {SYNC: 1, ASYNC: 1}).room(KINDS, {SYNC: 0, ASYNC: 0}, 0).limit
-        == 0
-    )
+def test_without_hands_there_is_no_room() -> None:
+    none = {SYNC: 0, ASYNC: 0}
+
+    assert CapacityPlanner(lambda: 0.0).room(KINDS, none, none).limit == 0
+
+
+def test_a_kind_without_hands_is_not_claimed_for_its_buffer() -> None:
+    now = [0.0]
+    tempos = CapacityPlanner(lambda: now[0])
+    for _ in range(20):
+        now[0] += STEP
+        tempos.count({SYNC: 1_000, ASYNC: 0})
+    room = tempos.room(KINDS, {SYNC: 0, ASYNC: 0}, {SYNC: 0, ASYNC: 5})
+
+    assert list(room.tasks) == ["a@1"]
 
 
 def test_what_the_queues_hold_is_learnt_in_a_few_claims() -> None:
-    tempos = CapacityPlanner(lambda: 0.0, {SYNC: 1, ASYNC: 100})
+    tempos = CapacityPlanner(lambda: 0.0)
     limits = []
     for _ in range(12):
-        limits.append(tempos.room(KINDS, {SYNC: 0, ASYNC: 0}, 1).limit)
+        limits.append(tempos.room(KINDS, {SYNC: 0, ASYNC: 0}, {SYNC: 1, ASYNC: 100}).limit)
         tempos.note({SYNC: 0, ASYNC: limits[-1]})
 
     assert limits[0] == 1
     assert limits[-1] >= 30
     for _ in range(12):
         tempos.note({SYNC: 1, ASYNC: 0})
-    assert tempos.room(KINDS, {SYNC: 0, ASYNC: 0}, 1).limit <= 2
+    assert tempos.room(KINDS, {SYNC: 0, ASYNC: 0}, {SYNC: 1, ASYNC: 100}).limit <= 2

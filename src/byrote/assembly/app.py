@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, Unpack, overload
 
-import psycopg
-
 from byrote.assembly.handles import RunHandle, TaskHandle, TaskMaker, withheld_runs
 from byrote.assembly.identity import new_id, new_ids
 from byrote.assembly.memo import Memos
@@ -30,10 +28,7 @@ from byrote.executors.hooks.registered import AppHooks, HookDecorators, check_en
 from byrote.executors.runtime.around import surrounded
 from byrote.executors.runtime.context import Context
 from byrote.executors.runtime.loading import checked_modules
-from byrote.store import bulk
 from byrote.store.queries.enqueue import EnqueueResult
-from byrote.store.query import Query
-from byrote.store.runners.sync import schema_errors
 
 if TYPE_CHECKING:
     from byrote.assembly.tasks.group import TaskGroup
@@ -43,6 +38,8 @@ class LargePayload(UserWarning):
     """Warning about a payload that is large enough to slow the queue down; pass a reference."""
 
 
+IDS_AT_ONCE = 1_000
+"""Ids that are made at a time for many specs."""
 OWN_OPTIONS = ("aliases", "deterministic", "seed", "replay_ignore", "files")
 """Options of a task that are not part of its Delivery."""
 
@@ -260,20 +257,13 @@ class App(HookDecorators, Operations):
         """Enqueue many specs, all or none; a generator is encoded while the server inserts."""
         if (held := withholding()) is not None:
             return withheld_runs(self, held, map(self.prepared, specs))
+        from byrote.store import bulk  # noqa: PLC0415 -- see `operations/database.py`.
+
         handles: list[RunHandle[Any]] = []
         statements = bulk.batches(self._numbered(specs, handles), self._memos.codes)
         if connection is not None:
             return _with_holders(handles, bulk.enqueue_all_on(connection, statements))
-        sent: list[Query[Any]] = []
-        lost: list[int] = []
-        try:
-            with schema_errors(), self.store.borrow(lost) as borrowed:
-                instead = bulk.enqueue_all(borrowed, _recorded(statements, sent))
-        except psycopg.OperationalError as error:
-            # Whether it was committed is unknown; sending the same ids again finds out.
-            again = bulk.ResentAll([*sent, *statements])
-            instead = self.store.within(again, lost, after=error, passes=again.passes)
-        return _with_holders(handles, instead)
+        return _with_holders(handles, bulk.send_all(self.store, statements))
 
     async def aenqueue_many(
         self, specs: Iterable[Spec], *, connection: Any = None
@@ -281,20 +271,13 @@ class App(HookDecorators, Operations):
         """Enqueue many specs, all or none."""
         if (held := withholding()) is not None:
             return withheld_runs(self, held, map(self.prepared, specs))
+        from byrote.store import bulk  # noqa: PLC0415 -- see `operations/database.py`.
+
         handles: list[RunHandle[Any]] = []
         statements = list(bulk.batches(self._numbered(specs, handles), self._memos.codes))
         if connection is not None:
             return _with_holders(handles, await bulk.aenqueue_all_on(connection, statements))
-        lost: list[int] = []
-        try:
-            with schema_errors():
-                async with self.astore.borrow(lost) as borrowed:
-                    instead = await bulk.aenqueue_all(borrowed, statements)
-        except psycopg.OperationalError as error:
-            # Whether it was committed is unknown; sending the same ids again finds out.
-            again = bulk.ResentAll(statements)
-            instead = await self.astore.within(again, lost, after=error, passes=again.passes)
-        return _with_holders(handles, instead)
+        return _with_holders(handles, await bulk.asend_all(self.astore, statements))
 
     def _numbered(
         self, specs: Iterable[Spec], handles: list[RunHandle[Any]]
@@ -303,7 +286,7 @@ class App(HookDecorators, Operations):
         for spec in specs:
             sent = self.prepared(spec)
             if not ids:
-                ids = new_ids(bulk.BATCH)[::-1]
+                ids = new_ids(IDS_AT_ONCE)[::-1]
             run_id = ids.pop()
             handles.append(RunHandle(self, run_id, created=True))
             yield run_id, sent
@@ -382,9 +365,3 @@ def _with_holders(
         if handle.id in instead:
             handle.id, handle.created = instead[handle.id], False
     return handles
-
-
-def _recorded(statements: Iterable[Query[Any]], into: list[Query[Any]]) -> Iterable[Query[Any]]:
-    for statement in statements:
-        into.append(statement)
-        yield statement

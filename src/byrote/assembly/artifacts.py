@@ -4,6 +4,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from byrote.artifacts.artifact import Artifact, Source
 from byrote.artifacts.content_store import open_content_store, pieces
@@ -13,7 +14,9 @@ from byrote.core.ports.script import run_script
 from byrote.embedded.home import ROOT_STATE
 from byrote.store import queries
 from byrote.store.queries.enqueue import QueryScript
-from byrote.store.runners.sync import Store
+
+if TYPE_CHECKING:
+    from byrote.store.runners.sync import Store
 
 
 def default_location(environ: Mapping[str, str]) -> str:
@@ -36,17 +39,17 @@ def entries_of(run_id: str) -> QueryScript[list[ArtifactEntry]]:
     return entries
 
 
-def readable(store: Store, entries: Iterable[ArtifactEntry]) -> list[Artifact]:
+def readable(store: "Store", entries: Iterable[ArtifactEntry]) -> list[Artifact]:
     """Return artifacts whose content is read through this store when it is needed."""
     return [Artifact(entry, _source(store, entry)) for entry in entries]
 
 
-def artifacts_of(store: Store, run_id: str) -> list[Artifact]:
+def artifacts_of(store: "Store", run_id: str) -> list[Artifact]:
     """Return all artifacts of a run, oldest attempt first; raises RunNotFound."""
     return readable(store, run_script(entries_of(run_id), store.all))
 
 
-def artifact_of(store: Store, run_id: str, name: str, *, attempt: int | None = None) -> Artifact:
+def artifact_of(store: "Store", run_id: str, name: str, *, attempt: int | None = None) -> Artifact:
     """Return an artifact by its name, of `attempt` or of the newest attempt that has it."""
     return named(artifacts_of(store, run_id), run_id, name, attempt=attempt)
 
@@ -63,7 +66,7 @@ def named(
     raise UnknownArtifact(f"Run {run_id} has no artifact {name!r}{which}. There are: {names}.")
 
 
-def _source(store: Store, entry: ArtifactEntry) -> Source:
+def _source(store: "Store", entry: ArtifactEntry) -> Source:
     if entry.location != POSTGRES:
         return lambda: open_content_store(entry.location).read(entry.hash)
 

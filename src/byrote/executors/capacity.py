@@ -50,12 +50,9 @@ class Throughput:
 class CapacityPlanner:
     """The tempo of sync tasks and of async ones, and the room they leave."""
 
-    def __init__(
-        self, clock: Clock, limits: Mapping[TaskMode, int], buffer_s: float = BUFFER_S
-    ) -> None:
+    def __init__(self, clock: Clock, buffer_s: float = BUFFER_S) -> None:
         self._clock = clock
         self._buffer_s = buffer_s
-        self._limits = limits
         self._of = {mode: Throughput(clock()) for mode in TaskMode}
         self._share = dict.fromkeys(TaskMode, 0.5)
         self._seen = 1
@@ -76,14 +73,21 @@ class CapacityPlanner:
             self._share[mode] += (count / max(total, 1) - self._share[mode]) * weight
 
     def room(
-        self, modes: Mapping[str, TaskMode], running: Mapping[TaskMode, int], hands: int
+        self,
+        modes: Mapping[str, TaskMode],
+        running: Mapping[TaskMode, int],
+        at_once: Mapping[TaskMode, int],
     ) -> Capacity:
-        """Return how much may be claimed: of all tasks, or of one mode if the other is full."""
+        """What may be claimed: of all tasks if both modes have room, else of those that have.
+
+        `at_once`: how many tasks of each mode can be executed at once; 0 if no hand takes them.
+        """
         now = self._clock()
-        buffer = {mode: self._of[mode].buffer(now, self._buffer_s) for mode in set(modes.values())}
-        whole = {mode: self._limits[mode] * hands + buffer[mode] for mode in buffer}
-        free = {mode: whole[mode] - running[mode] for mode in buffer if whole[mode] > running[mode]}
-        if not free or hands < 1:
+        served = {mode for mode in set(modes.values()) if at_once[mode]}
+        buffer = {mode: self._of[mode].buffer(now, self._buffer_s) for mode in served}
+        whole = {mode: at_once[mode] + buffer[mode] for mode in served}
+        free = {mode: whole[mode] - running[mode] for mode in served if whole[mode] > running[mode]}
+        if not free:
             return Capacity(0, ())
         tasks = [task for task, mode in modes.items() if mode in free]
         worth = min(max(buffer[mode] for mode in free) // 4, WORTH_MAX, self._fit(whole) // 4)

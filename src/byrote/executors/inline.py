@@ -95,7 +95,7 @@ class Inline:
         self._revoked: set[int] = set()
         self._forgotten: set[int] = set()
         self._free: deque[int] = deque(range(SLOTS))
-        self._tempos = CapacityPlanner(clock, self._limits)
+        self._tempos = CapacityPlanner(clock)
         self._lock = threading.RLock()
         self._draining = False
         board = Board.make()
@@ -192,7 +192,7 @@ class Inline:
         """How much may be claimed now, of which tasks."""
         if self._draining:
             return Capacity(0, ())
-        room = self._tempos.room(self._modes, self._running, 1)
+        room = self._tempos.room(self._modes, self._running, self._limits)
         slots = len(self._free)
         return room if room.limit <= slots else Capacity(slots, room.tasks, min(room.worth, slots))
 

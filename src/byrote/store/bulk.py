@@ -25,9 +25,9 @@ from byrote.store.queries.enqueue import (
     until_accepted,
 )
 from byrote.store.query import Query, Resend
-from byrote.store.runners.aio import afetch
+from byrote.store.runners.aio import AsyncStore, afetch
 from byrote.store.runners.resend import ByFirst
-from byrote.store.runners.sync import fetch
+from byrote.store.runners.sync import Store, fetch, schema_errors
 
 BATCH = 1_000
 
@@ -36,6 +36,37 @@ def batches(specs: Iterable[Numbered], codes: Codes = NO_CODES) -> Iterator[Quer
     """Yield the statements that accept these specs, one for each batch."""
     for batch in batched(specs, BATCH):
         yield accept(batch, codes)
+
+
+def send_all(store: Store, statements: Iterable[Query[Any]]) -> dict[str, str]:
+    """Accept all specs or none on a connection of the store; returns the same as `enqueue_all`."""
+    sent: list[Query[Any]] = []
+    lost: list[int] = []
+    try:
+        with schema_errors(), store.borrow(lost) as borrowed:
+            return enqueue_all(borrowed, _recorded(statements, sent))
+    except psycopg.OperationalError as error:
+        # Whether it was committed is unknown; sending the same ids again finds out.
+        again = ResentAll([*sent, *statements])
+        return store.within(again, lost, after=error, passes=again.passes)
+
+
+async def asend_all(store: AsyncStore, statements: Sequence[Query[Any]]) -> dict[str, str]:
+    """Do the same as `send_all` on an event loop."""
+    lost: list[int] = []
+    try:
+        with schema_errors():
+            async with store.borrow(lost) as borrowed:
+                return await aenqueue_all(borrowed, statements)
+    except psycopg.OperationalError as error:
+        again = ResentAll(statements)
+        return await store.within(again, lost, after=error, passes=again.passes)
+
+
+def _recorded(statements: Iterable[Query[Any]], into: list[Query[Any]]) -> Iterable[Query[Any]]:
+    for statement in statements:
+        into.append(statement)
+        yield statement
 
 
 def enqueue_all(

@@ -81,9 +81,7 @@ class Worker:
         self._tidier: ArtifactCleaner | None = None
         self._find_store = store
         self._asks: Asks = SimpleQueue() if asks is None else asks
-        self._executor = executor
-        self._options = options
-        self._context = context
+        self._executor, self._options, self._context = executor, options, context
         self._beginning = threading.Lock()
         self._begun = False
         """Whether the worker was announced and its parts were started."""

@@ -8,8 +8,9 @@ import pytest
 from django.db import connection
 
 from byrote.django.backend.policy import faults
-from byrote.django.worker.async_threads import share_of
-from byrote.executors.hands.process import HAND_COUNT
+from byrote.django.worker.async_threads import AsyncThreads, Seat, share_of
+from byrote.executors.runtime import async_hands
+from byrote.executors.runtime.async_hands import HAND_COUNT
 from tests.django.driving import drain, working
 from tests.django.shop import tasks
 from tests.django.shop.models import Note
@@ -84,6 +85,36 @@ def test_the_processes_of_a_worker_share_its_number_of_connections(
     monkeypatch.setenv(HAND_COUNT, "4")
 
     assert [share_of(number) for number in (8, 9, 2)] == [2, 2, 1]
+
+
+def test_the_share_follows_the_number_of_hands_with_async_tasks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(async_hands, "_sent", [])
+    monkeypatch.setenv(HAND_COUNT, "4")
+    before = share_of(20)
+    async_hands.note_async_hands(1)
+
+    assert (before, share_of(20)) == (5, 20)
+
+
+def test_a_thread_beyond_a_smaller_share_ends_with_its_attempt() -> None:
+    share = [2]
+    threads = AsyncThreads(lambda: share[0])
+    first, second, third = (Seat(threads) for _ in range(3))
+    done = [seat.submit(lambda: None) for seat in (first, second)]
+    share[0] = 1
+    ending = first.thread
+    threads.leave(first)
+    waiting = third.submit(lambda: None)
+
+    assert third.thread is None
+    threads.leave(second)
+    for future in (*done, waiting):
+        future.result(30)
+    assert ending is not None
+    ending.join(30)
+    threads.leave(third)
 
 
 @pytest.mark.parametrize("value", [0, "8", True, None])

@@ -35,6 +35,14 @@ def say(message: Any) -> None:
 
 
 @app.task
+async def a_say(message: Any) -> None:
+    """The same on the event loop, in the hand of other async tasks."""
+    text = json.dumps(message).replace('"slot"', str(slot()))
+    os.write(link(), frame(json.loads(text)))
+    await asyncio.Event().wait()
+
+
+@app.task
 def say_bytes(text: str) -> None:
     os.write(link(), bytes.fromhex(text))
     threading.Event().wait()

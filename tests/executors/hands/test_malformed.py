@@ -87,7 +87,7 @@ def test_earlier_messages_are_handled_and_every_run_is_reported_once(bench: Benc
     waiting = [bench.lease("wait", 60.0) for _ in range(3)]
     bench.executor.submit(waiting)
     good = [0, "slot", "1", "00" * 32]
-    culprit = bench.lease("say", ["done", [good, [0, "slot", 1, 1]]])
+    culprit = bench.lease("a_say", ["done", [good, [0, "slot", 1, 1]]])
     bench.executor.submit([culprit])
 
     assert isinstance(bench.outcome(culprit), Succeeded)

@@ -33,6 +33,7 @@ class Room:
     def __init__(self, *hands: Hand) -> None:
         self.hands = hands
         self.now = 0.0
+        self.of_other_kind: list[Hand] = []
         self.suspects = Quarantine()
 
     def come(self, count: int = 1) -> None:
@@ -43,7 +44,10 @@ class Room:
     def reserve_hands(self, after: float = 0.0) -> bool:
         self.now += after
         hands: Any = self.hands
-        return self.suspects.reserve_hands(hands, self.now, self._give)
+        return self.suspects.reserve_hands(hands, self.now, self._give, self.fits)
+
+    def fits(self, hand: Any, _run: Leased) -> bool:
+        return hand not in self.of_other_kind
 
     def _give(self, hand: Any, run: Leased) -> None:
         hand.jobs[len(hand.jobs)] = run
@@ -135,3 +139,23 @@ def test_a_suspect_is_not_sent_to_a_hand_that_does_not_read() -> None:
     room.hands[0].reads = True
     room.reserve_hands()
     assert room.loads == [1, 2]
+
+
+def test_a_suspect_takes_no_hand_that_is_left_to_the_other_kind() -> None:
+    room = Room(Hand(), Hand(leased()))
+    room.of_other_kind = [room.hands[0]]
+    room.come()
+    assert room.loads == [0, 1]
+    room.reserve_hands(after=PATIENCE_S)
+
+    assert room.loads == [0, 2]
+
+
+def test_a_hand_is_not_kept_longer_because_one_of_the_other_kind_is_free() -> None:
+    room = Room(Hand(leased()), Hand())
+    room.of_other_kind = [room.hands[0]]
+    room.come()
+    assert room.loads == [1, 1]
+
+    assert room.reserve_hands(after=ALONE_S)
+    assert not room.hands[1].reserved

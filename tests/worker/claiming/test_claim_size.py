@@ -42,7 +42,7 @@ class World:
         """How long a slot was free while a queue had a run for it."""
         self._executing: dict[TaskMode, list[float]] = {SYNC: [], ASYNC: []}
         self._waiting: dict[TaskMode, deque[float]] = {SYNC: deque(), ASYNC: deque()}
-        self.planner = CapacityPlanner(self._clock, self.limits)
+        self.planner = CapacityPlanner(self._clock)
         self.size = ClaimSize(self.weights, Watermark(), clock=self._clock, poll_s=1.0)
 
     def _clock(self) -> float:
@@ -93,7 +93,7 @@ class World:
 
     def turn(self) -> int:
         """One turn of the claimer. Returns how many runs it claimed."""
-        room = self.planner.room(MODES, self.held, self.hands)
+        room = self.planner.room(MODES, self.held, {mode: self.slots(mode) for mode in TaskMode})
         free = {mode for mode in TaskMode if self.held[mode] < self.slots(mode)}
         assert bool(free) <= (room.limit >= room.worth >= 1)
         most = sum(max(self.whole(mode) - self.held[mode], 0) for mode in TaskMode)

@@ -1,22 +1,48 @@
 # SPDX-License-Identifier: MIT
-"""The database of an app: its settings, its connections and their end."""
+"""The database of an app: its settings, its connections and their end.
+
+PostgreSQL's driver is imported with the first connection. It is two thirds of the time that
+`import byrote; byrote.App` would take otherwise, and a hand whose tasks do not enqueue never needs
+it: `bench/footprint.py` measures both. Whether it is installed is checked at once.
+"""
 
 import atexit
 import os
+import threading
 from datetime import timedelta
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from byrote.assembly.identity import jitter
 from byrote.assembly.settings import Settings, resolve
 from byrote.core.duration import duration
 from byrote.core.ports.app import WithoutReports
-from byrote.embedded.choice import external, open_own
-from byrote.store.connect import DatabaseAddress
-from byrote.store.migrate import migrate
-from byrote.store.runners.aio import AsyncStore
-from byrote.store.runners.sync import Store
+
+if TYPE_CHECKING:
+    from byrote.store.connect import DatabaseAddress
+    from byrote.store.runners.aio import AsyncStore
+    from byrote.store.runners.sync import Store
+
+if find_spec("psycopg") is None:
+    raise ModuleNotFoundError("No module named 'psycopg'", name="psycopg")
+
+_opening = threading.RLock()
+
+
+class OpenedOnce[T](cached_property[T]):
+    """A cached property that one thread computes while others wait for it.
+
+    Two threads that enqueue for the first time at once would otherwise make a store each, and the
+    connections of one would not be closed.
+    """
+
+    if not TYPE_CHECKING:  # mypy reads the overloads of cached_property.
+
+        def __get__(self, instance: object, owner: type[Any] | None = None) -> Any:
+            with _opening:
+                return super().__get__(instance, owner)
 
 
 class AppDatabase(WithoutReports):
@@ -35,30 +61,41 @@ class AppDatabase(WithoutReports):
         chosen = {"database_url": self.url, "enqueue_patience": self._patience}
         return resolve(chosen).settings
 
-    @cached_property
-    def address(self) -> DatabaseAddress:
+    @OpenedOnce
+    def address(self) -> "DatabaseAddress":
         """The database's address; starts the embedded server if it was asked for.
 
         Raises NoDatabase if no database is set and `byrote[embedded]` is not installed.
         """
+        from byrote.embedded.choice import external  # noqa: PLC0415 -- see above.
+        from byrote.store.connect import DatabaseAddress  # noqa: PLC0415 -- see above.
+
         given = self.settings.database_url
         url = external(given) or self._embedded(given)
         return DatabaseAddress(url, pooled=self.settings.pooled, patience_s=self._patience_s)
 
     def _embedded(self, given: str | None) -> str:
+        from byrote.embedded.choice import open_own  # noqa: PLC0415 -- seldom needed.
+        from byrote.store.connect import DatabaseAddress  # noqa: PLC0415 -- see above.
+        from byrote.store.migrate import migrate  # noqa: PLC0415 -- see above.
+
         server, url = open_own(given, Path.cwd(), environ=os.environ)
         atexit.register(server.close)
         migrate(DatabaseAddress(url), jitter=jitter)
         return url
 
-    @cached_property
-    def store(self) -> Store:
+    @OpenedOnce
+    def store(self) -> "Store":
         """The store that executes this app's queries."""
+        from byrote.store.runners.sync import Store  # noqa: PLC0415 -- see above.
+
         return Store(self.address, jitter=jitter, patience_s=self._patience_s)
 
-    @cached_property
-    def astore(self) -> AsyncStore:
+    @OpenedOnce
+    def astore(self) -> "AsyncStore":
         """The store that executes this app's queries on the running event loop."""
+        from byrote.store.runners.aio import AsyncStore  # noqa: PLC0415 -- see above.
+
         return AsyncStore(self.address, jitter=jitter, patience_s=self._patience_s)
 
     @property
@@ -67,6 +104,8 @@ class AppDatabase(WithoutReports):
 
     def migrate(self) -> None:
         """Bring the database's schema up to date."""
+        from byrote.store.migrate import migrate  # noqa: PLC0415 -- see above.
+
         migrate(self.address, jitter=jitter)
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ script.
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from byrote.assembly.operations import bulk, verbs
 from byrote.assembly.operations.database import AppDatabase
@@ -15,11 +15,13 @@ from byrote.assembly.operations.verbs import Moving, Operation
 from byrote.core.ports.script import arun_script, run_script
 from byrote.store.locks import amove, move
 from byrote.store.query import Query
-from byrote.store.runners.aio import AsyncStore
-from byrote.store.runners.sync import Store
+
+if TYPE_CHECKING:
+    from byrote.store.runners.aio import AsyncStore
+    from byrote.store.runners.sync import Store
 
 
-def perform[Done](operation: Operation[Done], store: Store) -> Done:
+def perform[Done](operation: Operation[Done], store: "Store") -> Done:
     """Run an operation."""
 
     def answer(step: Query[Any] | Moving) -> Any:
@@ -30,7 +32,7 @@ def perform[Done](operation: Operation[Done], store: Store) -> Done:
     return run_script(operation, answer)
 
 
-async def aperform[Done](operation: Operation[Done], store: AsyncStore) -> Done:
+async def aperform[Done](operation: Operation[Done], store: "AsyncStore") -> Done:
     """Run an operation on the running event loop."""
 
     async def answer(step: Query[Any] | Moving) -> Any:

@@ -12,7 +12,6 @@ loop; connections that they open there are tidied after each call.
 
 import asyncio
 import logging
-import os
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from asgiref.sync import SyncToAsync, ThreadSensitiveContext
 from django.db import connections
 
 from byrote.django.worker.sessions import tidy
-from byrote.executors.hands.process import HAND_COUNT
+from byrote.executors.runtime.async_hands import async_hands
 
 IDLE_S = 10.0
 
@@ -37,7 +36,7 @@ _log = logging.getLogger("byrote.django")
 
 def share_of(connections_max: int) -> int:
     """Return the share of this process in a worker's connections for async tasks: at least one."""
-    return max(1, connections_max // int(os.environ.get(HAND_COUNT, "1")))
+    return max(1, connections_max // async_hands())
 
 
 class Seat(Executor):
@@ -59,8 +58,8 @@ class Seat(Executor):
 class AsyncThreads:
     """A bounded number of threads, each serving one attempt at a time."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, limit: Callable[[], int]) -> None:
+        self._limit = limit
         self.lock = threading.Lock()
         self.idle: list[_Thread] = []
         self._count = 0
@@ -85,7 +84,7 @@ class AsyncThreads:
     def _take(self) -> "_Thread | None":
         if self.idle:
             return self.idle.pop()
-        if self._count >= self.limit:
+        if self._count >= self._limit():
             return None
         self._count += 1
         thread = _Thread(self)
@@ -102,6 +101,11 @@ class AsyncThreads:
                     seat.waiting.clear()
                 return
             thread.jobs.put(_tidy)
+            if self._count > self._limit():
+                # Async tasks use more hands than when it was started.
+                self._count -= 1
+                thread.jobs.put(None)
+                return
             if not self._waiting:
                 self.idle.append(thread)
                 return
@@ -124,16 +128,20 @@ class AsyncThreads:
 class _Thread(threading.Thread):
     def __init__(self, threads: AsyncThreads) -> None:
         super().__init__(name="byrote-async", daemon=True)
-        self.jobs: SimpleQueue[ThreadJob] = SimpleQueue()
+        self.jobs: SimpleQueue[ThreadJob | None] = SimpleQueue()
         self._threads = threads
 
     def run(self) -> None:
         while True:
             try:
-                self.jobs.get(timeout=IDLE_S)()
+                job = self.jobs.get(timeout=IDLE_S)
             except Empty:
                 if self._threads.retire(self):
                     break
+                continue
+            if job is None:
+                break
+            job()
         connections.close_all()
 
 

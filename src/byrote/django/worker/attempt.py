@@ -56,7 +56,7 @@ class Attempts:
         self.backend = backend
         self.signals = TaskSignals(backend, borrowed=borrowed)
         self._borrowed = borrowed
-        self._threads = AsyncThreads(share_of(backend.settings.async_connections))
+        self._threads = AsyncThreads(lambda: share_of(backend.settings.async_connections))
 
     def task_of(self, definition: Any, *, threaded: bool = False) -> Task:
         """Return the task for hands; with `threaded`, an async one runs its own event loop."""

@@ -23,6 +23,7 @@ from byrote.executors.hands.messages import (
     Answer,
     Asked,
     CancelJobs,
+    Concurrency,
     Done,
     FinishedRuns,
     RefusedRuns,
@@ -37,6 +38,7 @@ from byrote.executors.hands.messages import (
 from byrote.executors.hooks.registered import hooks_of
 from byrote.executors.hooks.runner import HookFailed, HookRunner
 from byrote.executors.runtime.asks import AskClient
+from byrote.executors.runtime.async_hands import note_async_hands
 from byrote.executors.runtime.engine import Engine
 from byrote.executors.runtime.failure_log import FailureLog, OnRaised, both
 from byrote.executors.runtime.job import Result
@@ -166,6 +168,9 @@ class Hand:
                 self._ask_client.answer(message.number, message.ok, message.payload)
             case CancelJobs():
                 self._engine.cancel(message.slots)
+            case Concurrency():
+                note_async_hands(message.hands)
+                self._engine.limit(message.limit)
             case FinishedRuns():
                 self._report_finished(message.runs)
             case StoredAttempts():

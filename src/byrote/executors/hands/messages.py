@@ -53,6 +53,13 @@ class StartWorker(msgspec.Struct, array_like=True, gc=False, tag="start"):
     """Call the hooks of the worker's start; the hand replies with `WorkerHooksCalled`."""
 
 
+class Concurrency(msgspec.Struct, array_like=True, gc=False, tag="concurrency"):
+    """Execute at most `limit` async tasks at once from now on: `hands` hands execute some."""
+
+    limit: int
+    hands: int
+
+
 class Stop(msgspec.Struct, array_like=True, gc=False, tag="stop"):
     """End when idle."""
 
@@ -60,7 +67,9 @@ class Stop(msgspec.Struct, array_like=True, gc=False, tag="stop"):
     """Whether to call the hooks of the worker's stop first."""
 
 
-type ToHand = Work | CancelJobs | Answer | FinishedRuns | StoredAttempts | StartWorker | Stop
+type ToHand = (
+    Work | CancelJobs | Answer | FinishedRuns | StoredAttempts | StartWorker | Concurrency | Stop
+)
 
 # -- From a hand ---------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
     app: str
     """`module:name` of the app they import."""
     hands: int
+    """Hands that tasks of one mode may use; with tasks of both modes there may be one more."""
     concurrency: int
     """Async tasks under way at once, over all hands."""
     threads: int = 1

@@ -45,10 +45,11 @@ from byrote.executors.hands.messages import (
 )
 from byrote.executors.hands.options import HandOptions
 from byrote.executors.hands.orphans import end_orphans
-from byrote.executors.hands.process import HAND_COUNT, WORKER, HandProcess
+from byrote.executors.hands.process import WORKER, HandProcess
 from byrote.executors.hands.roster import STOP_GRACE_S, Roster
 from byrote.executors.runtime import call
 from byrote.executors.runtime.asks import ASKS_MAX, TOO_MANY, pass_on
+from byrote.executors.runtime.async_hands import HAND_COUNT
 from byrote.executors.runtime.job import Result, TaskMode, mode_of
 from byrote.executors.runtime.provenance.environment import FIXED
 from byrote.executors.selector_loop import TICK_S, SelectorLoop
@@ -84,13 +85,7 @@ class Hands(SelectorLoop):
         self._about = dict(about or {})
         self._provenances: dict[str, Provenance] = {}
         self._worker, self._clock, self._emit = worker, clock, emit
-        self._roster = Roster(
-            options.limits,
-            max_tasks=options.max_tasks,
-            worker=worker,
-            clock=clock,
-            buffer_s=options.buffer_s,
-        )
+        self._roster = Roster(options, worker=worker, clock=clock)
         self.learn = self._roster.learn
         self._first = threading.Event()
         self._refusal: str | None = None
@@ -199,10 +194,8 @@ class Hands(SelectorLoop):
         now = self._clock()
         if self._roster.attend():
             self._report([])  # There is room again.
-        with self._roster.lock:
-            missing = self._options.hands - sum(not c.retiring for c in self._roster.children)
         if not self._stopping and now >= self._respawn_at:
-            for _ in range(missing):
+            for _ in range(self._roster.missing):
                 self._spawn()
         with self._roster.lock:
             for child in self._roster.children:
@@ -307,8 +300,7 @@ class Hands(SelectorLoop):
         pass_on(self._asks, child.jobs.get(slot), (asked.verb, asked.payload), answer)
 
     def _welcome(self, child: HandProcess, intro: Introduction) -> None:
-        found = {task: mode_of(is_async) for task, is_async in intro.tasks.items()}
-        self._roster.modes = self._roster.modes | found
+        self._roster.register({task: mode_of(is_async) for task, is_async in intro.tasks.items()})
         self.url, self.commands, self.ignores = intro.url, intro.commands, intro.ignores
         self.surroundings = intro.provenance
         self.schedules, self.announced = intro.schedules, intro.announced

@@ -32,12 +32,13 @@ PS_EVERY = 20
 _numbers = itertools.count()
 WORKER = "BYROTE_WORKER"
 """Environment variable with the name of the hand's worker."""
-HAND_COUNT = "BYROTE_HAND_COUNT"
-"""Environment variable with the number of hands of the worker."""
 
 
 class HandProcess:
     """One hand, as its supervisor knows it. Guarded by the pool's lock."""
+
+    async_hands: int = 0
+    """The number of hands with async tasks that was last sent to it."""
 
     def __init__(self, python: str, settings: dict[str, Any], environment: dict[str, str]) -> None:
         ours, theirs = socket.socketpair()

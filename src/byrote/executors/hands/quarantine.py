@@ -49,19 +49,29 @@ class Quarantine:
         children: Sequence[HandProcess],
         now: float,
         give: Callable[[HandProcess, Leased], None],
+        fits: Callable[[HandProcess, Leased], bool],
     ) -> bool:
-        """Place suspects where possible. Returns whether a hand takes more work than before."""
-        lifted = self._lift(children, now)
+        """Place suspects where possible. Returns whether a hand takes more work than before.
+
+        `fits`: whether a hand takes runs of this mode.
+        """
+        lifted = self._lift(children, now, fits)
         while self._waiting:
             since, run = self._waiting[0]
-            child = self._empty(children, now) or self._shared(children, now - since)
+            fitting = [child for child in children if child.reserved or fits(child, run)]
+            child = self._empty(fitting, now) or self._shared(fitting, now - since)
             if child is None:
                 break
             self._waiting.popleft()
             give(child, run)
         return lifted
 
-    def _lift(self, children: Sequence[HandProcess], now: float) -> bool:
+    def _lift(
+        self,
+        children: Sequence[HandProcess],
+        now: float,
+        fits: Callable[[HandProcess, Leased], bool],
+    ) -> bool:
         """Let the kept hand take other work again, once it need not be kept any longer."""
         kept = self._kept
         if kept is None:
@@ -70,7 +80,8 @@ class Quarantine:
             if self._alone_since is None:
                 wanted = bool(self._waiting)
             else:
-                spare = any(child.able for child in children)
+                run = next(iter(kept.jobs.values()), None)
+                spare = any(c.able and (run is None or fits(c, run)) for c in children)
                 wanted = bool(kept.jobs) and (spare or now - self._alone_since < ALONE_S)
             if wanted:
                 return False

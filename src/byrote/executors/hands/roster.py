@@ -5,7 +5,6 @@ A submitted run is in its hand's `jobs` until it is reported, taken back, or los
 board shows which runs have begun; only the others can be taken back.
 """
 
-import heapq
 import threading
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,13 +15,15 @@ from byrote.core.run import Leased
 from byrote.core.verdict import Judged
 from byrote.executors.capacity import CapacityPlanner
 from byrote.executors.hands.hooks import HandHooks
-from byrote.executors.hands.messages import CancelJobs, FinishedRuns, Work
+from byrote.executors.hands.messages import CancelJobs, Concurrency, FinishedRuns, Work
+from byrote.executors.hands.options import HandOptions
+from byrote.executors.hands.placement import Placement, used_by
 from byrote.executors.hands.process import HandProcess
 from byrote.executors.hands.quarantine import Quarantine
+from byrote.executors.hands.waiting import WaitingRuns
 from byrote.executors.runtime import call
 from byrote.executors.runtime.job import (
     DeclinedResult,
-    PerMode,
     Result,
     TaskMode,
     none_of_each,
@@ -45,21 +46,18 @@ UNTOLD_MAX = 10_000
 class Roster:
     """The hands of a pool and the runs they were given."""
 
-    def __init__(
-        self,
-        limits: PerMode,
-        *,
-        max_tasks: int | None,
-        worker: str,
-        clock: Clock,
-        buffer_s: float,
-    ) -> None:
-        self._max_tasks = max_tasks
-        self._threads = limits[TaskMode.SYNC]
+    def __init__(self, options: HandOptions, *, worker: str, clock: Clock) -> None:
+        self._options = options
+        self._max_tasks = options.max_tasks
         self._worker = worker
         self._clock = clock
-        self._tempos = CapacityPlanner(clock, limits, buffer_s)
+        self._tempos = CapacityPlanner(clock, options.buffer_s)
         self._suspects = Quarantine()
+        self._waiting = WaitingRuns()
+        self._mixed = False
+        """Whether the app has tasks of both modes."""
+        self._extended = False
+        """Whether one mode has used all hands, so that there is one hand more."""
         self.lock = threading.RLock()
         self.children: list[HandProcess] = []
         self.modes: dict[str, TaskMode] = {}
@@ -79,7 +77,8 @@ class Roster:
             live = [child for child in self.children if child.able]
             slots = sum(len(child.free) for child in live)
             running = {k: sum(child.running[k] for child in live) for k in TaskMode}
-            room = self._tempos.room(self.modes, running, len(live))
+            at_once = self._placement(live).at_once(self._options.limits)
+            room = self._tempos.room(self.modes, running, at_once)
         return room if room.limit <= slots else Capacity(slots, room.tasks, min(room.worth, slots))
 
     def assign(self, runs: Sequence[Leased]) -> tuple[list[Leased], bool]:
@@ -89,25 +88,28 @@ class Roster:
         with self.lock:
             able = [child for child in self.children if child.able]
             dealt: list[list[tuple[Leased, TaskMode]]] = [[] for _ in able]
-            loads = {mode: _loads(able, mode) for mode in counts}
-            for index, run in enumerate(runs):
+            placement = self._placement(able)
+            homeless: list[Leased] = []
+            waiting: list[Leased] = []
+            for run in runs:
                 if run.losses and (not able or len(self._suspects) < len(able)):
                     self._suspects.add(run, now)
                     continue
                 mode = self.mode(run)
-                load, number = loads[mode][0]
-                if number < 0 or len(dealt[number]) >= len(able[number].free):
-                    homeless = list(runs[index:])
-                    break
-                heapq.heapreplace(loads[mode], (load + 1, number))
+                number = placement.choose(mode)
+                if number is None:
+                    waits = placement.lacks(mode)
+                    (waiting if waits else homeless).append(run)
+                    continue
                 counts[mode] += 1
                 dealt[number].append((run, mode))
-            else:
-                homeless = []
             given = zip(able, dealt, strict=True)
             batches = {child: child.take(runs, now) for child, runs in given if runs}
             self._tempos.note(counts)
-            self._suspects.reserve_hands(self.children, now, self._give)
+            self._suspects.reserve_hands(self.children, now, self._give, self._fits)
+            self._divide()
+            for run in waiting:
+                self._waiting.add(run, now)
             for child, jobs in batches.items():
                 child.send(Work(jobs))
             return homeless, any(child.outgoing for child in batches)
@@ -148,10 +150,16 @@ class Roster:
         self._tempos.count(counts)
         return reports, again
 
+    def register(self, modes: Mapping[str, TaskMode]) -> None:
+        """Accept runs of the tasks that a hand has found in its app."""
+        with self.lock:
+            self.modes = {**self.modes, **modes}
+            self._mixed = len(set(self.modes.values())) > 1
+
     def learn(self, task: str) -> None:
         """Accept runs of another task; each hand looks up its mode itself."""
         with self.lock:
-            self.modes = {task: TaskMode.SYNC, **self.modes}
+            self.register({task: TaskMode.SYNC, **self.modes})
 
     def send_finished(self, judged: Sequence[Judged], letters: Mapping[str, str]) -> bool:
         """Send settled attempts to their hand or another. Returns whether a socket is full."""
@@ -186,7 +194,51 @@ class Roster:
     def attend(self) -> bool:
         """Place runs that wait to be alone. Returns whether a hand takes more work than before."""
         with self.lock:
-            return self._suspects.reserve_hands(self.children, self._clock(), self._give)
+            self._divide()
+            now = self._clock()
+            if self._waiting:
+                runs = self._waiting.runs
+                fitting = [run for run in runs if any(self._fits(c, run) for c in self.children)]
+                self._waiting.take({id(run) for run in fitting})
+                homeless, _ = self.assign(fitting)
+                for run in homeless:
+                    self._waiting.add(run, now)
+            return self._suspects.reserve_hands(self.children, now, self._give, self._fits)
+
+    @property
+    def missing(self) -> int:
+        """How many hands are to be started."""
+        with self.lock:
+            staying = sum(not child.retiring for child in self.children)
+            return self._options.hands + self._extended - staying
+
+    def _placement(self, able: Sequence[HandProcess]) -> Placement:
+        # Reserved hands take no other run, but count as hands of the mode they execute.
+        kept = [child for child in self.children if child.reserved and not child.retiring]
+        return Placement(
+            able,
+            mixed=self._mixed,
+            hands=self._options.hands,
+            concurrency=self._options.concurrency,
+            kept=kept,
+        )
+
+    def _fits(self, child: HandProcess, run: Leased) -> bool:
+        able = [child for child in self.children if child.able]
+        return not self._mixed or self._placement(able).may_take(child, self.mode(run))
+
+    def _divide(self) -> None:
+        """Divide `concurrency` among the hands with async tasks; note if one mode has all hands."""
+        if not self._mixed:
+            return
+        staying = [child for child in self.children if child.ready and not child.retiring]
+        uses = {mode: used_by(staying, mode) for mode in TaskMode}
+        self._extended = self._extended or max(uses.values()) >= self._options.hands
+        among = max(uses[TaskMode.ASYNC], 1)
+        for child in staying:
+            if child.running[TaskMode.ASYNC] and child.async_hands != among:
+                child.async_hands = among
+                child.send(Concurrency(-(-self._options.concurrency // among), among))
 
     def _give(self, child: HandProcess, run: Leased) -> None:
         child.send(Work(child.take([(run, self.mode(run))], self._clock())))
@@ -212,14 +264,12 @@ class Roster:
 
     def stranded(self, now: float) -> list[Leased]:
         """Runs that wait behind a slow one while another hand is free; the caller's again."""
-        if not any(child.able and not child.running[TaskMode.SYNC] for child in self.children):
+        threads = self._options.threads
+        full = [child for child in self.children if child.running[TaskMode.SYNC] > threads]
+        able = [child for child in self.children if child.able]
+        if not full or not self._placement(able).has_idle(TaskMode.SYNC):
             return []
-        return [
-            run
-            for child in self.children
-            if child.running[TaskMode.SYNC] > self._threads
-            for run in self.take_back(child, child.unbegun(now - SLOW_S))
-        ]
+        return [run for child in full for run in self.take_back(child, child.unbegun(now - SLOW_S))]
 
     def waited_too_long(self, now: float) -> list[Leased]:
         """Runs that wait here while another worker might be free; the caller's again."""
@@ -227,7 +277,7 @@ class Roster:
             run
             for child in self.children
             for run in self.take_back(child, child.unbegun(now - PATIENCE_S))
-        ]
+        ] + self._waiting.take_late(now)
 
     def take_back_all(self) -> list[Leased]:
         """Every run that has not begun."""
@@ -235,14 +285,14 @@ class Roster:
             back = [
                 run for child in self.children for run in self.take_back(child, list(child.jobs))
             ]
-            return back + self._suspects.take()
+            return back + self._suspects.take() + self._waiting.take()
 
     def end(self, runs: Collection[Leased], fate: Outcome | None) -> Outcomes:
         """Stop these attempts. Returns the outcomes of those that had not begun."""
         reports: Outcomes = []
         wanted = {id(run) for run in runs}
         with self.lock:
-            unbegun = self._suspects.take(wanted)
+            unbegun = self._suspects.take(wanted) + self._waiting.take(wanted)
             reports += [(run, fate) for run in unbegun if fate is not None]
             for child in self.children:
                 for slot in [slot for slot, run in child.jobs.items() if id(run) in wanted]:
@@ -263,13 +313,6 @@ class Roster:
             child.send(CancelJobs([slot]))
         else:
             child.kill()
-
-
-def _loads(children: Sequence[HandProcess], mode: TaskMode) -> list[tuple[int, int]]:
-    """A heap of (runs of this mode, index of the hand); the index is -1 without hands."""
-    loads = [(child.running[mode], number) for number, child in enumerate(children)]
-    heapq.heapify(loads)
-    return loads or [(0, -1)]
 
 
 def _fated(child: HandProcess, slot: int, outcome: Outcome) -> Outcome | None:

@@ -92,6 +92,11 @@ class Engine:
                 self._stopping[slot] = "cancel"
                 task.cancel()
 
+    def limit(self, concurrency: int) -> None:
+        """Execute at most this many async tasks at once from now on; on the loop's thread."""
+        self._concurrency = concurrency
+        self._begin()
+
     def _begin(self) -> None:
         waiting, running, done = self._waiting, self._running, self._done
         while waiting and len(running) < self._concurrency:

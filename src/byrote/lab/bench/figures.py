@@ -24,6 +24,11 @@ from byrote.store.connect import PLAN_GUARDS, DatabaseAddress
 type Figure = dict[str, float | None]
 
 APP = "byrote.lab.bench.tasks:app"
+APPS = {
+    "noop": "byrote.lab.bench.tasks:async_app",
+    "noop_sync": "byrote.lab.bench.tasks:sync_app",
+}
+"""The app with the tasks of one kind."""
 WARM_UP = 20
 _START_UPS = 3
 """How often the start-up is measured; its CPU time varies by a tenth."""
@@ -116,12 +121,15 @@ def _drain(bench: Bench, name: str, task: str, workers: int = 1, **settings: str
     count = bench.sizes.drain
     with bench.database() as (url, tasks):
         log_step(f"{name}: start-up")
-        idle_s = median(_drained(bench, url, workers, settings) for _ in range(_START_UPS))
+        app = APPS[task]
+        idle_s = median(
+            _drained(bench, url, app, workers=workers, settings=settings) for _ in range(_START_UPS)
+        )
         log_step(f"{name}: {count:,} runs")
         send(tasks, task, count)
         database.tidy(url)
         before = cpu.seconds(bench.server.postmaster)
-        worker_s = _drained(bench, url, workers, settings)
+        worker_s = _drained(bench, url, app, workers=workers, settings=settings)
         after = cpu.seconds(bench.server.postmaster)
         server_s = None if before is None or after is None else after - before
         return {
@@ -131,11 +139,13 @@ def _drain(bench: Bench, name: str, task: str, workers: int = 1, **settings: str
         }
 
 
-def _drained(bench: Bench, url: str, workers: int, settings: Mapping[str, str]) -> float:
+def _drained(
+    bench: Bench, url: str, app: str, *, workers: int, settings: Mapping[str, str]
+) -> float:
     """Have so many workers drain the queue; the processor time they took, in seconds."""
     with ExitStack() as stack:
         crew = [
-            stack.enter_context(worker(APP, url, folder=bench.folder, drain=True, **settings))
+            stack.enter_context(worker(app, url, folder=bench.folder, drain=True, **settings))
             for _ in range(workers)
         ]
         for member in crew:

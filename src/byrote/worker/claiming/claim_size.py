@@ -10,7 +10,8 @@ Five rules decide, in this order. Each is a pure class that takes time as a numb
 1. How much fits: `CapacityPlanner` (`executors/capacity.py`), the executor's rule. Free slots, and
    a buffer of what was completed in the last 0.1 s (`BUFFER_S`, at most `BUFFER_MAX`). A claim
    takes at most half of all that may be held, so that one half executes while the other is claimed.
-   The share of sync and async tasks in recent claims bounds it further. `Capacity.worth` is the
+   The share of sync and async tasks in recent claims bounds it further. A kind that no hand takes
+   at the moment is left out (`executors/hands/placement.py`). `Capacity.worth` is the
    smallest claim that is worth a round trip, a quarter of the buffer.
    If it is wrong: the rate follows in windows of 20 ms, and fades without completions; hands give
    back runs that wait longer than a second.

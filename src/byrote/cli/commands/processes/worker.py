@@ -72,6 +72,9 @@ def worker(
     others to the queue uncharged. A second one returns everything at once. SIGUSR1 prints the
     stack of every thread. The log goes to standard error: text on a terminal, JSON otherwise.
 
+    A hand executes sync or async tasks, not both at a time: a timeout or cancel of a sync task
+    kills its hand. If one kind uses all --hands, the worker starts one hand more for the other.
+
     With --drain it exits when its queues have no run left that it can execute. It first
     reclaims runs whose lease has expired; it does not wait for runs that other workers execute.
 
