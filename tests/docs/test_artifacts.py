@@ -16,11 +16,11 @@ PAGE = "docs/how-to/artifacts.md"
 def test_the_examples_store_and_fetch(url: str, db: Db, tmp_path: Path) -> None:
     tasks, reader, download = blocks(PAGE, "python")
     [commands] = (block for block in blocks(PAGE, "sh"))
-    (tmp_path / "reports.py").write_text(tasks, encoding="utf-8")
+    (tmp_path / "exports.py").write_text(tasks, encoding="utf-8")
     (tmp_path / "fetch.py").write_text(reader, encoding="utf-8")
     kept = tmp_path / "kept"
     (tmp_path / "byrote.toml").write_text(f'artifacts = "{kept}"\n', encoding="utf-8")
-    worker = byrote("worker", "reports:app", folder=tmp_path, url=url)
+    worker = byrote("worker", "exports:app", folder=tmp_path, url=url)
     try:
         environment = os.environ | {"BYROTE_DATABASE_URL": url}
         script = [sys.executable, "fetch.py"]

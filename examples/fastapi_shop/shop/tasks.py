@@ -41,7 +41,7 @@ class Receipt:
     total: Decimal
 
 
-@app.task(queue="mail", timeout="30s", retry=Retry(attempts=5, delay_first="1s"))
+@app.task(queue="mail", timeout="30s", retry=Retry(attempts=5, delay_first="30s"))
 def send_receipt(ctx: Context, receipt: Receipt) -> str:
     """Mail a receipt. A step is not repeated, so a later attempt does not send it again."""
     mail = EmailMessage()
