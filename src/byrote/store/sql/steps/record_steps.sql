@@ -1,6 +1,6 @@
 -- Write the results of steps that their runs reached for the first time. Only the holder of a lease that has not expired,
 -- by the database's clock, may write.
--- The usual case of step.sql, at three quarters of its cost. A step that is in the ledger already, whose lease is lost or
+-- The usual case of step.sql, at four fifths of its CPU time. A step that is in the ledger already, whose lease is lost or
 -- whose run is locked is missing from the answer: step.sql is sent for those.
 -- The lease's row is locked for key share, as in step.sql.
 with clock as materialized (
