@@ -10,6 +10,7 @@ import pytest
 from byrote import App
 from byrote.core.errors import BadOption, DuplicateTask, UnknownTask
 from byrote.core.text.names import bare_name
+from byrote.core.unserved import nearest
 from byrote.sdk import Handlers
 
 pytestmark = pytest.mark.pure
@@ -141,3 +142,11 @@ def test_around_wraps_a_task_once_for_all_its_names() -> None:
         app.registry.find("report", 1).function
         is app.registry.find("tests.core.test_task_names.report", 1).function
     )
+
+
+def test_the_nearest_of_a_bare_name_are_the_tasks_of_that_name() -> None:
+    known = ["billing.report@1", "shop.report@1", "shop.resort@1"]
+
+    assert nearest("report@1", known) == "billing.report@1, shop.report@1"
+    assert nearest("shop.report@2", known) == "shop.report@1"
+    assert nearest("shop.resot@1", known) == "shop.resort@1"

@@ -175,7 +175,7 @@ def test_bad_wishes_are_refused_before_anything_runs(db: Db, here: App) -> None:
 
 
 def test_a_shadow_run_uses_and_fills_no_memo(db: Db, execute: Execute, here: App) -> None:
-    [run] = execute(("kept", [1]))
+    [run] = execute((replayed.kept.name, [1]))
     answered = replayed.kept.enqueue(1).refresh()
     db.execute("delete from byrote_memo")
     verdict = here.replay(answered.id)
@@ -184,5 +184,5 @@ def test_a_shadow_run_uses_and_fills_no_memo(db: Db, execute: Execute, here: App
     assert isinstance(verdict, Same)
     assert (verdict.original, verdict.memo_of) == (answered.id, run.id)
     assert here.replay(run.id).memo_of is None
-    assert len(here.replay(task="kept")) == 1
+    assert len(here.replay(task=replayed.kept.name)) == 1
     assert count(db, "byrote_memo") == 0

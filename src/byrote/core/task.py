@@ -62,7 +62,7 @@ class Task(msgspec.Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     """Other names whose runs it executes, chosen by the option `aliases`."""
     bare: str | None = None
-    """The default alias, which gives way to any task of that name; None: it has none."""
+    """The default alias; any task of that name has precedence. None: it has none."""
 
     @property
     def key(self) -> str:
@@ -241,7 +241,7 @@ class Registry:
 
     @property
     def bare(self) -> list[str]:
-        """The default aliases, as `name@version`: they give way to tasks of other workers."""
+        """The default aliases, as `name@version`; tasks of other workers have precedence."""
         return sorted(task.key for task in self._by_alias.values() if task.name == task.bare)
 
     @property

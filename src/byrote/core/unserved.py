@@ -9,11 +9,14 @@ import msgspec
 
 from byrote.core.duration import duration, spoken
 from byrote.core.errors import BadOption
+from byrote.core.text.names import bare_name
 
 FAULT = "unknown_task"
 """The kind of fault of a run that ended because no live worker knew its task."""
 
 
+SAME_MAX = 3
+"""Tasks of the same bare name that a message lists."""
 LEAST, MOST = timedelta(minutes=1), timedelta(days=3650)
 
 
@@ -102,11 +105,14 @@ def patience(text: str) -> timedelta | None:
 
 
 def nearest(key: str, known: Sequence[str]) -> str:
-    """Returns the task that is most similar to `name@version`: another version first."""
+    """Returns the task that is most similar to `name@version`: another version first.
+
+    Several tasks whose functions have the same name are separated by commas.
+    """
     name = key.rpartition("@")[0]
     others = [one for one in known if one.rpartition("@")[0] == name]
-    found = others[-1:] or get_close_matches(key, list(known), 1)
-    return found[0] if found else ""
+    same = [one for one in known if bare_name(one.rpartition("@")[0]) == bare_name(name)]
+    return ", ".join(others[-1:] or same[:SAME_MAX] or get_close_matches(key, list(known), 1))
 
 
 def like(key: str, known: Sequence[str]) -> str:

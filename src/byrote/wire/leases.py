@@ -360,7 +360,7 @@ class Known(Reply, frozen=True, kw_only=True):
     """Whether the service knows the worker."""
 
     known: bool
-    contested: list[str] = msgspec.field(default_factory=list)
+    contested: list[str] | UnsetType = UNSET
     """Aliases of the worker that are names of tasks of other workers: it must not claim them."""
 
 

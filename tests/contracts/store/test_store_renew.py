@@ -48,12 +48,12 @@ def test_a_worker_is_on_the_list_until_it_leaves(parts: Parts, db: Db) -> None:
         "worker": "w/1", "pid": 7, "hands": 2, "concurrency": 9, "host": "h", "version": "0",
         "python": "3", "queues": ["a", "b"], "tasks": ["t@1"],
     }  # fmt: skip
-    assert parts.registry.heartbeat("w/1", load) is False
+    assert parts.registry.heartbeat("w/1", load) is None
     parts.registry.register(described)
-    assert parts.registry.heartbeat("w/1", load) is True
+    assert parts.registry.heartbeat("w/1", load) == []
     [row] = [row for row in fetch(db, queries.workers()) if row.worker == "w/1"]
 
     assert (row.pid, row.hands, row.concurrency, row.queues) == (7, 2, 9, ["a", "b"])
     assert (row.running, row.finished, row.alive) == (3, 2**40, True)
     parts.registry.deregister("w/1")
-    assert parts.registry.heartbeat("w/1", load) is False
+    assert parts.registry.heartbeat("w/1", load) is None

@@ -19,7 +19,7 @@ class Announced(msgspec.Struct, frozen=True):
     queues: Sequence[str] = ()
     """The queues of its tasks and schedules: a worker's default queues."""
     aliases: Sequence[str] = ()
-    """Default aliases, as `name@version`; they give way to tasks of other workers."""
+    """Default aliases, as `name@version`; tasks of other workers have precedence."""
 
 
 class AppLike(Protocol):

@@ -202,7 +202,7 @@ def number(digest: str, doc: str) -> ServiceCall[int]:
 def register(description: Mapping[str, Any]) -> ServiceCall[list[str]]:
     """Announce a worker; returns its aliases that are tasks of other live workers."""
     body = _encode(description)
-    return ServiceCall("POST", "/v1/workers", lambda got: _known(got).contested, body=body)
+    return ServiceCall("POST", "/v1/workers", lambda got: _known(got).contested or [], body=body)
 
 
 def heartbeat(worker: str, load: Mapping[str, Any]) -> ServiceCall[list[str] | None]:
@@ -211,7 +211,7 @@ def heartbeat(worker: str, load: Mapping[str, Any]) -> ServiceCall[list[str] | N
 
     def read(received: bytes) -> list[str] | None:
         reply = _known(received)
-        return reply.contested if reply.known else None
+        return (reply.contested or []) if reply.known else None
 
     return ServiceCall("POST", path, read, body=_encode(load))
 

@@ -9,6 +9,7 @@ that is not there, but for the refusal to register it.
 from typing import Annotated, Final
 
 import msgspec
+from msgspec import UNSET
 
 from byrote.core.outcome import safe_text
 from byrote.service.http.decoding import wait_of
@@ -43,7 +44,7 @@ async def register(call: RequestContext) -> wire.Known:
             f"The name {asked.worker!r} is taken; register under another, such as one with the "
             "host and the process in it."
         )
-    return wire.Known(known=True, contested=known[0])
+    return wire.Known(known=True, contested=known[0] or UNSET)
 
 
 async def heartbeat(call: RequestContext) -> wire.Known:
@@ -53,7 +54,7 @@ async def heartbeat(call: RequestContext) -> wire.Known:
         return wire.Known(known=False)
     query = queries.heartbeat(worker=worker, holder=_holder(call), **beat)
     contested = await call.service.work.first(query)
-    return wire.Known(known=contested is not None, contested=contested or [])
+    return wire.Known(known=contested is not None, contested=contested or UNSET)
 
 
 async def deregister(call: RequestContext) -> wire.Known:
