@@ -32,6 +32,7 @@ BUDGETS = {
     "artifacts": 0.5,
     "assembly": 0.5,
     "cli": 0.5,
+    "contrib": 0.5,
     "core": 0.5,
     "demo": 0.5,
     "django": 0.5,

@@ -49,9 +49,20 @@ class App(Operations):
         url: str | None = None,
         *,
         queues: Iterable[str] | None = None,
+        schema: str | None = None,
+        pool: Any = None,
+        pool_size: int | None = None,
         enqueue_patience: timedelta | str | float | None = None,
     ) -> None:
-        super().__init__(url, enqueue_patience=enqueue_patience)
+        """Describe an app; arguments that are absent come from files and the environment.
+
+        `schema` is the schema of Byrote's tables. `pool` is a ConnectionPool or
+        AsyncConnectionPool of psycopg_pool, for calls of its kind; its owner closes it. Without
+        one, the app opens up to `pool_size` connections itself.
+        """
+        super().__init__(
+            url, schema=schema, pool=pool, pool_size=pool_size, enqueue_patience=enqueue_patience
+        )
         self.registry = Registry()
         self._queues = None if queues is None else frozenset(queues)
         self._memos = Memos()
@@ -236,12 +247,15 @@ class App(Operations):
         handles: list[RunHandle[Any]] = []
         statements = bulk.batches(self._numbered(specs, handles), self._memos.codes)
         if connection is not None:
-            return _with_holders(handles, bulk.enqueue_all_on(connection, statements))
+            instead = bulk.enqueue_all_on(connection, statements, self.settings.schema)
+            return _with_holders(handles, instead)
         sent: list[Query[Any]] = []
         lost: list[int] = []
         try:
-            with schema_errors(), self.store.borrow(lost) as borrowed:
-                instead = bulk.enqueue_all(borrowed, _recorded(statements, sent))
+            store = self.store
+            with schema_errors(store.address.schema), store.borrow(lost) as borrowed:
+                recorded = _recorded(statements, sent)
+                instead = bulk.enqueue_all(borrowed, recorded, store.named_schema)
         except psycopg.OperationalError as error:
             # Whether it was committed is unknown; sending the same ids again finds out.
             again = bulk.ResentAll([*sent, *statements])
@@ -257,12 +271,14 @@ class App(Operations):
         handles: list[RunHandle[Any]] = []
         statements = list(bulk.batches(self._numbered(specs, handles), self._memos.codes))
         if connection is not None:
-            return _with_holders(handles, await bulk.aenqueue_all_on(connection, statements))
+            instead = await bulk.aenqueue_all_on(connection, statements, self.settings.schema)
+            return _with_holders(handles, instead)
         lost: list[int] = []
         try:
-            with schema_errors():
-                async with self.astore.borrow(lost) as borrowed:
-                    instead = await bulk.aenqueue_all(borrowed, statements)
+            store = self.astore
+            with schema_errors(store.address.schema):
+                async with store.borrow(lost) as borrowed:
+                    instead = await bulk.aenqueue_all(borrowed, statements, store.named_schema)
         except psycopg.OperationalError as error:
             # Whether it was committed is unknown; sending the same ids again finds out.
             again = bulk.ResentAll(statements)

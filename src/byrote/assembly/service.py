@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from byrote.assembly.artifacts import default_place
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import jitter, new_ids, new_token, worker_id
+from byrote.assembly.operations.address import address_of
 from byrote.assembly.settings import Settings, resolve
 from byrote.core.errors import BadOption, DatabaseUnreachable
 from byrote.core.ports.executor import Emit
@@ -52,7 +53,7 @@ def service_app(settings: Settings | None = None) -> Starlette:
     settings = resolve().settings if settings is None else settings
     if settings.database_url is None:
         raise BadOption("No database is set; set BYROTE_DATABASE_URL.")
-    address = DatabaseAddress(settings.database_url, name="byrote service", pooled=settings.pooled)
+    address = address_of(settings, settings.database_url, name="byrote service")
     options = ServiceOptions(
         payload_max=settings.payload_max,
         artifacts=settings.artifacts or default_place(os.environ),

@@ -15,6 +15,7 @@ import psycopg
 from byrote.assembly.clock import now
 from byrote.assembly.executors import log_form
 from byrote.assembly.identity import jitter
+from byrote.assembly.operations.address import address_of
 from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
 from byrote.assembly.worker import build_worker, check_database
@@ -36,10 +37,10 @@ def run_worker(app: str, flags: Mapping[str, Any], *, drain: bool) -> None:
     emit = start_log(settings)
     check_database(settings)
     if flags.get("queues") is not None and settings.database_url is not None:
-        address = DatabaseAddress(settings.database_url, pooled=settings.pooled)
+        address = address_of(settings, settings.database_url)
         _mention_new_queues(address, settings.queues or {})
     with contextlib.ExitStack() as opened:
-        fallback = functools.partial(_embedded, opened)
+        fallback = functools.partial(_embedded, opened, settings)
         built = build_worker(app, settings, emit=emit, drain=drain, fallback=fallback)
         with signals_to(built):
             built.run()
@@ -52,11 +53,11 @@ def start_log(settings: Settings) -> LogWriter:
     return LogWriter(sys.stderr, form=form, level=settings.log_level, now=now)
 
 
-def _embedded(opened: contextlib.ExitStack) -> str:
+def _embedded(opened: contextlib.ExitStack, settings: Settings) -> str:
     """Start or join the embedded server; it is released when the worker has stopped."""
     server = opened.enter_context(open_server(environ=os.environ))
     url = own_url(server.url, Path.cwd(), os.environ)
-    migrate(DatabaseAddress(url), jitter=jitter)
+    migrate(address_of(settings, url), jitter=jitter)
     return url
 
 

@@ -26,7 +26,7 @@ from byrote.django.worker.connection import flags_of
 from byrote.django.worker.reload import keep_fresh
 from byrote.store.queries.retention import set_retention
 
-LEFT_OUT = frozenset({"app", "url", "executor", "no_listen"})
+LEFT_OUT = frozenset({"app", "url", "schema", "executor", "no_listen"})
 
 
 def _parameters() -> list[click.Parameter]:

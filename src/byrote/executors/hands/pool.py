@@ -99,6 +99,7 @@ class Hands(SelectorLoop):
         self._leave_at = math.inf
         self._ooms = oom_kills()
         self.url: str | None = None
+        self.schema: str | None = None
         """The database the app itself names, if it does."""
         self.commands: dict[str, Command] = {}
         """Tasks that are not for hands, and how they run."""
@@ -307,9 +308,8 @@ class Hands(SelectorLoop):
     def _welcome(self, child: HandProcess, intro: Introduction) -> None:
         found = {task: kind_of(is_async) for task, is_async in intro.tasks.items()}
         self._roster.kinds = self._roster.kinds | found
-        self.url, self.commands = intro.url, intro.commands
-        self.surroundings = intro.provenance
-        self.ignores = intro.ignores
+        self.url, self.schema, self.commands = intro.url, intro.schema, intro.commands
+        self.surroundings, self.ignores = intro.provenance, intro.ignores
         self.schedules, self.queues = intro.schedules, intro.queues
         self._roster.wants_finished = intro.wants_finished
         doc = {**self.surroundings, "worker": self._about, "executor": "hand"}

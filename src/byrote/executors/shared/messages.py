@@ -40,6 +40,8 @@ class Introduction(msgspec.Struct, frozen=True):
     """The app's periodic tasks."""
     queues: list[str] = []
     """The queues of the app's tasks, unless the caller names another."""
+    schema: str | None = None
+    """The schema that the app names."""
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):
