@@ -117,7 +117,7 @@ def finish(db: psycopg.Connection[Any], verdicts: Sequence[dict[str, Any]]) -> l
 
 
 AT_COMMIT = """
-create function act_at_commit() returns trigger language plpgsql as $$
+create function act_at_commit() returns trigger language plpgsql set search_path from current as $$
 begin
   {act};
   return null;

@@ -4,12 +4,11 @@
 from typing import Any
 
 import psycopg
-import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
-from sqlalchemy import MetaData, create_engine
+from psycopg_pool import ConnectionPool
+from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
+from byrote import App
 from tests.docs.test_readme import blocks
 from tests.support import Db, count
 
@@ -30,16 +29,12 @@ def test_an_order_and_its_receipt_are_committed_together(url: str, db: Db) -> No
     assert count(db, "byrote_runs") == 2
 
 
-@pytest.mark.filterwarnings("ignore:Did not recognize type")
-def test_alembic_proposes_nothing_with_include_name(url: str) -> None:
-    names: dict[str, Any] = {}
+def test_an_app_uses_the_pool_that_it_was_given(url: str, db: Db) -> None:
+    names: dict[str, Any] = {"App": App}
     exec(blocks(PAGE, "python")[1], names)  # noqa: S102 -- the page's own code.
-    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url))
-    with engine.connect() as connection:
-        plain = compare_metadata(MigrationContext.configure(connection), MetaData())
-        opts = {"include_name": names["include_name"]}
-        chosen = compare_metadata(MigrationContext.configure(connection, opts=opts), MetaData())
-    engine.dispose()
+    with ConnectionPool(url, min_size=1) as pool, names["app_on"](pool) as app:
+        app.task(name="t")(lambda: None).enqueue()
+        used = pool.get_stats()["requests_num"]
 
-    assert plain
-    assert chosen == []
+    assert used == 1
+    assert count(db, "byrote_runs") == 1

@@ -54,12 +54,14 @@ def free_port() -> int:
 class ServiceProcess:
     """One `byrote serve` of the test's own."""
 
-    def __init__(self, url: str, log: Path, *, port: int | None = None) -> None:
+    def __init__(
+        self, url: str, log: Path, *, port: int | None = None, flags: tuple[str, ...] = ()
+    ) -> None:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = log
         self._argv = [sys.executable, "-m", "byrote.cli.main", "serve", "--url", url]
-        self._argv += ["--port", str(self.port), "--log-format", "json"]
+        self._argv += ["--port", str(self.port), "--log-format", "json", *flags]
         self.start()
 
     def start(self) -> None:

@@ -52,11 +52,22 @@ class App(HookDecorators, Operations):
         url: str | None = None,
         *,
         queues: Iterable[str] | None = None,
+        schema: str | None = None,
+        pool: Any = None,
+        pool_size: int | None = None,
         include: Sequence[str] = (),
         enqueue_patience: timedelta | str | float | None = None,
     ) -> None:
-        """`include`: modules with tasks that a worker or command imports when it loads the app."""
-        super().__init__(url, enqueue_patience=enqueue_patience)
+        """Describe an app; arguments that are absent come from files and the environment.
+
+        `schema` is the schema of Byrote's tables. `pool` is a ConnectionPool or
+        AsyncConnectionPool of psycopg_pool, for calls of its kind; its owner closes it. Without
+        one, the app opens up to `pool_size` connections itself. `include`: modules with tasks that
+        a worker or command imports when it loads the app.
+        """
+        super().__init__(
+            url, schema=schema, pool=pool, pool_size=pool_size, enqueue_patience=enqueue_patience
+        )
         self.registry = Registry()
         self._queues = None if queues is None else frozenset(queues)
         self._memos = Memos()
@@ -262,7 +273,8 @@ class App(HookDecorators, Operations):
         handles: list[RunHandle[Any]] = []
         statements = bulk.batches(self._numbered(specs, handles), self._memos.codes)
         if connection is not None:
-            return _with_holders(handles, bulk.enqueue_all_on(connection, statements))
+            instead = bulk.enqueue_all_on(connection, statements, self.settings.schema)
+            return _with_holders(handles, instead)
         return _with_holders(handles, bulk.send_all(self.store, statements))
 
     async def aenqueue_many(
@@ -276,7 +288,8 @@ class App(HookDecorators, Operations):
         handles: list[RunHandle[Any]] = []
         statements = list(bulk.batches(self._numbered(specs, handles), self._memos.codes))
         if connection is not None:
-            return _with_holders(handles, await bulk.aenqueue_all_on(connection, statements))
+            instead = await bulk.aenqueue_all_on(connection, statements, self.settings.schema)
+            return _with_holders(handles, instead)
         return _with_holders(handles, await bulk.asend_all(self.astore, statements))
 
     def _numbered(

@@ -5,6 +5,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -47,6 +48,10 @@ class DescribeApp(Protocol):
         """The database the app names."""
 
     @property
+    def schema(self) -> str | None:
+        """The schema of Byrote's tables that the app names."""
+
+    @property
     def ignores(self) -> Mapping[str, Sequence[str]]:
         """Paths of results that a replay does not compare, by task."""
 
@@ -63,6 +68,7 @@ class AppInfo(NamedTuple):
     """Facts about an app that is loaded in this process."""
 
     url: str | None
+    schema: str | None
     ignores: Mapping[str, Sequence[str]]
     schedules: Sequence[Schedule]
     announced: Announced
@@ -133,7 +139,7 @@ def build_executor(
                 inline, commands, lambda: loaded.registry.commands, lambda: found
             )
             dropped, planned = ignores(loaded.registry), schedules_of(loaded)
-            here = AppInfo(loaded.url, dropped, planned, announced(loaded))
+            here = AppInfo(loaded.url, loaded.schema, dropped, planned, announced(loaded))
             return BuiltExecutor(switch, lambda: here, mute, None, inline.reporter)
         case _:
             return BuiltExecutor(commands, lambda: commands.app, mute)
@@ -190,7 +196,7 @@ def _inline(
         worker=name,
         clock=monotonic,
         asks=asks,
-        once=once,
+        once=partial(once, schema=settings.schema or app.schema),
         provenance=provenance,
         deterministic=settings.deterministic,
         failures=FailureLog(tracebacks=settings.log_tracebacks, ends=not app.logs_failures),
@@ -202,6 +208,7 @@ def _hand_options(
 ) -> HandOptions:
     return HandOptions(
         app=app,
+        schema=settings.schema,
         hands=hands,
         concurrency=settings.concurrency,
         threads=settings.threads,

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+from functools import partial
 from pathlib import Path
 
 from byrote.assembly.once import once
@@ -55,7 +56,8 @@ def main() -> None:
         install(task.key for task in app.registry.served if not task.deterministic)
     if settings["replay"]:
         _discard_output()
-    asyncio.run(Hand(link, app, settings, checkout=checkout, once=once).serve())
+    mark = partial(once, schema=settings["schema"] or app.schema)
+    asyncio.run(Hand(link, app, settings, checkout=checkout, once=mark).serve())
     sys.stdout.flush()
     sys.stderr.flush()
     # Threads stuck in a task must not keep the process alive after `stop`.

@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from byrote.assembly.artifacts import default_location
 from byrote.assembly.clock import monotonic
 from byrote.assembly.identity import jitter, new_ids, new_token, worker_id
+from byrote.assembly.operations.address import address_of
 from byrote.assembly.settings import Settings, resolve
 from byrote.core.errors import BadOption, DatabaseUnreachable
 from byrote.core.ports.executor import Emit
@@ -53,7 +54,7 @@ def service_app(settings: Settings | None = None) -> Starlette:
     settings = resolve().settings if settings is None else settings
     if (url := external(settings.database_url)) is None:
         raise BadOption("No database is set; set BYROTE_DATABASE_URL to the URL of one.")
-    address = DatabaseAddress(url, name="byrote service", pooled=settings.pooled)
+    address = address_of(settings, url, name="byrote service")
     options = ServiceOptions(
         payload_max=settings.payload_max,
         artifacts=settings.artifacts or default_location(os.environ),

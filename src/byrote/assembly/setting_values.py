@@ -13,8 +13,10 @@ import msgspec
 from msgspec import inspect
 
 from byrote.core.duration import duration
+from byrote.core.errors import BadOption
 from byrote.core.json.codec import PAYLOAD_MAX
 from byrote.core.spec import check_name
+from byrote.core.text.schema_name import checked_schema
 
 SWITCHES = {"yes": True, "on": True, "no": False, "off": False}
 """Words for true and false beside those that msgspec reads."""
@@ -130,9 +132,17 @@ def _keep_events(raw: Any) -> timedelta:
     return kept
 
 
+def _schema(raw: Any) -> str:
+    try:
+        return checked_schema(raw)
+    except BadOption as error:
+        raise ValueError(str(error)) from None
+
+
 PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "queues": read_queues,
     "worker_id": lambda raw: check_name("worker", raw),
+    "schema": _schema,
     "lease": _lease,
     "grace": duration,
     "enqueue_patience": duration,

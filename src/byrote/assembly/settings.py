@@ -33,10 +33,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     byrote[embedded] is installed. The driver in `postgresql+asyncpg://` is ignored."""
     pooled: bool = False
     """The URL leads to a transaction pooler: no LISTEN, no prepared statements, no SET."""
+    schema: str | None = None
+    """The schema of Byrote's tables; absent: the first of the connection's search path."""
+    pool_size: Annotated[int, Meta(ge=1, le=1_000)] = 8
+    """Maximum number of connections of an app, and of each of its event loops."""
     enqueue_patience: timedelta = timedelta(seconds=10)
-    """How long an app's calls wait for a database that does not answer; also an argument of `App`.
-    A try to connect ends after 5 s, or after the patience if that is shorter, but not before 2 s.
-    """
+    """How long an app's calls wait for a free connection or a database that does not answer; also
+    an argument of `App`. A try to connect ends after 5 s, or after the patience if that is shorter,
+    but not before 2 s."""
     service_url: str | None = None
     """URL of the queue service, for the SDK."""
     service_token: str | None = None

@@ -12,12 +12,15 @@ from byrote.assembly.artifacts import default_location
 from byrote.assembly.clock import monotonic
 from byrote.assembly.executors import build_executor, hands_of, worker_options
 from byrote.assembly.identity import jitter, new_token, worker_id
+from byrote.assembly.operations.address import address_of
 from byrote.assembly.settings import Settings
-from byrote.core.errors import BadOption
+from byrote.core.errors import BadOption, SchemaMismatch
 from byrote.core.ports.executor import Asks, Emit
 from byrote.core.ports.replies import UnknownTaskRef
 from byrote.embedded.choice import external
+from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
+from byrote.store.runners.sync import fetch
 from byrote.store.worker import PostgresStore
 from byrote.worker.asks.artifacts import artifact_answers
 from byrote.worker.claiming.discovery import DiscoveryHooks
@@ -29,11 +32,22 @@ from byrote.worker.worker import Worker
 def check_database(settings: Settings) -> None:
     """Check the database that the settings name, before any hand starts: nothing if none is named.
 
-    Raises if it does not answer, refuses the login, or lacks the schema or a right.
+    Raises if it does not answer, refuses the login, or lacks the schema or a right. If only other
+    schemas have our tables, the app may name one of them: then its worker checks that one.
     """
     if (url := external(settings.database_url)) is not None:
-        address = DatabaseAddress(url, pooled=settings.pooled)
-        PostgresStore(address).check()
+        address = address_of(settings, url)
+        try:
+            PostgresStore(address).check()
+        except SchemaMismatch:
+            if settings.schema is not None or not _schemas(address):
+                raise
+
+
+def _schemas(address: DatabaseAddress) -> list[str]:
+    """The schemas of a database that have our tables."""
+    with address.open("worker") as connection:
+        return fetch(connection, queries.schemas())
 
 
 def build_worker(
@@ -69,7 +83,8 @@ def build_worker(
         found = external(given) or (fallback and fallback(given))
         if not found:
             raise BadOption("No database is set; give --url or set BYROTE_DATABASE_URL.")
-        address = DatabaseAddress(found, name=f"byrote {name}", pooled=settings.pooled)
+        schema = built.app().schema
+        address = address_of(settings, found, name=f"byrote {name}", schema=schema)
         durable = settings.claims == "durable"
         return PostgresStore(
             address,

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import msgspec
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from byrote.assembly.app import App
 from byrote.assembly.identity import jitter
+from byrote.assembly.operations.address import address_of
 from byrote.assembly.settings import merge, resolve
 from byrote.core.errors import BadOption, RunNotFound
 from byrote.core.text.ids import dashed
@@ -40,8 +42,15 @@ def open_url(url: str | None, *, ready: bool = True, or_embedded: bool = False) 
     server, found = open_own(chosen, Path.cwd(), environ=os.environ)
     with server:
         if ready:
-            migrate.migrate(DatabaseAddress(found), jitter=jitter)
+            migrate.migrate(address_at(found), jitter=jitter)
         yield found
+
+
+def address_at(url: str, *, name: str = "byrote", pooled: bool | None = None) -> DatabaseAddress:
+    """The address of a URL with the schema of this command: of --schema, else of the settings."""
+    settings = merge(environ=os.environ).settings
+    chosen = settings if pooled is None else msgspec.structs.replace(settings, pooled=pooled)
+    return address_of(chosen, url, name=name)
 
 
 @contextlib.contextmanager
@@ -58,12 +67,10 @@ def open_store(url: str | None) -> Iterator[Store]:
 
     A login that may not see arguments and results gets the rows without them.
     """
-    pooled = resolve({"database_url": url}).settings.pooled
+    resolve({"database_url": url})
     with (
         open_url(url) as found,
-        contextlib.closing(
-            ReadingStore(DatabaseAddress(found, pooled=pooled), jitter=jitter)
-        ) as store,
+        contextlib.closing(ReadingStore(address_at(found), jitter=jitter)) as store,
     ):
         check(store)
         yield store
@@ -73,7 +80,7 @@ def check(store: Store) -> None:
     """Check connection and schema once, without retries: a person waits for the reply."""
     try:
         with store.borrow() as connection:
-            migrate.check(connection)
+            migrate.check(connection, store.address.schema)
     except psycopg.OperationalError as error:
         raise unreachable(store.address, error) from error
 

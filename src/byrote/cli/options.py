@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Options that many commands share, and how their values are read."""
 
+import os
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -8,12 +9,17 @@ from typing import Any
 
 import click
 
+from byrote.assembly.variables import variable_of
 from byrote.core.duration import duration
+from byrote.core.errors import BadOption
+from byrote.core.text.schema_name import checked_schema
 
 _NUMBERED = re.compile(r"[0-9a-f]{8}-?[0-9a-f-]{0,27}", re.IGNORECASE)
 _HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
 
 type Decorated = Callable[..., Any]
+
+SCHEMA = variable_of("schema")
 
 FOREVER = timedelta.max
 """Value of `--wait` without a time."""
@@ -131,10 +137,39 @@ class WaitParam(DurationParam):
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON: one object, or one per line for a list."
 )
-url_option = click.option(
+
+
+def _use_schema(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+    """Set BYROTE_SCHEMA until the command ends, also for processes that it starts."""
+    if value is None:
+        return
+    try:
+        checked_schema(value)
+    except BadOption as error:
+        raise click.BadParameter(str(error)) from None
+    before = os.environ.get(SCHEMA)
+    os.environ[SCHEMA] = value
+    ctx.call_on_close(lambda: _restore(before))
+
+
+def _restore(before: str | None) -> None:
+    if before is None:
+        os.environ.pop(SCHEMA, None)
+    else:
+        os.environ[SCHEMA] = before
+
+
+_url_option = click.option(
     "--url",
     metavar="URL",
     help="The database; default: from configuration files and the environment.",
+)
+schema_option = click.option(
+    "--schema",
+    metavar="NAME",
+    expose_value=False,
+    callback=_use_schema,
+    help="The schema of Byrote's tables; default: the first of the search path.",
 )
 wait_option = click.option(
     "--wait",
@@ -146,6 +181,11 @@ wait_option = click.option(
 )
 
 
+def url_option(command: Decorated) -> Decorated:
+    """Add `--url` and `--schema` to a command."""
+    return _url_option(schema_option(command))
+
+
 def database_options(command: Decorated) -> Decorated:
-    """Add `--url` and `--json` to a command."""
+    """Add `--url`, `--schema` and `--json` to a command."""
     return url_option(json_option(command))

@@ -176,6 +176,12 @@ class DatabaseUnreachable(Unreachable):
     code = "database_unreachable"
 
 
+class PoolExhausted(DatabaseUnreachable):
+    """All connections of a pool are in use, and none became free in time."""
+
+    code = "pool_exhausted"
+
+
 class DatabaseRefused(DatabaseUnreachable):
     """PostgreSQL answered and refused the login: no such database or role, or a wrong password."""
 

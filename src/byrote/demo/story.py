@@ -21,7 +21,6 @@ from byrote.demo.tasks import struck
 from byrote.demo.verified import Verified, verifying
 from byrote.lab.bench.stage import StageFailed, WorkerProcess, worker
 from byrote.store import queries
-from byrote.store.connect import DatabaseAddress
 from byrote.store.locks import move
 from byrote.store.migrate import migrate
 
@@ -89,7 +88,7 @@ class Play:
 
     def perform(self, *, began: float, watch: WatchRuns, announce: Print) -> Story:
         """Send everything, look on until it has ended, replay one run and verify another."""
-        migrate(DatabaseAddress(self._url), jitter=jitter)
+        migrate(self._app.address, jitter=jitter)
         announce("Starting a worker with two hands.")
         with contextlib.closing(self._app), self._worker() as crew:
             self._send(1, announce)

@@ -49,6 +49,8 @@ class DjangoApp:
     """The tasks of a Django project as the backend of one alias executes them."""
 
     url = None
+    schema = None
+    """The supervisor knows it, from SCHEMA."""
     logs_failures = True
     """Django's receiver of `task_finished` does."""
 

@@ -43,8 +43,8 @@ def send_all(store: Store, statements: Iterable[Query[Any]]) -> dict[str, str]:
     sent: list[Query[Any]] = []
     lost: list[int] = []
     try:
-        with schema_errors(), store.borrow(lost) as borrowed:
-            return enqueue_all(borrowed, _recorded(statements, sent))
+        with schema_errors(store.address.schema), store.borrow(lost) as borrowed:
+            return enqueue_all(borrowed, _recorded(statements, sent), store.named_schema)
     except psycopg.OperationalError as error:
         # Whether it was committed is unknown; sending the same ids again finds out.
         again = ResentAll([*sent, *statements])
@@ -55,9 +55,9 @@ async def asend_all(store: AsyncStore, statements: Sequence[Query[Any]]) -> dict
     """Do the same as `send_all` on an event loop."""
     lost: list[int] = []
     try:
-        with schema_errors():
+        with schema_errors(store.address.schema):
             async with store.borrow(lost) as borrowed:
-                return await aenqueue_all(borrowed, statements)
+                return await aenqueue_all(borrowed, statements, store.named_schema)
     except psycopg.OperationalError as error:
         again = ResentAll(statements)
         return await store.within(again, lost, after=error, passes=again.passes)
@@ -70,7 +70,9 @@ def _recorded(statements: Iterable[Query[Any]], into: list[Query[Any]]) -> Itera
 
 
 def enqueue_all(
-    connection: psycopg.Connection[Any], statements: Iterable[Query[Any]]
+    connection: psycopg.Connection[Any],
+    statements: Iterable[Query[Any]],
+    schema: str | None = None,
 ) -> dict[str, str]:
     """Accept all specs or none. On a connection in a transaction, joins it with a savepoint.
 
@@ -83,7 +85,7 @@ def enqueue_all(
             if under_way is not None:
                 instead |= under_way.result().instead
             # No other call uses the connection; the thread lets this one encode while it waits.
-            ask = partial(fetch, connection)
+            ask = partial(fetch, connection, schema=schema)
             under_way = sender.submit(run_script, until_accepted(statement), ask)
         if under_way is not None:
             instead |= under_way.result().instead
@@ -91,7 +93,9 @@ def enqueue_all(
 
 
 async def aenqueue_all(
-    connection: psycopg.AsyncConnection[Any], statements: Sequence[Query[Any]]
+    connection: psycopg.AsyncConnection[Any],
+    statements: Sequence[Query[Any]],
+    schema: str | None = None,
 ) -> dict[str, str]:
     """Accept all specs or none. On a connection in a transaction, joins it with a savepoint.
 
@@ -100,38 +104,45 @@ async def aenqueue_all(
     instead: dict[str, str] = {}
     async with connection.transaction():
         for statement in statements:
-            enqueued = await arun_script(until_accepted(statement), partial(afetch, connection))
+            ask = partial(afetch, connection, schema=schema)
+            enqueued = await arun_script(until_accepted(statement), ask)
             instead |= enqueued.instead
     return instead
 
 
-def enqueue_all_on(connection: Any, statements: Iterable[Query[Any]]) -> dict[str, str]:
+def enqueue_all_on(
+    connection: Any, statements: Iterable[Query[Any]], schema: str | None
+) -> dict[str, str]:
     """Do the same as `enqueue_all` on a caller's connection, of psycopg or another library.
 
     One statement needs no savepoint, which a connection in autocommit mode would refuse.
     """
     caller = caller_of(connection)
-    with CallerErrors():
+    with CallerErrors(schema):
         if isinstance(caller, psycopg.Connection):
-            return enqueue_all(caller, statements)
+            return enqueue_all(caller, statements, schema)
         instead: dict[str, str] = {}
         sent = list(statements)
         with caller.savepoint() if len(sent) > 1 else nullcontext():
+            ask = partial(caller.fetch, schema=schema)
             for statement in sent:
-                instead |= run_script(until_accepted(statement), caller.fetch).instead
+                instead |= run_script(until_accepted(statement), ask).instead
         return instead
 
 
-async def aenqueue_all_on(connection: Any, statements: Sequence[Query[Any]]) -> dict[str, str]:
+async def aenqueue_all_on(
+    connection: Any, statements: Sequence[Query[Any]], schema: str | None
+) -> dict[str, str]:
     """Do the same as `enqueue_all_on` on an event loop."""
     caller = await acaller_of(connection)
-    with CallerErrors():
+    with CallerErrors(schema):
         if isinstance(caller, psycopg.AsyncConnection):
-            return await aenqueue_all(caller, statements)
+            return await aenqueue_all(caller, statements, schema)
         instead: dict[str, str] = {}
         async with caller.savepoint() if len(statements) > 1 else nullcontext():
+            ask = partial(caller.fetch, schema=schema)
             for statement in statements:
-                instead |= (await arun_script(until_accepted(statement), caller.fetch)).instead
+                instead |= (await arun_script(until_accepted(statement), ask)).instead
         return instead
 
 

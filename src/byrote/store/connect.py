@@ -8,9 +8,11 @@ from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.sql import SQL, Composed, Identifier
 
 from byrote.core.errors import BadOption
 from byrote.core.text.redaction import EXAMPLE
+from byrote.core.text.schema_name import checked_schema, search_path
 
 # A peer that vanishes silently is noticed in about ten seconds, well inside a lease.
 NOTICES_DEATH = {
@@ -77,6 +79,11 @@ def described(connection: psycopg.Connection[Any]) -> str:
     return f"{info.host or 'local socket'}:{info.port}/{info.dbname} as {info.user}"
 
 
+def subscription(channel: str) -> Composed:
+    """Return the statement that subscribes a session to a channel, which cannot be a parameter."""
+    return SQL("listen {}").format(Identifier(channel))
+
+
 class DatabaseAddress:
     """The address of a database: a checked URL and the settings of a connection."""
 
@@ -87,12 +94,17 @@ class DatabaseAddress:
         name: str = "byrote",
         pooled: bool = False,
         patience_s: float | None = None,
+        schema: str | None = None,
     ) -> None:
-        """An impatient caller, below five seconds, gets a shorter time to connect as well."""
+        """An impatient caller, below five seconds, gets a shorter time to connect as well.
+
+        `schema` is the home of our tables; None: the search path finds them.
+        """
         fields = _fields(url)
         if patience_s is not None and patience_s < NOTICES_DEATH["connect_timeout"]:
             fields = {"connect_timeout": max(math.ceil(patience_s), 1), **fields}
         self.pooled = pooled
+        self.schema = None if schema is None else checked_schema(schema)
         self._name = name
         self._fields = {**NOTICES_DEATH, **fields}
 
@@ -108,7 +120,8 @@ class DatabaseAddress:
         if not self.pooled:
             # A transaction pooler has no session to set anything in.
             # UTC overrides the server's setting: elsewhere the last day of 9999 cannot be read.
-            session = ("timezone=UTC", *settings)
+            home = () if self.schema is None else (search_path(self.schema),)
+            session = ("timezone=UTC", *home, *settings)
             options = " ".join([options, *(f"-c {setting}" for setting in session)]).strip()
         name = str(self._fields.get("application_name") or f"{self._name} {purpose}")
         # Overrides the server and PGCLIENTENCODING: statements are sent in UTF-8.
@@ -117,6 +130,11 @@ class DatabaseAddress:
         if options:
             fields["options"] = options
         return make_conninfo(**fields)
+
+    @property
+    def named_schema(self) -> str | None:
+        """The schema that statements must name on our own connections: no search path is set."""
+        return self.schema if self.pooled else None
 
     @property
     def keywords(self) -> dict[str, Any]:

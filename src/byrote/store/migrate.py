@@ -14,10 +14,13 @@ from typing import Any
 
 import msgspec
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from byrote.core.errors import DatabaseUnreachable, SchemaMismatch
+from byrote.core.text.schema_name import quoted
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
+from byrote.store.qualified import qualified
 from byrote.store.retries import Remedy, pause_before, remedy
 from byrote.store.runners.sync import fetch
 
@@ -36,6 +39,11 @@ create table if not exists byrote_schema (
 """
 
 
+def _home(schema: str) -> tuple[str, str]:
+    name = quoted(schema)
+    return f"create schema if not exists {name}", f"set local search_path to {name}"
+
+
 class Migration(msgspec.Struct, frozen=True):
     """One numbered file of `migrations/`."""
 
@@ -48,12 +56,12 @@ class Migration(msgspec.Struct, frozen=True):
         """SHA-256 of the file, as recorded in byrote_schema. A released file is never edited."""
         return hashlib.sha256(self.text).hexdigest()
 
-    @property
-    def script(self) -> str:
+    def script(self, schema: str | None = None) -> str:
         """The file with its entry in byrote_schema, for psql. To be run in one transaction."""
         values = f"{self.version}, '{self.name}', '{self.checksum}'"
+        home = "" if schema is None else "".join(f"{each};\n" for each in _home(schema))
         return (
-            f"{_LOCK};\n{_LEDGER.decode().strip()};\n\n{self.text.decode()}\n"
+            f"{home}{_LOCK};\n{_LEDGER.decode().strip()};\n\n{self.text.decode()}\n"
             f"insert into byrote_schema (version, name, checksum)\nvalues ({values});\n"
         )
 
@@ -69,14 +77,14 @@ def migrations() -> tuple[Migration, ...]:
     return tuple(sorted(found, key=lambda migration: migration.version))
 
 
-def pending(connection: psycopg.Connection[Any]) -> list[Migration]:
-    """The migrations that the database lacks.
+def pending(connection: psycopg.Connection[Any], schema: str | None = None) -> list[Migration]:
+    """The migrations that the database lacks, in this schema or on the search path.
 
     Raises SchemaMismatch if the database has migrations that this version does not have.
     """
     _check_encoding(connection)
     try:
-        applied = {row.version: row for row in fetch(connection, queries.schema())}
+        applied = {row.version: row for row in fetch(connection, queries.schema(), schema)}
     except psycopg.errors.UndefinedTable:
         return list(migrations())
     known = {migration.version: migration for migration in migrations()}
@@ -115,15 +123,27 @@ def _check_encoding(connection: psycopg.Connection[Any]) -> None:
         )
 
 
-def check(connection: psycopg.Connection[Any]) -> None:
+def check(connection: psycopg.Connection[Any], schema: str | None = None) -> None:
     """Raise SchemaMismatch unless the schema is exactly the one this version needs."""
-    missing = pending(connection)
+    missing = pending(connection, schema)
     if len(missing) == len(migrations()):
-        name = connection.info.dbname
-        raise SchemaMismatch(f"The database {name} has no Byrote tables. Run `byrote migrate`.")
+        raise _no_tables(connection, schema)
     if missing:
         names = ", ".join(migration.name for migration in missing)
         raise SchemaMismatch(f"The database lacks {names}. Run `byrote migrate`.")
+
+
+def _no_tables(connection: psycopg.Connection[Any], schema: str | None) -> SchemaMismatch:
+    """Return the error for a database without our tables, with the schemas that have some."""
+    failed = connection.info.transaction_status is TransactionStatus.INERROR
+    elsewhere = "" if failed else ", ".join(map(repr, fetch(connection, queries.schemas())))
+    place = f"database {connection.info.dbname}"
+    if schema is not None:
+        place = f"schema {schema!r} of the {place}"
+    advice = "Run `byrote migrate`."
+    if elsewhere:
+        advice = f"There are some in the schema {elsewhere}: set `schema`, or run `byrote migrate`."
+    return SchemaMismatch(f"The {place} has no Byrote tables. {advice}")
 
 
 def migrate(
@@ -139,7 +159,7 @@ def migrate(
             with address.open(
                 "migrate", "lock_timeout=2s", "client_min_messages=warning"
             ) as connection:
-                return _apply(connection)
+                return _apply(connection, address.schema)
         except psycopg.Error as error:
             tries += 1
             if remedy(error) is Remedy.RAISE or tries > TRIES_MAX:
@@ -152,9 +172,29 @@ def migrate(
             time.sleep(pause_before(tries, jitter))
 
 
-def apply(connection: psycopg.Connection[Any], step: Migration) -> bool:
-    """Apply one migration in the open transaction. Returns False if it was applied before."""
+def apply(connection: psycopg.Connection[Any], step: Migration, schema: str | None = None) -> bool:
+    """Apply one migration in the open transaction. Returns False if it was applied before.
+
+    With a schema, creates it if it is missing; the search path is afterwards as it was before.
+    """
     connection.execute(_LOCK)
+    if schema is None:
+        return _apply_here(connection, step)
+    before = connection.execute("select current_setting('search_path')").fetchone()
+    make, enter = _home(schema)
+    # Not only by `if not exists`: even then it needs the right to create schemas.
+    if not connection.execute(_HAS_SCHEMA, (schema,)).fetchone():
+        connection.execute(make.encode())
+    connection.execute(enter.encode())
+    done = _apply_here(connection, step)
+    connection.execute("select set_config('search_path', %s, true)", before)
+    return done
+
+
+_HAS_SCHEMA = "select 1 from pg_namespace where nspname = %s"
+
+
+def _apply_here(connection: psycopg.Connection[Any], step: Migration) -> bool:
     connection.execute(_LEDGER)
     if step not in pending(connection):
         return False
@@ -166,15 +206,16 @@ def apply(connection: psycopg.Connection[Any], step: Migration) -> bool:
     return True
 
 
-def removal() -> bytes:
-    """The statements that drop everything the migrations have created."""
-    return files("byrote.store").joinpath("migrations", "remove.sql").read_bytes()
+def removal(schema: str | None = None) -> bytes:
+    """The statements that drop everything the migrations have created, but not the schema."""
+    text = files("byrote.store").joinpath("migrations", "remove.sql").read_bytes()
+    return text if schema is None else qualified(text, quoted(schema).encode())
 
 
-def _apply(connection: psycopg.Connection[Any]) -> list[Migration]:
+def _apply(connection: psycopg.Connection[Any], schema: str | None) -> list[Migration]:
     done: list[Migration] = []
     for step in migrations():
         with connection.transaction():
-            if apply(connection, step):
+            if apply(connection, step, schema):
                 done.append(step)
     return done

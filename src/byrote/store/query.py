@@ -13,6 +13,8 @@ import msgspec
 
 from byrote.core.errors import WithheldInReplay
 from byrote.core.replay.withholding import withholding
+from byrote.core.text.schema_name import quoted
+from byrote.store.qualified import qualified
 
 _COMMENT = re.compile(rb"--[^\n]*")
 _WRITING = re.compile(rb"\b(insert into|update|delete from|pg_notify|truncate)\b")
@@ -53,6 +55,10 @@ class Query[Row](msgspec.Struct, frozen=True):
         """The statement's text, as in `sql/`."""
         return statement(self.name)
 
+    def sql_in(self, schema: str | None) -> bytes:
+        """The statement's text with its names in this schema; None: as in `sql/`."""
+        return statement(self.name, schema)
+
 
 @cache
 def _writes(name: str) -> bool:
@@ -61,9 +67,12 @@ def _writes(name: str) -> bool:
 
 
 @cache
-def statement(name: str) -> bytes:
-    """Return the text of `sql/<noun>/<name>.sql`, read once."""
-    return _files()[name].read_bytes()
+def statement(name: str, schema: str | None = None) -> bytes:
+    """Return the text of `sql/<noun>/<name>.sql`, read once, with its names in this schema."""
+    if schema is None:
+        return _files()[name].read_bytes()
+    # The text is one with parameters like %(name)s, so a percent sign is written twice.
+    return qualified(statement(name), quoted(schema).replace("%", "%%").encode())
 
 
 @cache
@@ -78,30 +87,36 @@ def _files() -> Mapping[str, Traversable]:
     }
 
 
-def explanation(name: str) -> bytes:
+def explanation(name: str, schema: str | None = None) -> bytes:
     """Return the statement of that name, to be planned and not executed."""
-    return b"explain (costs off) " + statement(name)
+    return b"explain (costs off) " + statement(name, schema)
+
+
+_PLACE = re.compile(rb"%%|%\((\w+)\)s")
+"""A percent sign or a parameter, in one pattern: the name of a schema may contain any text."""
 
 
 @cache
-def numbered(name: str) -> tuple[bytes, list[str]]:
+def numbered(name: str, schema: str | None = None, cast: bytes = b"") -> tuple[bytes, list[str]]:
     """Return the statement with its parameters as $1, $2, … and their names in that order."""
     names: list[str] = []
 
     def number(match: re.Match[bytes]) -> bytes:
+        if match[1] is None:
+            return b"%"
         parameter = match[1].decode()
         if parameter not in names:
             names.append(parameter)
-        return b"$%d" % (names.index(parameter) + 1)
+        return b"$%d%b" % (names.index(parameter) + 1, cast)
 
-    return re.sub(rb"%\((\w+)\)s", number, statement(name)).replace(b"%%", b"%"), names
+    return _PLACE.sub(number, statement(name, schema)), names
 
 
 @cache
-def numbered_as_text(name: str) -> tuple[str, list[str]]:
+def numbered_as_text(name: str, schema: str | None = None) -> tuple[str, list[str]]:
     """Return the same as `numbered`, with parameters that are declared as text: `$1::text`.
 
     For drivers that encode a parameter by its type, such as asyncpg; the statement's casts follow.
     """
-    sql, names = numbered(name)
-    return re.sub(rb"(\$\d+)", rb"\1::text", sql).decode(), names
+    sql, names = numbered(name, schema, b"::text")
+    return sql.decode(), names

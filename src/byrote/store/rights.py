@@ -22,13 +22,14 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 ENQUEUE: Final = _names("""
-count_copies databases end_sessions enqueue enqueue_one enqueue_unique is_accepted key_holders now
-ready_queues rights schema schemas session set_timeout uptime verify_catalog writable
+count_copies databases end_sessions enqueue enqueue_one enqueue_unique in_search_path is_accepted
+key_holders now ready_queues rights schema schemas session set_timeout uptime verify_catalog
+writable
 """)
 
 WORKER: Final = _names("""
-archive archive_around artifact artifact_prefix artifacts begin_stats blob cancel chain claim
-claimed count_matching count_stats counters cursor dead dead_outline delete_dead delete_mark
+archive archive_around artifact artifact_prefix artifacts begin_stats blob cancel chain channels
+claim claimed count_matching count_stats counters cursor dead dead_outline delete_dead delete_mark
 delete_orphans delete_schedule depths deregister duties ended_runs enqueue_memo enqueue_verification
 fail_unserved filter_names finish finished_leases heartbeat held_leases idle is_logged last_event
 latest_by_hash leased_runs live_output locked log_after matching note_unserved once once_keys
@@ -111,20 +112,25 @@ def rights() -> Query[Rights]:
 
 
 def refusals(
-    connection: psycopg.Connection[Any], names: tuple[str, ...]
+    connection: psycopg.Connection[Any], names: tuple[str, ...], schema: str | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yield the statements that this login may not run, each with PostgreSQL's reason."""
     for name in names:
         nothing = dict.fromkeys(numbered(name)[1])
         try:
-            connection.execute(explanation(name), nothing)
+            connection.execute(explanation(name, schema), nothing)
         except psycopg.errors.InsufficientPrivilege as error:
             yield name, error.diag.message_primary or ""
 
 
-def demand(connection: psycopg.Connection[Any], role: str, names: tuple[str, ...]) -> None:
+def demand(
+    connection: psycopg.Connection[Any],
+    role: str,
+    names: tuple[str, ...],
+    schema: str | None = None,
+) -> None:
     """Raise RightMissing unless this login may run these statements, which `role` allows."""
-    for name, reason in refusals(connection, names):
+    for name, reason in refusals(connection, names, schema):
         login = connection.info.user
         raise RightMissing(
             f"The database login {login} may not run {name}.sql: {reason}. "

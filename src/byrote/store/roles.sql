@@ -16,11 +16,11 @@ begin
     end if;
   end loop;
   execute format(
-    'grant usage on schema %I to byrote_enqueue, byrote_worker, byrote_read, byrote_service, byrote_owner', current_schema()
+    'grant usage on schema %I to byrote_enqueue, byrote_worker, byrote_read, byrote_service, byrote_owner', byrote_home()
   );
-  execute format('grant create on schema %I to byrote_owner', current_schema());
+  execute format('grant create on schema %I to byrote_owner', byrote_home());
   -- PostgreSQL 14 lets every user create functions in the schema public, which others would then call unknowingly.
-  execute format('revoke create on schema %I from public', current_schema());
+  execute format('revoke create on schema %I from public', byrote_home());
 end
 $$;
 

@@ -23,13 +23,13 @@ from byrote.core.ports.store import ClaimRequest, PartContext
 from byrote.core.run import Leased
 from byrote.core.verdict import LETTERS, Judged, is_bare, row_of, usage_of
 from byrote.store import locks, migrate, queries, rights
-from byrote.store.connect import PLAN_GUARDS, DatabaseAddress, described
+from byrote.store.connect import PLAN_GUARDS, DatabaseAddress, described, subscription
 from byrote.store.locks import Detour
 from byrote.store.maintenance import MaintenanceStore
 from byrote.store.query import Query
 from byrote.store.registry import RegistryStore
 from byrote.store.runners.link import OnConnection, WorkerConnection
-from byrote.store.runners.sync import Interrupted, refused, unreachable
+from byrote.store.runners.sync import Interrupted, fetch, refused, unreachable
 from byrote.store.writable import check_writable
 from byrote.system.wake import clear
 
@@ -65,9 +65,10 @@ class PostgresStore:
         """
         try:
             with self._address.open("worker") as connection:
-                migrate.check(connection)
+                schema = self._address.schema
+                migrate.check(connection, schema)
                 check_writable(connection, self._address)
-                rights.demand(connection, "byrote_worker", rights.TO_WORK)
+                rights.demand(connection, "byrote_worker", rights.TO_WORK, schema)
                 return described(connection)
         except psycopg.errors.InsufficientPrivilege as error:
             raise refused(error, self._address) from error
@@ -138,6 +139,8 @@ class LeaseStore(OnConnection):
         super().__init__(link)
         self._handlers = handlers
         self._on_return = on_return
+        self._channels: Mapping[str, str] = {}
+        """What each channel is for, by its name in this schema."""
         self._worker = ""
         self._fresh = False
         """Whether work was notified during a claim, which may have missed it."""
@@ -186,10 +189,9 @@ class LeaseStore(OnConnection):
         self.listening = False
         # Notifications that arrive during a claim come through the handler.
         connection.add_notify_handler(lambda notify: self._dispatch(notify.channel, notify.payload))
-        connection.execute("listen byrote_ready")
-        connection.execute("listen byrote_cancel")
-        connection.execute("listen byrote_watch")
-        connection.execute("listen byrote_returned")
+        self._channels = dict(fetch(connection, queries.channels()))
+        for name in self._channels:
+            connection.execute(subscription(name))
         self.listening = True
 
     def _receive(self, connection: psycopg.Connection[Any]) -> None:
@@ -202,12 +204,13 @@ class LeaseStore(OnConnection):
         while notify := connection.pgconn.notifies():
             self._dispatch(notify.relname.decode(), notify.extra.decode())
 
-    def _dispatch(self, channel: str, payload: str) -> None:
+    def _dispatch(self, name: str, payload: str) -> None:
+        channel = self._channels.get(name)
         if channel == "byrote_ready":
             self._fresh = True
         elif channel == "byrote_returned":
             self._on_return()
-        elif channel in self._handlers and payload == self._worker:
+        elif channel is not None and channel in self._handlers and payload == self._worker:
             self._handlers[channel]()
 
 

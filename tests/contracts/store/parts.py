@@ -41,8 +41,8 @@ WORDS = {
         "claim": "set status = 'RUNNING'",
         "renew": "'Renewed'",
         "finish": "'Succeeded'",
-        "note": "insert into byrote_steps",
-        "progress": "insert into byrote_progress",
+        "note": "byrote_steps as step (",
+        "progress": "byrote_progress as known (",
     },
     "http": {
         "claim": "POST /v1/leases ",

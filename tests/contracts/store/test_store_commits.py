@@ -115,6 +115,7 @@ def test_a_connection_that_breaks_before_the_end_of_the_answer_changes_nothing(
     assert fault.happened.is_set()
 
 
+@pytest.mark.parametrize("kind", ["postgres", "http", "schema"], indirect=True)
 def test_a_claim_that_is_still_being_written_leaves_no_run_without_a_holder(
     parts: Parts, db: Db
 ) -> None:

@@ -19,6 +19,7 @@ from byrote.assembly.identity import jitter
 from byrote.assembly.settings import Settings, resolve
 from byrote.core.duration import duration
 from byrote.core.ports.app import WithoutReports
+from byrote.core.text.schema_name import checked_schema
 
 if TYPE_CHECKING:
     from byrote.store.connect import DatabaseAddress
@@ -49,16 +50,32 @@ class AppDatabase(WithoutReports):
     """Connects when it is first needed; `with` and `async with` close the connections."""
 
     def __init__(
-        self, url: str | None, *, enqueue_patience: timedelta | str | float | None = None
+        self,
+        url: str | None,
+        *,
+        schema: str | None = None,
+        pool: Any = None,
+        pool_size: int | None = None,
+        enqueue_patience: timedelta | str | float | None = None,
     ) -> None:
         self.url = url
         """The database set in code, or `embedded`; absent: that of the settings."""
+        self.schema = None if schema is None else checked_schema(schema)
+        """The schema set in code; absent: that of the settings, else the search path's first."""
         self._patience = None if enqueue_patience is None else duration(enqueue_patience)
+        self._pool = pool
+        self._pool_is_async = pool is not None and _is_async(pool)
+        self._pool_size = pool_size
 
     @cached_property
     def settings(self) -> Settings:
         """Settings from files and the environment."""
-        chosen = {"database_url": self.url, "enqueue_patience": self._patience}
+        chosen = {
+            "database_url": self.url,
+            "schema": self.schema,
+            "pool_size": self._pool_size,
+            "enqueue_patience": self._patience,
+        }
         return resolve(chosen).settings
 
     @OpenedOnce
@@ -67,21 +84,26 @@ class AppDatabase(WithoutReports):
 
         Raises NoDatabase if no database is set and `byrote[embedded]` is not installed.
         """
+        from byrote.assembly.operations.address import address_of  # noqa: PLC0415 -- see above.
         from byrote.embedded.choice import external  # noqa: PLC0415 -- see above.
-        from byrote.store.connect import DatabaseAddress  # noqa: PLC0415 -- see above.
 
         given = self.settings.database_url
-        url = external(given) or self._embedded(given)
-        return DatabaseAddress(url, pooled=self.settings.pooled, patience_s=self._patience_s)
+        url = external(given or self._url_of_pool()) or self._embedded(given)
+        return address_of(self.settings, url, patience_s=self._patience_s)
+
+    def _url_of_pool(self) -> str | None:
+        """The database of the pool, if it was given as a text: it may also be a function."""
+        written = getattr(self._pool, "conninfo", None)
+        return written if isinstance(written, str) and written else None
 
     def _embedded(self, given: str | None) -> str:
+        from byrote.assembly.operations.address import address_of  # noqa: PLC0415 -- see above.
         from byrote.embedded.choice import open_own  # noqa: PLC0415 -- seldom needed.
-        from byrote.store.connect import DatabaseAddress  # noqa: PLC0415 -- see above.
         from byrote.store.migrate import migrate  # noqa: PLC0415 -- see above.
 
         server, url = open_own(given, Path.cwd(), environ=os.environ)
         atexit.register(server.close)
-        migrate(DatabaseAddress(url), jitter=jitter)
+        migrate(address_of(self.settings, url), jitter=jitter)
         return url
 
     @OpenedOnce
@@ -89,14 +111,26 @@ class AppDatabase(WithoutReports):
         """The store that executes this app's queries."""
         from byrote.store.runners.sync import Store  # noqa: PLC0415 -- see above.
 
-        return Store(self.address, jitter=jitter, patience_s=self._patience_s)
+        return Store(
+            self.address,
+            jitter=jitter,
+            size=self.settings.pool_size,
+            patience_s=self._patience_s,
+            pool=None if self._pool_is_async else self._pool,
+        )
 
     @OpenedOnce
     def astore(self) -> "AsyncStore":
         """The store that executes this app's queries on the running event loop."""
         from byrote.store.runners.aio import AsyncStore  # noqa: PLC0415 -- see above.
 
-        return AsyncStore(self.address, jitter=jitter, patience_s=self._patience_s)
+        return AsyncStore(
+            self.address,
+            jitter=jitter,
+            size=self.settings.pool_size,
+            patience_s=self._patience_s,
+            pool=self._pool if self._pool_is_async else None,
+        )
 
     @property
     def _patience_s(self) -> float:
@@ -130,3 +164,9 @@ class AppDatabase(WithoutReports):
 
     async def __aexit__(self, *_exc: object) -> None:
         await self.aclose()
+
+
+def _is_async(pool: Any) -> bool:
+    from byrote.store.runners.pools import is_async_pool  # noqa: PLC0415 -- see above.
+
+    return is_async_pool(pool)

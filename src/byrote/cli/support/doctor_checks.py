@@ -139,10 +139,10 @@ def _durability(health: ServerHealth) -> Check:
     )
 
 
-def of_schema(connection: psycopg.Connection[Any]) -> Check:
+def of_schema(connection: psycopg.Connection[Any], schema: str | None) -> Check:
     """Whether the schema is the one this version needs."""
     try:
-        migrate.check(connection)
+        migrate.check(connection, schema)
     except SchemaMismatch as error:
         return Check("schema", "fail", "not the one this version needs", str(error))
     except psycopg.errors.InsufficientPrivilege as error:
@@ -171,10 +171,12 @@ def of_listen(address: DatabaseAddress) -> Check:
     )
 
 
-def of_rights(connection: psycopg.Connection[Any]) -> Iterator[Check]:
+def of_rights(connection: psycopg.Connection[Any], schema: str | None) -> Iterator[Check]:
     """What this login may do, and which role would let it do the rest."""
-    [found] = fetch(connection, rights.rights())
-    refused = {deed: list(rights.refusals(connection, deed.statements)) for deed in rights.DEEDS}
+    [found] = fetch(connection, rights.rights(), schema)
+    refused = {
+        deed: list(rights.refusals(connection, deed.statements, schema)) for deed in rights.DEEDS
+    }
     can = [deed.name for deed, reasons in refused.items() if not reasons]
     cannot = [f"{deed.name} (needs {deed.role})" for deed, reasons in refused.items() if reasons]
     message = f"{found.login} can {', '.join(can)}" if can else f"{found.login} can do nothing"
@@ -199,30 +201,32 @@ def of_rights(connection: psycopg.Connection[Any]) -> Iterator[Check]:
         yield Check("settable clock", "warn", "sessions can set byrote_now()", advice)
 
 
-def visible[Row](connection: psycopg.Connection[Any], query: Query[Row]) -> list[Row]:
+def visible[Row](
+    connection: psycopg.Connection[Any], query: Query[Row], schema: str | None
+) -> list[Row]:
     """The rows of a query, in outline where this login may not see values."""
     try:
-        return fetch(connection, query)
+        return fetch(connection, query, schema)
     except psycopg.errors.InsufficientPrivilege:
         outline = outline_of(query)
         if outline is None:
             raise
-        return fetch(connection, outline)
+        return fetch(connection, outline, schema)
 
 
-def of_work(connection: psycopg.Connection[Any]) -> Iterator[Check]:
+def of_work(connection: psycopg.Connection[Any], schema: str | None) -> Iterator[Check]:
     """Workers, queues and schedules, as far as this login may read them."""
     try:
-        yield from of_queue(connection)
-        yield of_schedules(connection)
+        yield from of_queue(connection, schema)
+        yield of_schedules(connection, schema)
     except psycopg.errors.InsufficientPrivilege:
         yield Check("workers", "ok", "not visible to this login, like queues and schedules")
 
 
-def of_queue(connection: psycopg.Connection[Any]) -> Iterator[Check]:
+def of_queue(connection: psycopg.Connection[Any], schema: str | None) -> Iterator[Check]:
     """Workers, queues and dead letters."""
-    workers = fetch(connection, queries.workers())
-    queues = fetch(connection, queries.queues())
+    workers = fetch(connection, queries.workers(), schema)
+    queues = fetch(connection, queries.queues(), schema)
     alive = sum(worker.alive for worker in workers)
     yield judged(
         "workers",
@@ -239,7 +243,7 @@ def of_queue(connection: psycopg.Connection[Any]) -> Iterator[Check]:
         good=not alone,
         advice=f"Start `{worker_command()} --queues {','.join(alone)}`, or add them to one.",
     )
-    yield _of_tasks(connection)
+    yield _of_tasks(connection, schema)
     dead = sum(queue.dead for queue in queues)
     yield judged(
         "dead letters",
@@ -256,9 +260,9 @@ def of_queue(connection: psycopg.Connection[Any]) -> Iterator[Check]:
     )
 
 
-def _of_tasks(connection: psycopg.Connection[Any]) -> Check:
+def _of_tasks(connection: psycopg.Connection[Any], schema: str | None) -> Check:
     """Whether live workers know the tasks of what is ready."""
-    found = fetch(connection, queries.unserved_tasks())
+    found = fetch(connection, queries.unserved_tasks(), schema)
     unknown = "; ".join(f"{one.key} in {one.queue}{like(one.key, one.known)}" for one in found[:5])
     more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
     first = found[0].unserved_for if found else None
@@ -270,9 +274,9 @@ def _of_tasks(connection: psycopg.Connection[Any]) -> Check:
     )
 
 
-def of_schedules(connection: psycopg.Connection[Any]) -> Check:
+def of_schedules(connection: psycopg.Connection[Any], schema: str | None) -> Check:
     """Whether schedules are on time."""
-    found = visible(connection, queries.schedules())
+    found = visible(connection, queries.schedules(), schema)
     faulty = [one.schedule.name for one in found if one.state == "fault"]
     active = [one for one in found if one.state == "on"]
     late = [one.schedule.name for one in active if one.next_at and one.now - one.next_at > LATE]

@@ -13,9 +13,8 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
-import msgspec
 from psycopg.conninfo import make_conninfo
 
 from byrote.assembly.identity import jitter
@@ -45,10 +44,10 @@ class DumpUnreadable(ByroteError):
     code = "dump_unreadable"
 
 
-class Restored(msgspec.Struct, frozen=True):
-    """A restored dump: its URL, and what could not be restored."""
+class Restored(NamedTuple):
+    """A restored dump: its address, and what could not be restored."""
 
-    url: str
+    address: DatabaseAddress
     refused: list[str]
     """PostgreSQL's messages about the first few refused statements."""
 
@@ -63,11 +62,11 @@ def restored(dump: Path) -> Iterator[Restored]:
         open_server(folder / "pg", environ=os.environ, settings=SETTINGS, durable=False) as server,
     ):
         refused = _restore(dump, server, folder / "restore.log")
-        url = _home_of_ours(server.url, dump, refused)
+        address = _home_of_ours(server.url, dump, refused)
         # An older schema is brought up to date in this copy; a newer one is what verify reports.
         with contextlib.suppress(SchemaMismatch):
-            migrate(DatabaseAddress(url), jitter=jitter)
-        yield Restored(url, refused)
+            migrate(address, jitter=jitter)
+        yield Restored(address, refused)
 
 
 def _restore(dump: Path, server: Server, log: Path) -> list[str]:
@@ -134,7 +133,7 @@ def _refused(log: Path) -> list[str]:
     return found
 
 
-def _home_of_ours(server: str, dump: Path, refused: list[str]) -> str:
+def _home_of_ours(server: str, dump: Path, refused: list[str]) -> DatabaseAddress:
     """The one database and schema in which the dump has Byrote."""
     found = []
     for name in _names(server):
@@ -148,8 +147,7 @@ def _home_of_ours(server: str, dump: Path, refused: list[str]) -> str:
         schemas = ", ".join(f"{name}.{schema}" for name, _, schema in found)
         raise DumpUnreadable(f"{dump} contains Byrote several times: {schemas}. Dump one of them.")
     [(_, url, schema)] = found
-    quoted = schema.replace("\\", r"\\").replace(" ", r"\ ")
-    return make_conninfo(url, options=f'-c search_path="{quoted}"')
+    return DatabaseAddress(url, schema=schema)
 
 
 def _names(server: str) -> list[str]:

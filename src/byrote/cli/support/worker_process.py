@@ -15,6 +15,7 @@ import psycopg
 from byrote.assembly.clock import now
 from byrote.assembly.executors import log_form
 from byrote.assembly.identity import jitter
+from byrote.assembly.operations.address import address_of
 from byrote.assembly.settings import Settings, resolve
 from byrote.assembly.signals import signals_to
 from byrote.assembly.worker import build_worker, check_database
@@ -37,10 +38,10 @@ def run_worker(app: str, flags: Mapping[str, Any], *, drain: bool) -> None:
     emit = start_log(settings)
     check_database(settings)
     if flags.get("queues") is not None and (url := external(settings.database_url)):
-        address = DatabaseAddress(url, pooled=settings.pooled)
+        address = address_of(settings, url)
         _mention_new_queues(address, settings.queues or {})
     with contextlib.ExitStack() as opened:
-        fallback = functools.partial(_embedded, opened)
+        fallback = functools.partial(_embedded, opened, settings)
         built = build_worker(app, settings, emit=emit, drain=drain, fallback=fallback)
         with signals_to(built):
             built.run()
@@ -60,11 +61,11 @@ def start_log(settings: Settings) -> LogWriter:
     return LogWriter(sys.stderr, form=form, level=settings.log_level, now=now)
 
 
-def _embedded(opened: contextlib.ExitStack, given: str | None) -> str:
+def _embedded(opened: contextlib.ExitStack, settings: Settings, given: str | None) -> str:
     """Start or join the embedded server; it is released when the worker has stopped."""
     server, url = open_own(given, Path.cwd(), environ=os.environ)
     opened.enter_context(server)
-    migrate(DatabaseAddress(url), jitter=jitter)
+    migrate(address_of(settings, url), jitter=jitter)
     return url
 
 

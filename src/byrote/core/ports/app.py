@@ -34,6 +34,10 @@ class AppLike(Protocol):
         """The database that the app names; None if the settings decide."""
 
     @property
+    def schema(self) -> str | None:
+        """The schema of Byrote's tables that the app names; None if the settings decide."""
+
+    @property
     def schedules(self) -> Sequence[Schedule]:
         """The schedules that a worker stores when it starts."""
 

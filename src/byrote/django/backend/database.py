@@ -8,16 +8,19 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
+from django.core.signals import setting_changed
 from django.db import connections
+from django.dispatch import receiver
 from psycopg.pq import TransactionStatus
 
+from byrote.django import compat
 from byrote.store.query import Query, statement
 
 
 def fetch[Row](database: str, query: Query[Row]) -> list[Row]:
     """Return all rows; uses Django's cursor, so hooks, logs and test counters see the query."""
     with connections[database].cursor() as cursor:
-        cursor.execute(_text(query.name), query.args)
+        cursor.execute(_text(query.name, schema_of(database)), query.args)
         return [query.read(row) for row in cursor.fetchall()]
 
 
@@ -63,8 +66,29 @@ _uses: WeakKeyDictionary[psycopg.Connection[Any], int] = WeakKeyDictionary()
 
 
 @cache
-def _text(name: str) -> str:
-    return statement(name).decode()
+def _text(name: str, schema: str | None) -> str:
+    return statement(name, schema).decode()
+
+
+def schema_of(database: str) -> str | None:
+    """The SCHEMA of the backends with this database; None: its search path finds the tables."""
+    if database not in _schemas:
+        from byrote.django.backend.backend import Backend  # noqa: PLC0415 -- it imports this.
+
+        ours = [one for one in compat.task_backends.all() if isinstance(one, Backend)]
+        named = [one.settings.schema for one in ours if one.database == database]
+        _schemas[database] = next((name for name in named if name is not None), None)
+    return _schemas[database]
+
+
+_schemas: dict[str, str | None] = {}
+
+
+@receiver(setting_changed)
+def _forget_schemas(*, setting: str, **_more: Any) -> None:
+    """Read SCHEMA again after a test has changed the settings."""
+    if setting == "TASKS":
+        _schemas.clear()
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from byrote.core.duration import duration
 from byrote.core.errors import BadOption
 from byrote.core.policy import ONCE, Retry
 from byrote.core.spec import Delivery
+from byrote.core.text.schema_name import checked_schema
 from byrote.core.unique import CallKey, KeyOf, call_key
 
 type BackoffFunction = Callable[[BaseException, Any], float | timedelta | None]
@@ -42,6 +43,8 @@ class BackendOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     database: str | None = None
     """The alias in DATABASES; absent: the routers' choice for Byrote's models."""
+    schema: str | None = None
+    """The schema of Byrote's tables; absent: the search path of the database finds them."""
     max_attempts: int = 1
     backoff: BackoffOption | None = None
     timeout: timedelta | None = None
@@ -133,6 +136,7 @@ def _read_connections(value: Any) -> int:
 
 READERS: Mapping[str, Callable[[Any], Any]] = {
     "DATABASE": _read_database,
+    "SCHEMA": checked_schema,
     "MAX_ATTEMPTS": read_attempts,
     "BACKOFF": read_backoff,
     "TIMEOUT": _read_timeout,

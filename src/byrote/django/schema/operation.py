@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.migrations.operations.base import Operation
 
-from byrote.django.backend.database import raw_connection
+from byrote.django.backend.database import raw_connection, schema_of
 from byrote.store.migrate import apply, migrations, removal
 
 
@@ -34,12 +34,13 @@ class SchemaMigration(Operation):
         if not _wanted(app_label, schema_editor):
             return
         wanted = [m for m in migrations() if self.first <= m.version <= self.last]
+        home = schema_of(schema_editor.connection.alias)
         if schema_editor.collect_sql:
-            schema_editor.collected_sql += [step.script for step in wanted]
+            schema_editor.collected_sql += [step.script(home) for step in wanted]
             return
         with raw_connection(schema_editor.connection) as raw:
             for step in wanted:
-                apply(raw, step)
+                apply(raw, step, home)
 
     def database_backwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
@@ -48,11 +49,12 @@ class SchemaMigration(Operation):
         del from_state, to_state
         if not _wanted(app_label, schema_editor):
             return
+        drop = removal(schema_of(schema_editor.connection.alias))
         if schema_editor.collect_sql:
-            schema_editor.collected_sql.append(removal().decode())
+            schema_editor.collected_sql.append(drop.decode())
             return
         with raw_connection(schema_editor.connection) as raw:
-            raw.execute(removal(), prepare=False)
+            raw.execute(drop, prepare=False)
 
     def describe(self) -> str:
         """Return the text that `migrate --plan` prints."""

@@ -12,8 +12,10 @@ from django.db import DatabaseError, connections
 from byrote.core.errors import SchemaMismatch
 from byrote.django import compat
 from byrote.django.backend.backend import Backend
-from byrote.django.backend.database import raw_connection
+from byrote.django.backend.database import raw_connection, schema_of
 from byrote.store import migrate
+from byrote.store.queries.database import in_search_path
+from byrote.store.runners.sync import fetch
 
 
 def faults_of_schema(databases: Sequence[str], **_more: Any) -> list[CheckMessage]:
@@ -32,12 +34,22 @@ def faults_of_schema(databases: Sequence[str], **_more: Any) -> list[CheckMessag
 def _schema(database: str, alias: str) -> Iterator[CheckMessage]:
     try:
         with raw_connection(connections[database]) as raw:
-            missing = [step.name for step in migrate.pending(raw)]
+            home = schema_of(database)
+            missing = [step.name for step in migrate.pending(raw, home)]
+            hidden = home is not None and not fetch(raw, in_search_path(home))[0]
     except SchemaMismatch as error:
         yield Error(f"TASKS[{alias!r}]: database {database!r}: {error}", id="byrote.E010")
     except (DatabaseError, psycopg.Error) as error:
         yield Error(f"TASKS[{alias!r}]: {database!r} did not answer: {error}", id="byrote.E011")
     else:
+        if hidden:
+            yield Warning(
+                f"TASKS[{alias!r}]: the search path of {database!r} lacks the SCHEMA {home!r}, so "
+                "Byrote's models and admin do not find their tables.",
+                hint="Add it, behind your own: "
+                f"DATABASES[{database!r}]['OPTIONS']['options'] = '-c search_path=public,…'.",
+                id="byrote.W011",
+            )
         # No error: `manage.py migrate`, which helps, checks first. And nothing at all to that one.
         if missing and sys.argv[1:2] != ["migrate"]:
             yield Warning(

@@ -27,7 +27,7 @@ from byrote.django.worker.connection import flags_of
 from byrote.django.worker.reload import watched
 from byrote.store.queries.retention import set_retention
 
-LEFT_OUT = frozenset({"app", "url", "executor", "no_listen", "reload"})
+LEFT_OUT = frozenset({"app", "url", "schema", "executor", "no_listen", "reload"})
 
 
 def _parameters() -> list[click.Parameter]:

@@ -26,4 +26,6 @@ def conninfo_of(database: str) -> str:
 def flags_of(backend: Any) -> dict[str, Any]:
     """Byrote's settings to connect to a backend's database."""
     flags: dict[str, Any] = {"database_url": conninfo_of(backend.database)}
+    if backend.settings.schema is not None:
+        flags["schema"] = backend.settings.schema
     return flags if backend.settings.listen else {**flags, "listen": False, "pooled": True}

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 
 from byrote.assembly.identity import jitter
+from byrote.assembly.operations.address import address_of
 from byrote.assembly.replay.session import ReplayOptions, replay_session
 from byrote.assembly.settings import resolve
 from byrote.core.replay.verdict import Replayed
 from byrote.django.app import backend_of, imports
 from byrote.django.worker.connection import flags_of
-from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.sync import Store
 
 PARTS = ("result", "artifacts", "provenance")
@@ -33,7 +33,7 @@ def verdict_on(alias: str, run_id: str) -> dict[str, Any]:
     backend = backend_of(alias)
     flags = flags_of(backend)
     settings = resolve(flags).settings
-    address = DatabaseAddress(flags["database_url"], name="byrote verify", pooled=settings.pooled)
+    address = address_of(settings, flags["database_url"], name="byrote verify")
     with contextlib.closing(Store(address, jitter=jitter)) as store:
         session = replay_session(
             f"byrote.django.app:{alias}",

@@ -31,6 +31,8 @@ class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
     log_tracebacks: bool = True
     deterministic: bool = True
     """Whether hash seed, time zone and locale are fixed, and tasks have a seeded `random`."""
+    schema: str | None = None
+    """The schema of Byrote's tables, for statements on connections of tasks."""
     replay: ReplayMode | None = None
     """How steps are answered where every run is a replay."""
 
@@ -51,4 +53,5 @@ class HandOptions(msgspec.Struct, frozen=True, kw_only=True):
             "log_tracebacks": self.log_tracebacks,
             "deterministic": self.deterministic,
             "replay": self.replay,
+            "schema": self.schema,
         }

@@ -93,6 +93,7 @@ class Hands(SelectorLoop):
         self._failures, self._respawn_at, self._leave_at = 0, 0.0, math.inf
         self._ooms = oom_kills()
         self.url: str | None = None
+        self.schema: str | None = None
         """The database the app itself names, if it does."""
         self.commands: dict[str, Command] = {}
         """Tasks that are not for hands, and how they run."""
@@ -301,8 +302,8 @@ class Hands(SelectorLoop):
 
     def _welcome(self, child: HandProcess, intro: Introduction) -> None:
         self._roster.register({task: mode_of(is_async) for task, is_async in intro.tasks.items()})
-        self.url, self.commands, self.ignores = intro.url, intro.commands, intro.ignores
-        self.surroundings = intro.provenance
+        self.url, self.schema, self.commands = intro.url, intro.schema, intro.commands
+        self.surroundings, self.ignores = intro.provenance, intro.ignores
         self.schedules, self.announced = intro.schedules, intro.announced
         self._roster.wants_finished = intro.wants_finished
         doc = {**self.surroundings, "worker": self._about, "executor": "hand"}

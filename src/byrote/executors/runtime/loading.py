@@ -126,6 +126,7 @@ def introduction(
         "commands": msgspec.to_builtins(app.registry.commands),
         "ignores": ignores(app.registry),
         "url": app.url,
+        "schema": app.schema,
         "provenance": measure(app.registry, checkout),
         "memos": msgspec.to_builtins(memos_of(app.registry)),
         "wants_finished": app.on_finished is not None,

@@ -43,6 +43,8 @@ class Introduction(msgspec.Struct, frozen=True):
     announced: Announced = Announced()
     hooks: HookWants = HookWants()
     """What the app's hooks need to know."""
+    schema: str | None = None
+    """The schema that the app names."""
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):

@@ -22,8 +22,9 @@ import psycopg
 from byrote.core.errors import ByroteError
 from byrote.service.options import ServiceContext
 from byrote.store import queries
+from byrote.store.connect import subscription
 from byrote.store.retries import pause_before
-from byrote.store.runners.aio import AsyncStore
+from byrote.store.runners.aio import AsyncStore, afetch
 from byrote.store.runners.sync import Interrupted
 
 HEARTBEAT_S = 10.0
@@ -186,12 +187,14 @@ class ClaimWaiters:
                 async with await psycopg.AsyncConnection.connect(
                     address.conninfo("listen"), **address.keywords
                 ) as connection:
-                    await connection.execute("listen byrote_ready")
-                    await connection.execute("listen byrote_cancel")
+                    channels = dict(await afetch(connection, queries.channels()))
+                    heeds = {"byrote_ready": self.ring, "byrote_cancel": self._on_cancel}
+                    heard = {name: heeds[kind] for name, kind in channels.items() if kind in heeds}
+                    for name in heard:
+                        await connection.execute(subscription(name))
                     tries = 1
                     async for notify in connection.notifies():
-                        heed = self._on_cancel if notify.channel == "byrote_cancel" else self.ring
-                        heed(notify.payload)
+                        heard[notify.channel](notify.payload)
             except psycopg.Error:
                 tries += 1
                 await asyncio.sleep(pause_before(tries, self._context.jitter))

@@ -14,8 +14,8 @@ from byrote.store.query import Query
 class AsyncCaller(Protocol):
     """A connection in whose transaction queries are run, on an event loop."""
 
-    async def fetch[Row](self, query: Query[Row]) -> list[Row]:
-        """Run a query and read its rows."""
+    async def fetch[Row](self, query: Query[Row], schema: str | None = None) -> list[Row]:
+        """Run a query, with its names in this schema, and read its rows."""
         ...
 
     def savepoint(self) -> contextlib.AbstractAsyncContextManager[Any]:
@@ -44,9 +44,9 @@ class AsyncAlchemyCaller:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    async def fetch[Row](self, query: Query[Row]) -> list[Row]:
-        """Run a query and read its rows."""
-        sent = for_alchemy(self._connection.dialect, query)
+    async def fetch[Row](self, query: Query[Row], schema: str | None = None) -> list[Row]:
+        """Run a query, with its names in this schema, and read its rows."""
+        sent = for_alchemy(self._connection.dialect, query, schema)
         rows = (await self._connection.exec_driver_sql(*sent)).fetchall()
         return [query.read(tuple(row)) for row in rows]
 
@@ -62,9 +62,9 @@ class AsyncpgCaller:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    async def fetch[Row](self, query: Query[Row]) -> list[Row]:
-        """Run a query and read its rows."""
-        sql, values = by_number(query)
+    async def fetch[Row](self, query: Query[Row], schema: str | None = None) -> list[Row]:
+        """Run a query, with its names in this schema, and read its rows."""
+        sql, values = by_number(query, schema)
         return [query.read(tuple(row)) for row in await self._connection.fetch(sql, *values)]
 
     def savepoint(self) -> contextlib.AbstractAsyncContextManager[Any]:

@@ -14,16 +14,24 @@ UNMIGRATED = frozenset({"42P01", "42883", "42703", "42704", "3F000"})
 NO_TRANSACTION = "25P01"
 
 
-def lacks_tables(missing: str) -> SchemaMismatch:
+def lacks_tables(missing: str, schema: str | None = None) -> SchemaMismatch:
     """Return the error for a database in which a part of Byrote's schema is missing."""
+    if schema is not None:
+        return SchemaMismatch(
+            f"The schema {schema!r} lacks tables of Byrote ({missing}). Run `byrote migrate` with "
+            "the same `schema`, or correct the setting."
+        )
     return SchemaMismatch(
         f"The database lacks tables of Byrote ({missing}). Run `byrote migrate`; if the tables "
-        "are in a schema of their own, the connection's search_path must name it."
+        'are in a schema of their own, name it: App(schema="…") or BYROTE_SCHEMA.'
     )
 
 
 class CallerErrors:
     """Context manager that replaces errors with a known remedy; imports no driver's classes."""
+
+    def __init__(self, schema: str | None = None) -> None:
+        self._schema = schema
 
     def __enter__(self) -> None:
         pass
@@ -33,7 +41,7 @@ class CallerErrors:
         origin: Any = getattr(error, "orig", None) or error
         state = getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None)
         if state in UNMIGRATED:
-            raise lacks_tables(str(origin).partition("\n")[0]) from error
+            raise lacks_tables(str(origin).partition("\n")[0], self._schema) from error
         if state == NO_TRANSACTION:
             raise BadOption(
                 "The connection is in autocommit mode and not in a transaction, so more than "

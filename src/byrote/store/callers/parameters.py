@@ -19,24 +19,24 @@ _BY_NAME = frozenset({"psycopg", "psycopg_async", "psycopg2", "psycopg2cffi"})
 _BY_NUMBER = frozenset({"asyncpg"})
 
 
-def by_name(query: Query[Any]) -> ByName:
+def by_name(query: Query[Any], schema: str | None) -> ByName:
     """Return the statement with parameters like `%(name)s`, and their values."""
     _, names = numbered(query.name)
-    return query.sql.decode(), {name: _text(query.args[name]) for name in names}
+    return query.sql_in(schema).decode(), {name: _text(query.args[name]) for name in names}
 
 
-def by_number(query: Query[Any]) -> ByNumber:
+def by_number(query: Query[Any], schema: str | None) -> ByNumber:
     """Return the statement with parameters like `$1`, and their values."""
-    sql, names = numbered_as_text(query.name)
+    sql, names = numbered_as_text(query.name, schema)
     return sql, tuple(_text(query.args[name]) for name in names)
 
 
-def for_alchemy(dialect: Any, query: Query[Any]) -> ByName | ByNumber:
+def for_alchemy(dialect: Any, query: Query[Any], schema: str | None) -> ByName | ByNumber:
     """Return the statement and parameters for the driver of a dialect of SQLAlchemy."""
     if dialect.name == "postgresql" and dialect.driver in _BY_NAME:
-        return by_name(query)
+        return by_name(query, schema)
     if dialect.name == "postgresql" and dialect.driver in _BY_NUMBER:
-        return by_number(query)
+        return by_number(query, schema)
     raise BadOption(
         f"SQLAlchemy uses {dialect.name}+{dialect.driver} here, on which Byrote cannot enqueue. "
         "Use postgresql+psycopg, postgresql+psycopg2 or postgresql+asyncpg."

@@ -15,8 +15,8 @@ from byrote.store.query import Query
 class Caller(Protocol):
     """A connection in whose transaction queries are run."""
 
-    def fetch[Row](self, query: Query[Row]) -> list[Row]:
-        """Run a query and read its rows."""
+    def fetch[Row](self, query: Query[Row], schema: str | None = None) -> list[Row]:
+        """Run a query, with its names in this schema, and read its rows."""
         ...
 
     def savepoint(self) -> contextlib.AbstractContextManager[Any]:
@@ -51,9 +51,9 @@ class AlchemyCaller:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def fetch[Row](self, query: Query[Row]) -> list[Row]:
-        """Run a query and read its rows."""
-        sent = for_alchemy(self._connection.dialect, query)
+    def fetch[Row](self, query: Query[Row], schema: str | None = None) -> list[Row]:
+        """Run a query, with its names in this schema, and read its rows."""
+        sent = for_alchemy(self._connection.dialect, query, schema)
         rows = self._connection.exec_driver_sql(*sent).fetchall()
         return [query.read(tuple(row)) for row in rows]
 
@@ -69,10 +69,10 @@ class Psycopg2Caller:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def fetch[Row](self, query: Query[Row]) -> list[Row]:
-        """Run a query and read its rows."""
+    def fetch[Row](self, query: Query[Row], schema: str | None = None) -> list[Row]:
+        """Run a query, with its names in this schema, and read its rows."""
         with self._cursor() as cursor:
-            cursor.execute(*by_name(query))
+            cursor.execute(*by_name(query, schema))
             return [query.read(row) for row in cursor.fetchall()]
 
     @contextlib.contextmanager

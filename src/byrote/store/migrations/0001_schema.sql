@@ -1,7 +1,8 @@
 -- The schema of Byrote: queue, results, history, and everything else that workers and the service store.
 --
--- Every name begins with byrote_. Everything is created in the first schema of the search path. One table is not in this
--- file: byrote_schema, which records the applied migrations, is created by store/migrate.py before the first of them.
+-- Every name begins with byrote_. Everything is created in the first schema of the search path. Functions then name that
+-- schema, so that they work with any search path of their caller; it must not be renamed. One table is not in this file:
+-- byrote_schema, which records the applied migrations, is created by store/migrate.py before the first of them.
 -- remove.sql, in the same folder, drops everything that is created here. `byrote roles --sql` grants rights.
 --
 -- Tables
@@ -53,6 +54,8 @@
 -- Functions
 --
 --   byrote_now               The clock of every statement.
+--   byrote_home              The schema of all of this.
+--   byrote_channel           The name of a channel for notifications, different for each schema.
 --   byrote_micros            A moment as microseconds since 1970.
 --   byrote_appended          A list of errors or measurements with one more entry.
 --   byrote_failed            A run's row as byrote_dead stores it.
@@ -100,7 +103,8 @@
 --   Specs and results are stored byte for byte as they were sent, with their SHA-256.
 --   Every move of a run is an event in the same transaction, except where a queue's `events` is 'few'.
 --   No foreign keys: inserts into the hot table do not pay for them. Rows of deleted runs are deleted by duties.
---   Functions with the owner's rights resolve no name of their caller's, and read the server's clock.
+--   Functions resolve our names in our schema only. Those with the owner's rights resolve no name of their caller's, and
+--   read the server's clock.
 --
 -- The kinds of events ('Claimed', 'Crashed', 'Lost', …) occur only in byrote_status_after, byrote_live_change and
 -- byrote_running_change, which stand together in the section "Events".
@@ -264,9 +268,9 @@ begin
   run.charged := run.charged + charged;
   run.losses := run.losses + lost;
   run.moves := run.moves + 1;
-  run.errors_json := byrote_appended(run.errors_json, error, 1);
-  run.provenance := byrote_noted(run.provenance, run.attempts, environment);
-  run.usage := byrote_appended(run.usage, used, 0);
+  run.errors_json := byrote_home.byrote_appended(run.errors_json, error, 1);
+  run.provenance := byrote_home.byrote_noted(run.provenance, run.attempts, environment);
+  run.usage := byrote_home.byrote_appended(run.usage, used, 0);
   if lost > 0 then
     run.lease_token := null;
   end if;
@@ -280,7 +284,7 @@ language plpgsql stable parallel safe
 as $$
 begin
   run.status := 'READY';
-  run.rank := run.rank + byrote_micros(at) - byrote_micros(run.run_after);
+  run.rank := run.rank + byrote_home.byrote_micros(at) - byrote_home.byrote_micros(run.run_after);
   run.run_after := at;
   run.charged := 0;
   run.losses := 0;
@@ -299,7 +303,7 @@ create function byrote_landed(run uuid) returns boolean
 language plpgsql stable
 as $$
 begin
-  return exists (select 1 from byrote_runs where result_id = run);
+  return exists (select 1 from byrote_home.byrote_runs where result_id = run);
 end
 $$;
 
@@ -462,21 +466,19 @@ create table byrote_chain (
 
 create function byrote_event_hash(event byrote_events) returns bytea
 language sql stable parallel safe
-as $$
-  select sha256(convert_to(
-    (
-      jsonb_build_array(
-        event.seq, event.xid::text, byrote_micros(event.at), byrote_micros(event.leased_until), event.lease_token,
-        event.schema, event.kind, event.worker, event.runs, event.attempts, event.moves, event.data
-      )
-      || case
-        when event.digests is null then '[]'::jsonb
-        else jsonb_build_array(encode(array_send(event.digests), 'hex'))
-      end
-    )::text,
-    'UTF8'
-  ))
-$$;
+return sha256(convert_to(
+  (
+    jsonb_build_array(
+      event.seq, event.xid::text, byrote_micros(event.at), byrote_micros(event.leased_until), event.lease_token,
+      event.schema, event.kind, event.worker, event.runs, event.attempts, event.moves, event.data
+    )
+    || case
+      when event.digests is null then '[]'::jsonb
+      else jsonb_build_array(encode(array_send(event.digests), 'hex'))
+    end
+  )::text,
+  'UTF8'
+));
 
 -- ---------------------------------------------------------------------------------------------------------------------
 -- State of runs: steps, signals, effects, progress, output
@@ -547,7 +549,7 @@ create function byrote_signalled(run uuid, event text) returns boolean
 language plpgsql volatile
 as $$
 begin
-  perform 1 from byrote_signals where result_id = run and name = event and taken_by is null;
+  perform 1 from byrote_home.byrote_signals where result_id = run and name = event and taken_by is null;
   return found;
 end
 $$;
@@ -556,7 +558,7 @@ create function byrote_awaits(run uuid, event text) returns boolean
 language plpgsql volatile
 as $$
 begin
-  perform 1 from byrote_steps where result_id = run and open and kind = 'event' and name = event;
+  perform 1 from byrote_home.byrote_steps where result_id = run and open and kind = 'event' and name = event;
   return found;
 end
 $$;
@@ -593,25 +595,25 @@ as $$
 begin
   return query
   with present as materialized (
-    select result_id, tableoid, ctid from byrote_steps where result_id = any (runs)
+    select result_id, tableoid, ctid from byrote_home.byrote_steps where result_id = any (runs)
     union all
-    select result_id, tableoid, ctid from byrote_signals where result_id = any (runs)
+    select result_id, tableoid, ctid from byrote_home.byrote_signals where result_id = any (runs)
     union all
-    select result_id, tableoid, ctid from byrote_once where result_id = any (runs)
+    select result_id, tableoid, ctid from byrote_home.byrote_once where result_id = any (runs)
     union all
-    select result_id, tableoid, ctid from byrote_progress where result_id = any (runs)
+    select result_id, tableoid, ctid from byrote_home.byrote_progress where result_id = any (runs)
   ),
   steps as materialized (
-    select result_id, tableoid, ctid from byrote_steps where result_id = any (runs) for update skip locked
+    select result_id, tableoid, ctid from byrote_home.byrote_steps where result_id = any (runs) for update skip locked
   ),
   signals as materialized (
-    select result_id, tableoid, ctid from byrote_signals where result_id = any (runs) for update skip locked
+    select result_id, tableoid, ctid from byrote_home.byrote_signals where result_id = any (runs) for update skip locked
   ),
   marks as materialized (
-    select result_id, tableoid, ctid from byrote_once where result_id = any (runs) for update skip locked
+    select result_id, tableoid, ctid from byrote_home.byrote_once where result_id = any (runs) for update skip locked
   ),
   reports as materialized (
-    select result_id, tableoid, ctid from byrote_progress where result_id = any (runs) for update skip locked
+    select result_id, tableoid, ctid from byrote_home.byrote_progress where result_id = any (runs) for update skip locked
   ),
   free as (
     select * from steps
@@ -706,7 +708,7 @@ create function byrote_provenance_of(digest bytea) returns integer
 language plpgsql volatile
 as $$
 begin
-  return (select provenance_id from byrote_provenance where hash = digest);
+  return (select provenance_id from byrote_home.byrote_provenance where hash = digest);
 end
 $$;
 
@@ -752,19 +754,26 @@ create function byrote_remember(run uuid, memo jsonb, result text, hash bytea) r
 language plpgsql volatile
 as $$
 begin
-  insert into byrote_memo (result_id, made_at, kept_until, as_of, spec_hash, code_hash, result_hash, task_path, return_json)
+  insert into byrote_home.byrote_memo (
+    result_id, made_at, kept_until, as_of, spec_hash, code_hash, result_hash, task_path, return_json
+  )
   select
     done.result_id, clock.now, clock.now + (memo ->> 'keep_us')::bigint * interval '1 microsecond',
     coalesce(done.as_of, done.enqueued_at), done.spec_hash, decode(memo ->> 'code', 'hex'), hash, done.task_path, result
-  from (select byrote_now() as now offset 0) as clock
-  cross join byrote_task_runs as done
+  from (select byrote_home.byrote_now() as now offset 0) as clock
+  cross join byrote_home.byrote_task_runs as done
   where done.result_id = run
     and done.replay_of is null
     and (
-      not exists (select 1 from byrote_memo as known where known.spec_hash = done.spec_hash and known.code_hash = decode(memo ->> 'code', 'hex'))
+      not exists (
+        select 1
+        from byrote_home.byrote_memo as known
+        where known.spec_hash = done.spec_hash
+          and known.code_hash = decode(memo ->> 'code', 'hex')
+      )
       or exists (
         select 1
-        from byrote_memo as known
+        from byrote_home.byrote_memo as known
         where known.spec_hash = done.spec_hash
           and known.code_hash = decode(memo ->> 'code', 'hex')
         for no key update skip locked
@@ -832,11 +841,11 @@ declare
   woken integer := 0;
 begin
   if ready <> '{}' then
-    perform pg_notify('byrote_ready', queue_name)
+    perform pg_notify(byrote_home.byrote_channel('byrote_ready'), queue_name)
     from (select distinct unnest(ready) as queue_name) as fresh
     where exists (
       select 1
-      from byrote_workers as worker
+      from byrote_home.byrote_workers as worker
       where worker.idle
         and fresh.queue_name = any (worker.queues)
         and worker.seen_at > since
@@ -1024,12 +1033,21 @@ values
 
 -- Three functions act for roles that may not do the same themselves. Each resolves only built-in names, and qualifies ours
 -- with their schema: a table of the caller's in pg_temp, or a function in a schema that the caller may write to, is never
--- found. They read the server's clock, not byrote_now(). The block below replaces byrote_home with the current schema.
+-- found. They read the server's clock, not byrote_now().
+--
+-- The block below replaces byrote_home with the current schema, in these three and in all functions above.
 do $migration$
 declare
   home text := current_schema();
+  -- A suffix with a hash: the name of a channel has 63 bytes at most, as that of a schema.
+  suffix text := case home when 'public' then '' else '_' || left(encode(sha256(convert_to(home, 'UTF8')), 'hex'), 16) end;
   source text;
+  made record;
 begin
+  execute format('create function byrote_home() returns text language sql immutable parallel safe return %L::text', home);
+  execute format(
+    'create function byrote_channel(name text) returns text language sql immutable parallel safe return name || %L', suffix
+  );
   foreach source in array array[
     -- Creates the daily partitions from yesterday to `days` ahead; returns how many. A day whose rows are already in the
     -- default partition stays there: no rows are moved under a lock. A lock that is not available within 200 ms is given
@@ -1179,6 +1197,15 @@ $$
     $source$
   ] loop
     execute replace(replace(source, '''byrote_home''', quote_literal(home)), 'byrote_home.', quote_ident(home) || '.');
+  end loop;
+  for made in
+    select pg_get_functiondef(oid) as definition, prosrc
+    from pg_proc
+    where pronamespace = quote_ident(home)::regnamespace
+      and proname like 'byrote\_%'
+      and prosrc like '%byrote\_home.byrote\_%'
+  loop
+    execute replace(made.definition, made.prosrc, replace(made.prosrc, 'byrote_home.', quote_ident(home) || '.'));
   end loop;
 end
 $migration$;

@@ -12,7 +12,8 @@ drop table
   byrote_tokens, byrote_audit, byrote_keys, byrote_stats, byrote_depths, byrote_retention, byrote_schema;
 drop sequence byrote_events_seq, byrote_signals_seq;
 drop function
-  byrote_now(), byrote_micros(timestamptz), byrote_appended(jsonb, jsonb, integer), byrote_landed(uuid), byrote_stable_xid(),
+  byrote_now(), byrote_home(), byrote_channel(text), byrote_micros(timestamptz),
+  byrote_appended(jsonb, jsonb, integer), byrote_landed(uuid), byrote_stable_xid(),
   byrote_status_after(text, smallint, jsonb), byrote_live_change(text, jsonb), byrote_running_change(text, text),
   byrote_error_hash(jsonb), byrote_signalled(uuid, text), byrote_awaits(uuid, text),
   byrote_locked_state(uuid[]),

@@ -35,6 +35,11 @@ def schemas() -> Query[str]:
     return Query("schemas", {}, lambda row: str(row[0]))
 
 
+def in_search_path(schema: str) -> Query[bool]:
+    """Whether the session's search path has this schema."""
+    return Query("in_search_path", {"schema": schema}, lambda row: bool(row[0]))
+
+
 def now() -> Query[datetime]:
     """The time by the database's clock."""
     return Query("now", {}, lambda row: row[0])

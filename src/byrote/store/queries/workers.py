@@ -51,6 +51,11 @@ def deregister(*, worker: str, holder: str | None = None) -> Query[str]:
     return Query("deregister", args, lambda row: str(row[0]))
 
 
+def channels() -> Query[tuple[str, str]]:
+    """The channels for notifications: name in this schema, and what it is for."""
+    return Query("channels", {}, lambda row: (str(row[0]), str(row[1])))
+
+
 def workers() -> Query[rows.WorkerRow]:
     """Every worker that has not been pruned."""
     return Query("workers", {}, lambda row: rows.WorkerRow(*row))

@@ -26,6 +26,7 @@ from byrote.store.queries.enqueue import (
 )
 from byrote.store.query import Query, Resend
 from byrote.store.retries import LOCK_NOT_AVAILABLE, Remedy, is_open, remedy
+from byrote.store.runners.pools import alent, exhausted
 from byrote.store.runners.prepared_async import AsyncPreparedRunner
 from byrote.store.runners.resend import (
     Resent,
@@ -45,36 +46,54 @@ async def afetch[Row](
     query: Query[Row],
     also: Sequence[Query[Any]] = (),
     behind: Callable[[list[Row]], Sequence[Query[Any]]] | None = None,
+    *,
+    schema: str | None = None,
 ) -> list[Row]:
     """Run a query on this connection, inside its transaction if it is in one.
 
+    `schema` is the one to qualify names with; None where the search path finds them.
     `also` are statements to run before it, `behind` returns those to run after it for its rows: all
     of them or none. Their commit is a separate statement: otherwise the error of a commit that
     fails belongs to no statement of the pipeline, and psycopg does not expect it.
     """
     async with connection.cursor(binary=True, row_factory=tuple_row) as cursor:
         if not also and behind is None:
-            await cursor.execute(query.sql, query.args)
+            await cursor.execute(query.sql_in(schema), query.args)
             return await _rows(cursor, query)
         async with connection.pipeline(), connection.transaction():
             for other in also:
-                await connection.execute(other.sql, other.args)
-            await cursor.execute(query.sql, query.args)
+                await connection.execute(other.sql_in(schema), other.args)
+            await cursor.execute(query.sql_in(schema), query.args)
             if behind is not None:
                 found = await _rows(cursor, query)
                 for other in behind(found):
-                    await connection.execute(other.sql, other.args)
+                    await connection.execute(other.sql_in(schema), other.args)
                 return found
         return await _rows(cursor, query)
 
 
-async def afetch_on[Row](connection: Any, query: Query[Row]) -> list[Row]:
+async def afetch_committed[Row](
+    connection: psycopg.AsyncConnection[Any],
+    query: Query[Row],
+    also: Sequence[Query[Any]] = (),
+    behind: Callable[[list[Row]], Sequence[Query[Any]]] | None = None,
+    *,
+    schema: str | None = None,
+) -> list[Row]:
+    """Do the same on an idle connection of any mode, in a transaction of its own."""
+    if connection.autocommit:
+        return await afetch(connection, query, also, behind, schema=schema)
+    async with connection.transaction():
+        return await afetch(connection, query, also, behind, schema=schema)
+
+
+async def afetch_on[Row](connection: Any, query: Query[Row], schema: str | None) -> list[Row]:
     """Run a query in the transaction of a caller's connection, of psycopg or another library."""
     caller = await acaller_of(connection)
-    with CallerErrors():
+    with CallerErrors(schema):
         if isinstance(caller, psycopg.AsyncConnection):
-            return await afetch(caller, query)
-        return await caller.fetch(query)
+            return await afetch(caller, query, schema=schema)
+        return await caller.fetch(query, schema)
 
 
 async def _rows[Row](cursor: psycopg.AsyncCursor[Any], query: Query[Row]) -> list[Row]:
@@ -92,9 +111,14 @@ class AsyncStore:
         jitter: Callable[[], float],
         size: int = 8,
         patience_s: float = 10.0,
+        pool: Any = None,
     ) -> None:
+        """`pool` is an AsyncConnectionPool, used instead of connections of our own."""
         self.address = address
-        self._fetch = afetch if address.pooled else AsyncPreparedRunner().fetch
+        self.named_schema = address.named_schema if pool is None else address.schema
+        """The schema that statements must name on the connections that are borrowed here."""
+        self._pool = pool
+        self._fetch = self._fetcher()
         self._settings = settings
         self._jitter = jitter
         self._size = size
@@ -104,6 +128,13 @@ class AsyncStore:
         )
         self._pids: WeakKeyDictionary[psycopg.AsyncConnection[Any], int] = WeakKeyDictionary()
         """The server process of each connection; libpq drops it when a connection breaks."""
+
+    def _fetcher(self) -> Callable[..., Any]:
+        if self._pool is not None:
+            return partial(afetch_committed, schema=self.named_schema)
+        if self.address.pooled:
+            return partial(afetch, schema=self.named_schema)
+        return AsyncPreparedRunner().fetch
 
     async def all[Row](
         self,
@@ -119,7 +150,7 @@ class AsyncStore:
         all of them in the same transaction.
         """
         if connection is not None:
-            return await afetch_on(connection, query)
+            return await afetch_on(connection, query, self.address.schema)
         if query.resend is Resend.ONCE:
             once = SentOnce(query, mark_of(self._jitter), also, behind)
             return await arun_script(until_sent_once(once, self._limit().pause_after), self._do)
@@ -164,7 +195,8 @@ class AsyncStore:
                 await asyncio.sleep(seconds)
             case Transaction(script, lost):
                 async with self.borrow(lost) as borrowed, borrowed.transaction():
-                    return await arun_script(script, partial(afetch, borrowed))
+                    ask = partial(afetch, borrowed, schema=self.named_schema)
+                    return await arun_script(script, ask)
             case Query():
                 return await self._try(step)
         return None
@@ -177,7 +209,8 @@ class AsyncStore:
         behind: Callable[[list[Row]], Sequence[Query[Any]]] | None = None,
     ) -> list[Row]:
         async with self.borrow(lost) as borrowed:
-            return await self._fetch(borrowed, query, also, behind)
+            rows: list[Row] = await self._fetch(borrowed, query, also, behind)
+            return rows
 
     async def ask[Row](
         self,
@@ -210,9 +243,17 @@ class AsyncStore:
     async def borrow(
         self, lost: list[int] | None = None
     ) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
-        """Borrow a connection. One that breaks is closed, and its session appended to `lost`."""
+        """Borrow a connection. One that breaks is closed, and its session appended to `lost`.
+
+        Raises PoolExhausted if all are in use for `patience_s`.
+        """
+        if self._pool is not None:
+            async with self._lent(lost) as connection:
+                yield connection
+            return
         pool = self._pools.setdefault(asyncio.get_running_loop(), _IdleConnections(self._size))
-        async with pool.permits:
+        await self._permit(pool)
+        try:
             connection = await self._take(pool)
             try:
                 yield connection
@@ -225,6 +266,32 @@ class AsyncStore:
                 await connection.close()
             else:
                 pool.idle.append(connection)
+        finally:
+            pool.permits.release()
+
+    async def _permit(self, pool: "_IdleConnections") -> None:
+        if not pool.permits.locked():
+            await pool.permits.acquire()
+            return
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await pool.permits.acquire()
+        except TimeoutError:
+            raise exhausted(self._size, self._patience_s) from None
+
+    @contextlib.asynccontextmanager
+    async def _lent(self, lost: list[int] | None) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        """Borrow a connection of the caller's pool, which itself replaces broken ones."""
+        connection: psycopg.AsyncConnection[Any] = await alent(self._pool, self._patience_s)
+        session = None if self.address.pooled else connection.info.backend_pid
+        try:
+            yield connection
+        except BaseException as error:
+            if lost is not None and session is not None and is_open(error):
+                lost.append(session)
+            raise
+        finally:
+            await self._pool.putconn(connection)
 
     async def _take(self, pool: "_IdleConnections") -> psycopg.AsyncConnection[Any]:
         while pool.idle:
@@ -239,7 +306,10 @@ class AsyncStore:
         return connection
 
     async def close(self) -> None:
-        """Close the connections of the running loop: idle ones now, borrowed ones when returned."""
+        """Close the connections of the running loop: idle ones now, borrowed ones when returned.
+
+        A pool is closed by the caller who made it.
+        """
         pool = self._pools.pop(asyncio.get_running_loop(), None)
         if pool is not None:
             pool.closed = True

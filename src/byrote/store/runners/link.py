@@ -3,6 +3,7 @@
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -21,7 +22,15 @@ from byrote.store.retries import (
 )
 from byrote.store.runners.prepared import PreparedRunner
 from byrote.store.runners.resend import ended
-from byrote.store.runners.sync import Interrupted, fetch, refused, row_locked, summary, unreachable
+from byrote.store.runners.sync import (
+    Fetch,
+    Interrupted,
+    fetch,
+    refused,
+    row_locked,
+    summary,
+    unreachable,
+)
 
 
 class WorkerConnection:
@@ -56,7 +65,9 @@ class WorkerConnection:
         self._stopped = stopped
         self._notice = notice
         self._connection: psycopg.Connection[Any] | None = None
-        self._fetch = fetch if address.pooled else PreparedRunner().fetch
+        self._fetch: Fetch = (
+            partial(fetch, schema=address.schema) if address.pooled else PreparedRunner().fetch
+        )
         self._impatient = impatient
         self._insists = insists
         self._troubled = False

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -47,6 +47,7 @@ from byrote.store.retries import (
     pause_before,
     remedy,
 )
+from byrote.store.runners.pools import exhausted, lent
 from byrote.store.runners.prepared import PreparedRunner
 from byrote.store.runners.resend import (
     Resent,
@@ -61,20 +62,38 @@ from byrote.store.runners.resend import (
 _ONCE = Resend.ONCE
 
 
-def fetch[Row](connection: psycopg.Connection[Any], query: Query[Row]) -> list[Row]:
-    """Run a query on this connection, inside its transaction if it is in one."""
+def fetch[Row](
+    connection: psycopg.Connection[Any], query: Query[Row], schema: str | None = None
+) -> list[Row]:
+    """Run a query on this connection, inside its transaction if it is in one.
+
+    `schema` is the one to qualify names with; None where the search path finds them.
+    """
     with connection.cursor(binary=True, row_factory=tuple_row) as cursor:
-        cursor.execute(query.sql, query.args)
+        cursor.execute(query.sql_in(schema), query.args)
         return [query.read(row) for row in cursor.fetchall()]
 
 
-def fetch_on[Row](connection: Any, query: Query[Row]) -> list[Row]:
+def fetch_committed[Row](
+    connection: psycopg.Connection[Any], query: Query[Row], schema: str | None = None
+) -> list[Row]:
+    """Run a query on an idle connection of any mode, in a transaction of its own."""
+    if connection.autocommit:
+        return fetch(connection, query, schema)
+    with connection.transaction():
+        return fetch(connection, query, schema)
+
+
+type Fetch = Callable[[psycopg.Connection[Any], Query[Any]], list[Any]]
+
+
+def fetch_on[Row](connection: Any, query: Query[Row], schema: str | None) -> list[Row]:
     """Run a query in the transaction of a caller's connection, of psycopg or another library."""
     caller = caller_of(connection)
-    with CallerErrors():
+    with CallerErrors(schema):
         if isinstance(caller, psycopg.Connection):
-            return fetch(caller, query)
-        return caller.fetch(query)
+            return fetch(caller, query, schema)
+        return caller.fetch(query, schema)
 
 
 class Interrupted(Exception):
@@ -86,19 +105,19 @@ def summary(error: psycopg.Error) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
-def raise_if_unmigrated(error: psycopg.Error) -> None:
-    """Raise SchemaMismatch if a part of Byrote's schema is missing."""
+def raise_if_unmigrated(error: psycopg.Error, schema: str | None) -> None:
+    """Raise SchemaMismatch if a part of Byrote's tables and functions is missing."""
     if error.sqlstate in UNMIGRATED:
-        raise lacks_tables(error.diag.message_primary or type(error).__name__) from error
+        raise lacks_tables(error.diag.message_primary or type(error).__name__, schema) from error
 
 
 @contextlib.contextmanager
-def schema_errors() -> Iterator[None]:
+def schema_errors(schema: str | None) -> Iterator[None]:
     """Turn errors about missing tables into SchemaMismatch, with what to do."""
     try:
         yield
     except psycopg.ProgrammingError as error:
-        raise_if_unmigrated(error)
+        raise_if_unmigrated(error, schema)
         raise
 
 
@@ -119,7 +138,7 @@ class WaitLimit:
     def pause_after(self, error: psycopg.Error, *, passing: bool = False) -> float:
         """Return the seconds until the next try; raises if retrying is useless or time is up."""
         if remedy(error) is Remedy.RAISE and not passing:
-            raise_if_unmigrated(error)
+            raise_if_unmigrated(error, self._address.schema)
             if isinstance(error, psycopg.errors.InsufficientPrivilege):
                 error.add_note(LACKS_A_RIGHT)
             raise error
@@ -146,10 +165,16 @@ class Store:
         jitter: Callable[[], float],
         size: int = 8,
         patience_s: float = 10.0,
+        pool: Any = None,
     ) -> None:
+        """`pool` is a ConnectionPool of psycopg_pool, used instead of connections of our own."""
         self.address = address
+        self.named_schema = address.named_schema if pool is None else address.schema
+        """The schema that statements must name on the connections that are borrowed here."""
         self._jitter = jitter
+        self._size = size
         self._patience_s = patience_s
+        self._pool = pool
         self._permits: SimpleQueue[None] = SimpleQueue()
         """An item per connection that may be borrowed; a semaphore takes twenty times longer."""
         for _ in range(size):
@@ -157,13 +182,20 @@ class Store:
         self._idle: list[psycopg.Connection[Any]] = []
         self._pids: WeakKeyDictionary[psycopg.Connection[Any], int] = WeakKeyDictionary()
         """The server process of each connection; libpq drops it when a connection breaks."""
-        self._fetch = fetch if address.pooled else PreparedRunner().fetch
+        self._fetch = self._fetcher()
         self._pid = os.getpid()
+
+    def _fetcher(self) -> Fetch:
+        if self._pool is not None:
+            return partial(fetch_committed, schema=self.named_schema)
+        if self.address.pooled:
+            return partial(fetch, schema=self.named_schema)
+        return PreparedRunner().fetch
 
     def all[Row](self, query: Query[Row], *, connection: Any = None) -> list[Row]:
         """Return every row of the answer; on the caller's connection, in its transaction."""
         if connection is not None:
-            return fetch_on(connection, query)
+            return fetch_on(connection, query, self.address.schema)
         if query.resend is _ONCE:
             once = SentOnce(query, mark_of(self._jitter))
             return run_script(until_sent_once(once, self._limit().pause_after), self._do)
@@ -196,7 +228,7 @@ class Store:
                 time.sleep(seconds)
             case Transaction(script, lost):
                 with self.borrow(lost) as borrowed, borrowed.transaction():
-                    return run_script(script, partial(fetch, borrowed))
+                    return run_script(script, partial(fetch, borrowed, schema=self.named_schema))
             case Query():
                 return self._try(step)
         return None
@@ -226,8 +258,16 @@ class Store:
         return Borrowed(self, lost)
 
     def acquire(self) -> psycopg.Connection[Any]:
-        """Return a connection, which must be passed to `take_back`, broken or not."""
-        self._permits.get()
+        """Return a connection, which must be passed to `take_back`, broken or not.
+
+        Raises PoolExhausted if all are in use for `patience_s`.
+        """
+        if self._pool is not None:
+            return self._lent()
+        try:
+            self._permits.get(timeout=self._patience_s)
+        except Empty:
+            raise exhausted(self._size, self._patience_s) from None
         try:
             return self._take()
         except BaseException:
@@ -236,6 +276,9 @@ class Store:
 
     def take_back(self, connection: psycopg.Connection[Any], *, broken: bool) -> None:
         """Return a connection to the idle ones, or close it if it is broken."""
+        if self._pool is not None:
+            self._pool.putconn(connection)
+            return
         try:
             if broken:
                 connection.close()
@@ -243,6 +286,13 @@ class Store:
                 self._idle.append(connection)
         finally:
             self._permits.put(None)
+
+    def _lent(self) -> psycopg.Connection[Any]:
+        """Take a connection from the caller's pool, which itself replaces broken ones."""
+        connection: psycopg.Connection[Any] = lent(self._pool, self._patience_s)
+        if not self.address.pooled:
+            self._pids[connection] = connection.info.backend_pid
+        return connection
 
     def _take(self) -> psycopg.Connection[Any]:
         if self._pid != os.getpid():
@@ -262,7 +312,7 @@ class Store:
         return self._pids.get(connection)
 
     def close(self) -> None:
-        """Close every idle connection."""
+        """Close every idle connection; a pool is closed by the caller who made it."""
         while self._idle:
             self._idle.pop().close()
 

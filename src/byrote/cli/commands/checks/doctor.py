@@ -11,7 +11,7 @@ import psycopg
 
 from byrote.assembly.clock import now
 from byrote.assembly.settings import Resolved, merge
-from byrote.cli.database import open_url
+from byrote.cli.database import address_at, open_url
 from byrote.cli.errors import CHECK_FAILED
 from byrote.cli.options import database_options
 from byrote.cli.output.tables import coloured, paint, print_json
@@ -81,7 +81,7 @@ def _examine(resolved: Resolved) -> Iterator[Check]:
             return
     try:
         with open_url(given, ready=False) as found:
-            yield from _database(DatabaseAddress(found, pooled=resolved.settings.pooled))
+            yield from _database(address_at(found))
     except (BadOption, psycopg.Error) as error:
         yield Check("database", FAIL, " ".join(str(error).split()))
     except ByroteError as error:
@@ -98,10 +98,10 @@ def _database(address: DatabaseAddress) -> Iterator[Check]:
         before = now()
         answer = health(connection)
         yield from doctor_checks.of_server(answer, before=before, after=now())
-        schema = doctor_checks.of_schema(connection)
+        schema = doctor_checks.of_schema(connection, address.schema)
         yield schema
         if not answer.standby:
             yield doctor_checks.of_listen(address)
         if schema.state != FAIL:
-            yield from doctor_checks.of_rights(connection)
-            yield from doctor_checks.of_work(connection)
+            yield from doctor_checks.of_rights(connection, address.named_schema)
+            yield from doctor_checks.of_work(connection, address.named_schema)

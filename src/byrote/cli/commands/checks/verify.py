@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from byrote.cli.database import open_url
+from byrote.cli.database import address_at, open_url
 from byrote.cli.errors import CHECK_FAILED
 from byrote.cli.options import database_options
 from byrote.cli.output.tables import coloured, paint, print_json
@@ -55,7 +55,7 @@ def verify(*, url: str | None, as_json: bool, dump: Path | None, head_file: Path
     """
     kept = None if head_file is None else load_head(head_file)
     with _database(url, dump) as found, _progress(silent=as_json) as report_progress:
-        report = examine(DatabaseAddress(found), on_progress=report_progress, kept=kept)
+        report = examine(found, on_progress=report_progress, kept=kept)
     if as_json:
         print_json({"sound": report.sound, **msgspec.to_builtins(report)})
     else:
@@ -77,10 +77,11 @@ def _keep(report: VerifyReport, head_file: Path) -> None:
 
 
 @contextmanager
-def _database(url: str | None, dump: Path | None) -> Iterator[str]:
+def _database(url: str | None, dump: Path | None) -> Iterator[DatabaseAddress]:
     if dump is None:
         with open_url(url) as found:
-            yield found
+            # Not by a pooler's rules: cursors need one session, which a transaction has.
+            yield address_at(found, pooled=False)
         return
     if url is not None:
         raise BadOption("Give --url or --dump, not both: a dump is restored to a separate server.")
@@ -89,7 +90,7 @@ def _database(url: str | None, dump: Path | None) -> Iterator[str]:
             click.echo("PostgreSQL refused parts of the dump; their data may be missing:", err=True)
         for line in copy.refused:
             click.echo(f"  {one_line(line)}", err=True)
-        yield copy.url
+        yield copy.address
 
 
 @contextmanager

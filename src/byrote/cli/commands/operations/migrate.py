@@ -6,7 +6,7 @@ import psycopg
 
 from byrote.assembly.identity import jitter
 from byrote.assembly.settings import resolve
-from byrote.cli.database import open_url
+from byrote.cli.database import address_at, open_url
 from byrote.cli.errors import CHECK_FAILED
 from byrote.cli.options import database_options
 from byrote.cli.output.tables import print_json
@@ -22,34 +22,38 @@ from byrote.store.runners.sync import unreachable
 def migrate(*, url: str | None, as_json: bool, only_check: bool, only_print: bool) -> None:
     """Bring the database's schema up to date.
 
+    With --schema, or `schema` in the settings, creates that schema if it is missing, and all tables
+    and functions in it; otherwise they are created in the first schema of the search path.
+
     Safe to run twice, from several machines at once, and while workers run: a migration that
     would have to wait behind a long transaction steps back and tries again.
     """
     if only_check and only_print:
         raise click.UsageError("--check and --sql exclude each other.")
     if only_print:
-        _print_sql(as_json=as_json)
+        _print_sql(resolve().settings.schema, as_json=as_json)
         return
     with open_url(url, ready=False) as found:
-        address = DatabaseAddress(found, pooled=resolve().settings.pooled)
+        address = address_at(found)
         if only_check:
             _check(address, as_json=as_json)
         else:
             _apply(address, as_json=as_json)
 
 
-def _print_sql(*, as_json: bool) -> None:
+def _print_sql(home: str | None, *, as_json: bool) -> None:
     for step in schema.migrations():
+        script = step.script(home)
         if as_json:
-            print_json({"version": step.version, "name": step.name, "sql": step.script})
+            print_json({"version": step.version, "name": step.name, "sql": script})
         else:
-            click.echo(f"-- {step.name}.sql\nbegin;\n{step.script}commit;\n")
+            click.echo(f"-- {step.name}.sql\nbegin;\n{script}commit;\n")
 
 
 def _check(address: DatabaseAddress, *, as_json: bool) -> None:
     try:
         with address.open("migrate") as connection:
-            missing = [step.name for step in schema.pending(connection)]
+            missing = [step.name for step in schema.pending(connection, address.schema)]
     except psycopg.OperationalError as error:
         raise unreachable(address, error) from error
     if as_json:

@@ -5,8 +5,14 @@ from importlib.resources import files
 
 import click
 
+from byrote.assembly.settings import resolve
+from byrote.cli.options import schema_option
+from byrote.core.text.schema_name import quoted
+from byrote.store.qualified import qualified
+
 
 @click.command(epilog='Example: byrote roles | psql "$DATABASE_URL"')
+@schema_option
 @click.option("--sql", is_flag=True, help="Print the statements; the default.")
 def roles(*, sql: bool) -> None:
     """Print SQL that creates database roles with least privilege.
@@ -19,5 +25,6 @@ def roles(*, sql: bool) -> None:
     shows what a login lacks.
     """
     del sql
-    text = files("byrote.store").joinpath("roles.sql").read_text(encoding="utf-8")
-    click.echo(text, nl=False)
+    text = files("byrote.store").joinpath("roles.sql").read_bytes()
+    home = resolve().settings.schema
+    click.echo(text if home is None else qualified(text, quoted(home).encode()), nl=False)

@@ -17,12 +17,11 @@ from byrote.assembly.executors import log_form
 from byrote.assembly.identity import jitter
 from byrote.assembly.setting_values import read_size
 from byrote.assembly.settings import resolve
-from byrote.cli.database import check, open_url
+from byrote.cli.database import address_at, check, open_url
 from byrote.cli.options import url_option
 from byrote.core.errors import MissingExtra
 from byrote.observe.logs import LogWriter, set_up_logging
 from byrote.store import queries, rights
-from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.sync import Store
 from byrote.store.writable import check_writable
 
@@ -87,12 +86,12 @@ def serve(
         poll=settings.poll_interval,
     )
     with open_url(url) as found:
-        address = DatabaseAddress(found, name="byrote service", pooled=settings.pooled)
+        address = address_at(found, name="byrote service")
         with contextlib.closing(Store(address, jitter=jitter)) as store:
             check(store)
             with store.borrow() as connection:
                 check_writable(connection, address)
-                rights.demand(connection, "byrote_service", rights.TO_SERVE)
+                rights.demand(connection, "byrote_service", rights.TO_SERVE, store.named_schema)
             if not store.all(queries.tokens()):
                 _log.warning("no token exists yet; create one: byrote token create NAME --role …")
         service = build_service(address, options, emit=emit)

@@ -16,14 +16,13 @@ import click
 import psycopg
 
 from byrote.assembly.identity import jitter, new_id, new_secret
-from byrote.cli.database import check, masked, open_url
+from byrote.cli.database import address_at, check, masked, open_url
 from byrote.cli.errors import FAILED
 from byrote.cli.options import url_option
 from byrote.core.errors import ByroteError
 from byrote.core.text.ids import token_digest
 from byrote.core.text.printable import one_line
 from byrote.store import queries
-from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
 from byrote.store.runners.sync import Store
 
@@ -55,7 +54,7 @@ def up(*, app: str | None, url: str | None, port: int, queues: str | None) -> No
     their part. When one part ends, all are stopped.
     """
     with open_url(url, or_embedded=True) as found:
-        address = DatabaseAddress(found)
+        address = address_at(found, pooled=False)
         migrate(address, jitter=jitter)
         with contextlib.closing(Store(address, jitter=jitter)) as store, _token(store) as secret:
             check(store)

@@ -144,7 +144,7 @@ def _accept_all(app: App, specs: Iterator[Spec], *, as_json: bool) -> None:
             ) as read,
         ):
             numbered = ((new_id(), spec) for spec, _ in zip(read, counter, strict=False))
-            bulk.enqueue_all(connection, bulk.batches(numbered))
+            bulk.enqueue_all(connection, bulk.batches(numbered), app.store.named_schema)
     except psycopg.OperationalError as error:
         raise unreachable(app.address, error) from error
     accepted = next(counter)

@@ -9,5 +9,10 @@ select
       and pg_has_role(current_user, oid, 'usage')
     order by rolname
   ) as roles,
-  has_schema_privilege('public', current_schema(), 'create') as open_schema,
-  (select prosrc like '%%byrote.now%%' from pg_proc where oid = to_regprocedure('byrote_now()')) as clock_is_set;
+  has_schema_privilege('public', byrote_home(), 'create') as open_schema,
+  (
+    select prosrc like '%%byrote.now%%'
+    from pg_proc
+    where proname = 'byrote_now'
+      and pronamespace = quote_ident(byrote_home())::regnamespace
+  ) as clock_is_set;

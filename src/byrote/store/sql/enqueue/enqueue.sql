@@ -50,7 +50,7 @@ logged as (
   having count(*) > 0
 ),
 notified as (
-  select pg_notify('byrote_ready', queue_name)
+  select pg_notify(byrote_channel('byrote_ready'), queue_name)
   from (select distinct queue_name from accepted where status = 'READY') as fresh
   where exists (
     select 1

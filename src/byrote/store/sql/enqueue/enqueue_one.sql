@@ -48,6 +48,6 @@ select
         and accepted.queue_name = any (worker.queues)
         and worker.seen_at > accepted.enqueued_at - interval '1 minute'
     )
-    then pg_notify('byrote_ready', accepted.queue_name)::text
+    then pg_notify(byrote_channel('byrote_ready'), accepted.queue_name)::text
   end as notified
 from accepted;

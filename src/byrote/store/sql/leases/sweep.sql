@@ -70,7 +70,7 @@ logged as (
 ),
 -- Busy workers, too: these runs keep their rank, which may be below the floor that claims start from.
 notified as (
-  select pg_notify('byrote_returned', queue_name)
+  select pg_notify(byrote_channel('byrote_returned'), queue_name)
   from (select distinct queue_name from returned where status = 'READY') as fresh
 )
 select

@@ -21,7 +21,7 @@ renewed as (
   returning 1
 ),
 notified as (
-  select pg_notify('byrote_watch', run.leased_by)
+  select pg_notify(byrote_channel('byrote_watch'), run.leased_by)
   from run
   where not exists (
     select 1

@@ -12,5 +12,5 @@ resumed as (
 )
 select
   queue_name, paused_at, exists (select from earlier where earlier.paused_at is not null) as changed,
-  pg_notify('byrote_ready', queue_name)::text as notified
+  pg_notify(byrote_channel('byrote_ready'), queue_name)::text as notified
 from resumed;

@@ -28,7 +28,7 @@ days as (
     case when child.relname ~ '_[0-9]{8}$' then to_date(right(child.relname, 8), 'YYYYMMDD') end as day,
     (horizons.before at time zone 'UTC')::date as before
   from horizons
-  join pg_inherits on pg_inherits.inhparent = horizons.parent::regclass
+  join pg_inherits on pg_inherits.inhparent = format('%%I.%%I', byrote_home(), horizons.parent)::regclass
   join pg_class as child on child.oid = pg_inherits.inhrelid
 ),
 dropped as (

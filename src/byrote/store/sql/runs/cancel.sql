@@ -30,7 +30,7 @@ logged as (
   group by status
 ),
 notified as (
-  select pg_notify('byrote_cancel', leased_by)
+  select pg_notify(byrote_channel('byrote_cancel'), leased_by)
   from (select distinct leased_by from cancelled where status = 'RUNNING') as holder
 )
 select cancelled.result_id::text, cancelled.status, (select count(*) from notified) as notified

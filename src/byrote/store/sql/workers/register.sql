@@ -46,7 +46,7 @@ select
     order by task
   ) as contested,
   (
-    select count(pg_notify('byrote_cancel', other.worker_id))
+    select count(pg_notify(byrote_channel('byrote_cancel'), other.worker_id))
     from byrote_workers as other
     where other.worker_id <> %(worker)s
       and other.aliases && %(tasks)s::text[]
