@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byrote.core import policy
+from byrote.core.errors import BadOption
 from byrote.core.outcome import Cancelled, Crashed, Failed, Fault, Released, Snoozed, Succeeded
 from byrote.core.policy import ATTEMPTS_MAX, LOSSES_MAX, ONCE, Retry, judge, retry_of
 from tests.core.leases import leased
@@ -162,3 +163,30 @@ def test_durations_of_a_policy_may_be_written_as_people_write_them() -> None:
     assert (rule.delay_first, rule.delay_max) == (timedelta(seconds=5), timedelta(minutes=10))
     assert rule.age_max == timedelta(days=1)
     assert ONCE.attempts == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no JSON",
+        "[]",
+        '{"jitter":0}',
+        '{"attempts":0}',
+        '{"factor":1e9}',
+        '{"delay_max":"soon"}',
+    ],
+)
+def test_an_unreadable_policy_stops_no_worker(text: str) -> None:
+    run = leased(max_attempts=3, retry_json=text)
+
+    assert retry_of(run) == Retry()
+    assert isinstance(judge(run, Failed(FAULT)), policy.RetryIn)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"jitter": 0}, {"jitter": "no"}, {"factor": "2"}, {"factor": True}]
+)
+def test_a_wrong_option_is_refused_where_it_is_written(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadOption, match=next(iter(wrong))):
+        Retry(**wrong)

@@ -56,8 +56,10 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True):
             raise BadOption(
                 f"Retry attempts are between 1 and {ATTEMPTS_MAX}, not {self.attempts!r}."
             )
-        if not 1.0 <= self.factor <= 100.0:
+        if type(self.factor) not in (int, float) or not 1.0 <= self.factor <= 100.0:
             raise BadOption(f"A retry factor is between 1 and 100, not {self.factor!r}.")
+        if type(self.jitter) is not bool:
+            raise BadOption(f"A retry's jitter is True or False, not {self.jitter!r}.")
         if self.backoff not in ("exponential", "linear", "fixed"):
             raise BadOption(
                 f"A back-off is 'exponential', 'linear' or 'fixed', not {self.backoff!r}."
@@ -174,7 +176,13 @@ def ends_if_failed(run: Leased) -> bool:
 
 
 def retry_of(run: Leased) -> Retry:
-    """Returns the retry policy that a run was enqueued with."""
+    """Returns the retry policy that a run was enqueued with; the default if it is not readable.
+
+    An error here would stop every worker that executes the run, one after the other.
+    """
     if run.retry_json is None:
         return Retry(attempts=run.max_attempts)
-    return msgspec.json.decode(run.retry_json, type=Retry)
+    try:
+        return msgspec.json.decode(run.retry_json, type=Retry)
+    except (msgspec.DecodeError, BadOption, ValueError, OverflowError):
+        return Retry()
