@@ -35,9 +35,14 @@ A duration (`timedelta | str | float`, or `DurationLike`) is a `timedelta`, a te
 """  # noqa: E501 -- one sentence per line.
 
 SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("Define and enqueue tasks", "byrote", ("App", "TaskHandle", "Spec", "Retry", "LargePayload")),
+    (
+        "Define and enqueue tasks",
+        "byrote",
+        ("App", "TaskGroup", "TaskHandle", "Spec", "Retry", "LargePayload"),
+    ),
     ("Read runs", "byrote", ("RunHandle", "Run", "Status", "Artifact")),
     ("Inside a task", "byrote", ("Context", "RetryLater", "Fatal", "Snooze")),
+    ("Inside a hook", "byrote", ("FailedAttempt", "EndedRun")),
     (
         "Errors",
         "byrote",

@@ -179,12 +179,13 @@ def test_a_handle_has_a_coroutine_for_each_of_its_calls(
 def test_every_operation_is_a_method_and_a_coroutine_method() -> None:
     written = [
         name
-        for name, found in inspect.getmembers(verbs, inspect.isgeneratorfunction)
+        for name, _ in inspect.getmembers(verbs, inspect.isgeneratorfunction)
         if not name.startswith("_") and name != "known_queue"
     ]
 
     for name in written:
-        assert vars(App.__base__)[name]._make is vars(App.__base__)[f"a{name}"]._make
+        blocking, awaitable = (inspect.getattr_static(App, each) for each in (name, f"a{name}"))
+        assert blocking._make is awaitable._make
 
 
 @pytest.fixture

@@ -120,6 +120,8 @@ def test_libpqs_own_variables_name_a_database(tmp_path: Path) -> None:
 
 BAD = {
     "pooled": "perhaps",
+    "pool_size": "0",
+    "schema": "pg_mine",
     "queues": "a b",
     "worker_id": "a b",
     "hands": "two",

@@ -107,8 +107,8 @@ def test_a_task_knows_whether_it_is_async() -> None:
     assert (task_of(later).is_async, task_of(plain).is_async) == (True, False)
 
 
-def test_a_task_is_named_for_its_function_by_default() -> None:
-    assert task_of(plain).key == "plain@1"
+def test_a_task_is_named_after_its_module_and_function_by_default() -> None:
+    assert task_of(plain).key == f"{__name__}.plain@1"
     assert task_of(plain, name="shop.add", version=3).key == "shop.add@3"
 
 
@@ -154,7 +154,7 @@ def test_what_is_not_a_function_is_refused_where_it_is_written(function: Any, ad
 def test_tasks_are_found_by_name_and_version() -> None:
     registry = Registry()
     for version in (1, 10, 2):
-        registry.add(task_of(plain, version=version))
+        registry.add(task_of(plain, "plain", version))
 
     assert registry.find("plain", 2).version == 2
     assert registry.keys == ["plain@1", "plain@10", "plain@2"]
@@ -163,7 +163,7 @@ def test_tasks_are_found_by_name_and_version() -> None:
 
 def test_an_unknown_task_is_refused_with_what_is_known() -> None:
     registry = Registry()
-    registry.add(task_of(plain))
+    registry.add(task_of(plain, "plain"))
 
     with pytest.raises(UnknownTask, match=r"plain@2.*known here: plain@1"):
         registry.find("plain", 2)

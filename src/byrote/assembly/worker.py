@@ -85,11 +85,10 @@ def build_worker(
             raise BadOption("No database is set; give --url or set BYROTE_DATABASE_URL.")
         schema = built.app().schema
         address = address_of(settings, found, name=f"byrote {name}", schema=schema)
-        durable = settings.claims == "durable"
         return PostgresStore(
             address,
             listen=settings.listen,
-            durable_claims=durable,
+            durable_claims=settings.claims == "durable",
             keep_events=settings.keep_events,
             holder=new_token(),
         )

@@ -30,9 +30,8 @@ import msgspec
 
 from byrote.core.errors import RowLocked
 from byrote.core.ports.replies import LOCKED, Archived, Locked, locked_text
-from byrote.core.ports.script import arun_script, run_script
+from byrote.core.ports.script import RetryPause, arun_script, run_script
 from byrote.store.query import Query
-from byrote.store.runners.resend import RetryPause
 
 KNOWN_MAX = 10_000
 PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.3, 0.33)

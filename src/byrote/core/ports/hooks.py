@@ -27,15 +27,21 @@ class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run that ended for good, as it was stored; `on_end` hooks receive it."""
 
     run_id: str
+    """The id of the run."""
     task: str
+    """The name of its task."""
     version: int
+    """The version of its task."""
     queue: str
+    """The queue it was in."""
     status: Status
     """SUCCESSFUL, FAILED or CANCELLED."""
     attempts: int
     """The number of the last attempt."""
     labels: Mapping[str, str]
+    """The labels it was enqueued with."""
     traceparent: str | None
+    """The W3C trace context it was enqueued with."""
     fault: Fault | None
     """Why the last attempt failed; None unless the run FAILED."""
 

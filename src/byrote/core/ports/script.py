@@ -7,6 +7,13 @@ error of the answer is raised inside the script, at its `yield`; the script may 
 """
 
 from collections.abc import Awaitable, Callable, Generator
+from typing import NamedTuple
+
+
+class RetryPause(NamedTuple):
+    """A request to wait before the next try."""
+
+    seconds: float
 
 
 def run_script[Request, Answer, Done](

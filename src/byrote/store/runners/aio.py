@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg.rows import tuple_row
 
-from byrote.core.ports.script import arun_script
+from byrote.core.ports.script import RetryPause, arun_script
 from byrote.store.callers.aio import acaller_of
 from byrote.store.callers.errors import CallerErrors
 from byrote.store.connect import DatabaseAddress
@@ -30,7 +30,6 @@ from byrote.store.runners.pools import alent, exhausted
 from byrote.store.runners.prepared_async import AsyncPreparedRunner
 from byrote.store.runners.resend import (
     Resent,
-    RetryPause,
     SentOnce,
     Transaction,
     ended,

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import psycopg
 
+from byrote.core.ports.script import RetryPause
 from byrote.store import queries
 from byrote.store.queries.enqueue import QueryScript, again
 from byrote.store.query import Query, Resend
@@ -45,12 +46,6 @@ def ended(pids: Sequence[int]) -> QueryScript[None]:
     """End sessions of lost connections; raises OperationalError if one has not ended yet."""
     if pids and (yield end_sessions(pids)) != [True]:
         raise psycopg.OperationalError("A session that lost its connection has not ended yet.")
-
-
-class RetryPause(NamedTuple):
-    """A request to wait before the next try."""
-
-    seconds: float
 
 
 class Transaction(NamedTuple):

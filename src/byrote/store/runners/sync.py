@@ -23,7 +23,7 @@ from byrote.core.errors import (
     RowLocked,
     StoreRefused,
 )
-from byrote.core.ports.script import run_script
+from byrote.core.ports.script import RetryPause, run_script
 from byrote.store.callers.errors import UNMIGRATED, CallerErrors, lacks_tables
 from byrote.store.callers.sync import caller_of
 from byrote.store.connect import DatabaseAddress
@@ -51,7 +51,6 @@ from byrote.store.runners.pools import exhausted, lent
 from byrote.store.runners.prepared import PreparedRunner
 from byrote.store.runners.resend import (
     Resent,
-    RetryPause,
     SentOnce,
     Transaction,
     mark_of,

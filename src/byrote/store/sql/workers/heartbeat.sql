@@ -1,6 +1,7 @@
 -- Record that a worker is alive, its load, and whether it waits for work; with a holder, only for the holder's own
 -- workers.
--- Returns the worker if it is registered, and its aliases that are names of tasks of other live workers. Never waits: while another transaction has locked its row, nothing is recorded.
+-- Returns the worker if it is registered, and its aliases that are names of tasks of other live workers. Never waits: while
+-- another transaction has locked its row, nothing is recorded.
 with known as materialized (
   select worker_id, aliases
   from byrote_workers
