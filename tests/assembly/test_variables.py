@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from byrote import App
-from byrote.assembly.settings import Settings, check_variables
+from byrote.assembly.settings import Settings, check_variables, resolve
 from byrote.assembly.variables import ENVIRONMENT_ONLY, PASSED_ON, TESTS, known_variables
 from byrote.cli.root import COMMANDS, REPORTING
 from byrote.core.errors import BadOption
@@ -44,7 +44,7 @@ def test_variables_of_tests_have_their_own_prefix() -> None:
     ("name", "advice"),
     [
         ("BYROTE_CONCURENCY", "Do you mean BYROTE_CONCURRENCY?"),
-        ("BYROTE_TOKEN", "Do you mean BYROTE_SERVICE_TOKEN?"),
+        ("BYROTE_TOKENS", "Do you mean BYROTE_SERVICE_TOKEN?"),
         ("BYROTE_PGHOME", "Do you mean BYROTE_PG_HOME?"),
         ("BYROTE_ZZZ", "Unset it; `byrote config show` lists the settings"),
         ("BYROTE_", "Unset it"),
@@ -86,6 +86,21 @@ def test_every_command_refuses_an_unknown_variable(command: str) -> None:
     assert "Do you mean BYROTE_HANDS?" in said.failure["message"]
 
 
+def test_the_short_name_of_the_token_is_read_with_one_warning(tmp_path: Path) -> None:
+    short, full = {"BYROTE_TOKEN": "byr_short"}, {"BYROTE_SERVICE_TOKEN": "byr_full"}
+    with pytest.warns(UserWarning, match="set BYROTE_SERVICE_TOKEN instead") as warned:
+        found = resolve(environ=short, folder=tmp_path)
+
+    assert found.settings.service_token == short["BYROTE_TOKEN"]
+    assert [*found.origins.values()].count("environment BYROTE_TOKEN") == 1
+    assert len(warned) == 1
+    assert "byr_short" not in str(warned[0].message)
+    # Without a warning, which would be an error here: the short name does not count.
+    both = resolve(environ=short | full, folder=tmp_path).settings
+    passed = resolve({"service_token": "byr_arg"}, environ=short, folder=tmp_path).settings
+    assert (both.service_token, passed.service_token) == ("byr_full", "byr_arg")
+
+
 def test_help_is_shown_whatever_the_variables() -> None:
     assert byrote("worker", "--help", BYROTE_HAND_S="5").code == 0
     assert byrote("--help", BYROTE_HAND_S="5").code == 0
@@ -100,6 +115,6 @@ def test_an_app_refuses_an_unknown_variable(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_page_has_every_setting_and_variable() -> None:
     text = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
-    rows = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    rows = set(re.findall(r"^\| `(\w+)`(?: \||, `BYROTE_)", text, re.MULTILINE))
 
     assert rows == {*Settings.__struct_fields__, *ENVIRONMENT_ONLY}
