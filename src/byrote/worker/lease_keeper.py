@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Renews leases, and sends the heartbeats of the worker.
 
-What is true: the database's clock decides whether a lease holds. Who believes what: this process
-believes a lease until `deadline`, a monotonic time taken *before* the claim or renewal was sent,
-with a margin. How long: a lease is renewed when a third of it has passed, all that need it in one
-statement. When it breaks: a renewal that is not answered in time changes nothing here; the executor
-ends the attempt at its deadline, before the database would lease the run to another worker. A
-renewal that is answered without naming a run means it is lost: its attempt ends now. One whose row
-is locked by another transaction is not renewed, nor is it lost: it is asked for again at the next
-tick, until its deadline. An attempt that has ended is renewed as well until its end is written; one
-whose row stays locked is given up when its lease is over, so that no stop or drain waits for it.
+What is true: the database's clock decides whether a lease holds. In this process: a lease is
+trusted until `deadline`, a monotonic time taken *before* the claim or renewal was sent, with a
+margin. When: a lease is renewed when a third of it has passed, all that need it in one statement.
+On failure: a renewal that is not answered in time changes nothing here; the executor ends the
+attempt at its deadline, before the database would lease the run to another worker. A renewal that
+is answered without naming a run means it is lost: its attempt ends now. One whose row is locked by
+another transaction is not renewed, nor is it lost: it is renewed at the next tick, until its
+deadline. An attempt that has ended is renewed as well until its end is written; one whose row stays
+locked is given up when its lease is over, so that no stop or drain waits for it.
 
-Nothing of a task runs in this process, so no task can keep this thread from its work.
+No task code runs in this process, so no task can keep this thread from its work.
 """
 
 import threading
@@ -73,12 +73,12 @@ class LeaseKeeper:
         self._registry.deregister(self._context.worker)
 
     def look(self) -> None:
-        """One of the runs was cancelled: renew all of them now, to learn which."""
+        """Renew all leases now, because a run was cancelled: the answer shows which."""
         self._look_at_all = True
         self._wake.set()
 
     def stop(self) -> None:
-        """Renew no more."""
+        """Stop renewing."""
         self._stopped = True
         self._wake.set()
 
@@ -138,7 +138,7 @@ class LeaseKeeper:
         self._heartbeat_at = self._context.clock() + HEARTBEAT_S
         known = self._registry.heartbeat(self._context.worker, self._load())
         if not known or _served(self._description()) != self._announced:
-            # It serves more by now, or was forgotten while it was cut off.
+            # It serves more tasks now, or its row was deleted while it was disconnected.
             self.register()
 
 
