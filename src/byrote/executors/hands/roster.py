@@ -202,7 +202,7 @@ class Roster:
         return back
 
     def stranded(self, now: float) -> list[Leased]:
-        """Runs that wait behind a slow one while another hand is free; the caller's again."""
+        """Remove and return runs that wait behind a slow one while another hand is free."""
         if not any(child.able and not child.running[TaskMode.SYNC] for child in self.children):
             return []
         return [
@@ -213,7 +213,7 @@ class Roster:
         ]
 
     def waited_too_long(self, now: float) -> list[Leased]:
-        """Runs that wait here while another worker might be free; the caller's again."""
+        """Remove and return runs that wait here while another worker might be free."""
         return [
             run
             for child in self.children
