@@ -24,9 +24,9 @@ TICK_S = 1.0
 COUNT_MAX = 500
 """Statements counted in one batch; each may have events of a thousand runs."""
 RECOUNT_MAX = 100_000
-"""Runs that are few enough to be counted afresh now and then, so that no miscount stays."""
+"""Runs that are few enough to be counted again at intervals, so that no miscount stays."""
 BUSY_S = 0.3
-"""How much of each second may go to counting."""
+"""How much of each second counting may take."""
 NOTE_EVERY = 5
 """Ticks between two notes of which tokens were used."""
 
@@ -41,7 +41,7 @@ class Chores:
         self._recount_due = False
 
     async def run(self) -> None:
-        """Do what is due, for as long as the process lives."""
+        """Do due chores for as long as the process lives."""
         ticks = 0
         while True:
             await asyncio.sleep(TICK_S * (0.75 + 0.5 * self._context.jitter()))
@@ -70,7 +70,7 @@ class Chores:
         else:
             begin = Cursor.parse(cursor)
         end = await self._to_the_end(begin)
-        # From a cursor far behind, all that was logged since would have to be taken off again.
+        # With a cursor far behind, all later events would have to be subtracted again.
         if end is not None and self._recount_due:
             await self._store.ask(queries.recount(end, most=RECOUNT_MAX))
             self._recount_due = False
