@@ -43,7 +43,7 @@ class SyncMethod[**P, T]:
 
 
 class Client:
-    """Speaks to a queue service; connections are kept and reused, threads may share it."""
+    """Client of a queue service; connections are reused, threads may share it."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class Client:
     def stream(
         self, *, queue: str | None = None, run: str | None = None, after: str | None = None
     ) -> Iterator[EventView]:
-        """Facts as they happen, for ever, or until you stop; a broken stream is resumed."""
+        """Events as they happen, without an end; a broken stream is resumed."""
         stream = Stream(self._terms, queue=queue, run=run, after=after)
         while True:
             try:
