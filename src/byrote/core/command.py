@@ -47,7 +47,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     network: bool = False
     """Whether the program may use the network."""
     read_only: bool = True
-    """Whether the root file system is; `/tmp` is private and writable either way."""
+    """Whether the root file system is read-only; `/tmp` is private and writable either way."""
     mounts: Sequence[str] = ()
     """`/host`, `/host:/inside` or `/host:/inside:rw`; read-only unless it ends with `rw`."""
 
