@@ -29,7 +29,7 @@ _START_UPS = 3
 """How often the start-up is measured; its CPU time varies by a tenth."""
 _START_S = 30.0
 _SLOWEST_PER_S = 500
-"""A drain slower than this is given up as stuck."""
+"""A drain slower than this is aborted as stuck."""
 _READY_S = 30.0
 _LOOK_S = 0.1
 _TURNS = 5
@@ -71,7 +71,7 @@ class Bench(msgspec.Struct, frozen=True):
 
 
 def enqueue_one(bench: Bench) -> Figure:
-    """One call, one commit, the next call."""
+    """One call, one commit, then the next call."""
     count = bench.sizes.one
     log_step(f"one: {count:,} calls")
     with bench.database() as (_, tasks):
@@ -98,17 +98,17 @@ def enqueue_bulk(bench: Bench) -> Figure:
 
 
 def drain_async(bench: Bench) -> Figure:
-    """A backlog of async no-ops, worked off by the default worker."""
+    """A backlog of async no-ops, processed by the default worker."""
     return _drain(bench, "drain-async", "noop")
 
 
 def drain_sync(bench: Bench) -> Figure:
-    """A backlog of sync no-ops, worked off by the default worker."""
+    """A backlog of sync no-ops, processed by the default worker."""
     return _drain(bench, "drain-sync", "noop_sync")
 
 
 def drain_inline(bench: Bench) -> Figure:
-    """A backlog of async no-ops, worked off by inline workers: one a core, as hands are."""
+    """A backlog of async no-ops, processed by inline workers: one per core, as hands are."""
     return _drain(bench, "drain-inline", "noop", workers=os.cpu_count() or 1, executor="inline")
 
 
@@ -132,7 +132,7 @@ def _drain(bench: Bench, name: str, task: str, workers: int = 1, **settings: str
 
 
 def _drained(bench: Bench, url: str, workers: int, settings: Mapping[str, str]) -> float:
-    """Have so many workers drain the queue; the processor time they took, in seconds."""
+    """Start this many workers to drain the queue; returns their CPU time in seconds."""
     with ExitStack() as stack:
         crew = [
             stack.enter_context(worker(APP, url, folder=bench.folder, drain=True, **settings))
@@ -144,12 +144,12 @@ def _drained(bench: Bench, url: str, workers: int, settings: Mapping[str, str]) 
 
 
 def patience_s(runs: int) -> float:
-    """How long a drain of so many may take before it is given up."""
+    """How long a drain of this many runs may take before it is aborted."""
     return _START_S + runs / _SLOWEST_PER_S
 
 
 def send(tasks: BenchTasks, task: str, count: int) -> list[RunHandle[Any]]:
-    """Enqueue so many runs of a task."""
+    """Enqueue this many runs of a task."""
     handle = getattr(tasks, task)
     return tasks.app.enqueue_many(handle.spec(n) for n in range(count))
 
@@ -198,7 +198,7 @@ def growth(bench: Bench) -> Figure:
         for turn in range(1, _TURNS + 1):
             log_step(f"growth: {sizes.growth:,} runs, turn {turn} of {_TURNS}")
             both = [("empty", small, few), ("full", large, many)]
-            # The second measurement may find the machine warmer, or its disk busier.
+            # During the second measurement the machine may be warmer, or its disk busier.
             for name, url, tasks in both if turn % 2 else reversed(both):
                 rates[name].append(_first_runs(bench, url, tasks))
     empty, full = statistics.median(rates["empty"]), statistics.median(rates["full"])
@@ -206,11 +206,11 @@ def growth(bench: Bench) -> Figure:
 
 
 def _first_runs(bench: Bench, url: str, tasks: BenchTasks) -> float:
-    """Runs a second of the ones sent now, which rank before whatever else is there."""
+    """Runs per second of the ones enqueued now, which rank before all others."""
     count = bench.sizes.growth
     send(tasks, "noop", count)
     database.tidy(url)
-    # Guarded like a worker's connection: looking on must not read the table it looks at.
+    # Guarded like a worker's connection: the check must not scan the table.
     watching = DatabaseAddress(url).open("bench", *PLAN_GUARDS)
     with watching as connection, worker(APP, url, folder=bench.folder) as crew:
         _await(

@@ -39,7 +39,7 @@ class RunWaiters:
         return sum(map(len, self._runs.values()))
 
     async def until_ended(self, run_id: str, seconds: float, gone: asyncio.Future[None]) -> None:
-        """Wait until a run has ended, up to `seconds`, or until the client has gone."""
+        """Wait until a run has ended, up to `seconds`, or until the client has disconnected."""
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiters = self._runs.setdefault(run_id, set())
         waiters.add(ended)
@@ -51,7 +51,7 @@ class RunWaiters:
                 del self._runs[run_id]
 
     async def until_news(self, seconds: float, gone: asyncio.Future[None]) -> None:
-        """Wait until something has happened to some run, or for so long, or until `gone`."""
+        """Wait until an event has happened, up to `seconds`, or until `gone`."""
         news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._news.add(news)
         try:
