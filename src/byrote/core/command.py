@@ -86,7 +86,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     container: Container | None = None
     """The sandbox it runs in; absent: none."""
     seed: SeedFrom = "run"
-    """What its seed is derived from; set by the option `seed` of its task."""
+    """The source of its seed; set by the option `seed` of its task."""
 
     def __post_init__(self) -> None:
         if self.payload not in (None, *PAYLOADS):

@@ -348,7 +348,7 @@ class HttpArtifacts(_OnWire):
     """Stores artifacts at the service, which knows their location."""
 
     def prefix(self) -> str:
-        """Refused: there is no shared storage."""
+        """Refused: storage is not shared here."""
         raise _stored_remotely()
 
     def limit(self) -> int:

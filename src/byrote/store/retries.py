@@ -11,7 +11,7 @@ LOCK_NOT_AVAILABLE = "55P03"
 
 
 class Remedy(Enum):
-    """What to do about a database error."""
+    """The response to a database error."""
 
     RETRY = "retry"
     """Retry on the same connection."""

@@ -172,7 +172,7 @@ def of_listen(address: DatabaseAddress) -> Check:
 
 
 def of_rights(connection: psycopg.Connection[Any]) -> Iterator[Check]:
-    """What this login may do, and which role would let it do the rest."""
+    """The rights of this login, and the role that would add the others."""
     [found] = fetch(connection, rights.rights())
     refused = {deed: list(rights.refusals(connection, deed.statements)) for deed in rights.DEEDS}
     can = [deed.name for deed, reasons in refused.items() if not reasons]

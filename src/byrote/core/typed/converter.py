@@ -6,8 +6,8 @@ the annotated types before the call. A converter is made once per task, when it 
 None for a task whose annotations are plain JSON types, which therefore pays nothing.
 
 A parameter without an annotation, with `Any`, or with one that cannot be converted (a class of the
-project that is not a dataclass or a model; `str | Path`, which JSON cannot tell apart) follows the
-rules of JSON: plain values are sent as they are, others are refused.
+project that is not a dataclass or a model; `str | Path`, which JSON does not distinguish) follows
+the rules of JSON: plain values are sent as they are, others are refused.
 """
 
 import inspect

@@ -83,7 +83,7 @@ def _copied(run_id: str, digest: str, copy: "Copy") -> Program[None]:
             if tries == TRIES_MAX:
                 raise ServiceUnreachable(
                     f"Artifact {digest} of run {run_id} broke off {tries} times: {copy.why}. "
-                    "What the service has of it may be damaged."
+                    "The copy of the service may be damaged."
                 )
             yield Pause(pause_before(tries, LostResponse(copy.why, sent=True), terms.jitter))
             tries += 1

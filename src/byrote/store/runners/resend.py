@@ -54,7 +54,7 @@ class RetryPause(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """A request to run a script of queries in one transaction, on a connection of its own."""
+    """A request to run a script of queries in one transaction, on a separate connection."""
 
     script: QueryScript[Any]
     lost: list[int]

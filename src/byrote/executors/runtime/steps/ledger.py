@@ -17,7 +17,7 @@ attempt reads. And as `failed` when the task has caught the error and goes on: b
 sleep, wait or effect, and before it returns. A later attempt raises a `failed` step's error again
 and so takes the same path; a step whose error ended the attempt is called again.
 
-Between two tries of a step with a retry of its own, a long wait is a sleep at the step's place with
+Between two tries of a step with its own retry, a long wait is a sleep at the step's place with
 the number of the try (`3~1`).
 
 The rules are written once, as generators that yield asks; `callers.py` sends them. The ledger of a
