@@ -30,7 +30,7 @@ def write_kept(home: Home, running: Postmaster, password: str | None) -> None:
 
 
 def read_kept(home: Home, running: Postmaster) -> KeepNote | None:
-    """The note about this very server, if it is to be kept."""
+    """The note about this server process, if it is to be kept."""
     try:
         note = json.loads(home.kept.read_text())
     except (FileNotFoundError, json.JSONDecodeError):  # A note that is half written has no effect.

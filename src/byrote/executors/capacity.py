@@ -20,7 +20,7 @@ WORTH_MAX = 250
 """Room for this many runs is always worth a claim; larger batches gain nothing."""
 SHARE_MIN = 0.0005
 COMMANDS_MIN = 0.01
-"""A share of commands below this is none."""
+"""A share of commands below this counts as zero."""
 SEEN_MAX = 19
 """Runs that a share is made of: older ones are forgotten."""
 

@@ -133,8 +133,8 @@ class AsyncClient:
     ) -> bytes | Path:
         """The content of an artifact, or of its hash: up to 16 MiB as bytes, or in the file `to`.
 
-        A file is there only when it is whole and right: ArtifactDamaged, or ServiceUnreachable
-        when the content broke off, leave none.
+        The file appears only when it is complete and its hash is right. Raises ArtifactDamaged, or
+        ServiceUnreachable if the download was interrupted.
         """
         return await self.run(fetching.fetch(run_id, artifact, to))
 

@@ -160,7 +160,7 @@ class ServiceStore:
         self._verify = verify
 
     def check(self) -> None:
-        """Raise unless the service answers and lets this token work."""
+        """Raise unless the service answers and allows this token to work."""
         part = PartContext("check", lambda _s: True, lambda _what, _error: None, lambda: 0.0)
         wire = self._wire(part)
         try:

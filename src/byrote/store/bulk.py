@@ -51,7 +51,7 @@ def enqueue_all(
         for statement in statements:
             if under_way is not None:
                 instead |= under_way.result().instead
-            # No other call uses the connection; the thread lets this one encode while it waits.
+            # No other call uses the connection; a thread waits for it while this one encodes.
             ask = partial(fetch, connection)
             under_way = sender.submit(run_script, until_accepted(statement), ask)
         if under_way is not None:

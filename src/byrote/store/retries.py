@@ -41,7 +41,7 @@ RECONNECTED = frozenset(
         "57P05",  # idle session timeout
         "25P03",  # idle in transaction timeout
         "53300",  # too many connections
-        "25P02",  # a transaction already failed: start afresh
+        "25P02",  # a transaction already failed: open another connection
     }
 )
 

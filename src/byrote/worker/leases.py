@@ -18,7 +18,7 @@ class HeldLeases:
         return len(self._leases)
 
     def __contains__(self, run: Leased) -> bool:
-        # This very lease: the same run may have been claimed again meanwhile.
+        # The same lease: the run may have been claimed again meanwhile.
         return self._leases.get(run.id) is run
 
     def add(self, runs: Sequence[Leased]) -> None:

@@ -62,7 +62,7 @@ class Quarantine:
         return lifted
 
     def _lift(self, children: Sequence[HandProcess], now: float) -> bool:
-        """Let the kept hand take other work again, once it need not be kept any longer."""
+        """Let the reserved hand take other work again, once it need not be reserved any longer."""
         kept = self._kept
         if kept is None:
             return False

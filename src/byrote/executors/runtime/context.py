@@ -312,8 +312,8 @@ class Context:
     def once(self, key: str, connection: Any) -> AbstractContextManager[bool]:
         """Do something in the same database once, however often the run is attempted.
 
-        `with ctx.once("charge", connection) as first:` is a transaction on a psycopg connection of
-        yours, or a savepoint in the one it is in; `first` is False when it was committed before.
+        `with ctx.once("charge", connection) as first:` is a transaction on the task's own psycopg
+        connection, or a savepoint in its open one; `first` is False when it was committed before.
         """
         check_name(key)
         ask_client = self._open_ask_client()

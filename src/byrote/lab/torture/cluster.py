@@ -199,7 +199,7 @@ class Cluster:
                 node.remove()
         deadline = monotonic() + STOP_S
         while not self.primary.takes_writes:
-            # Every connection may still be taken, or a recovery be going on.
+            # Every connection may still be in use, or a recovery under way.
             if monotonic() > deadline:
                 raise StageFailed("The torture's own server does not come back.")
             time.sleep(0.2)

@@ -50,7 +50,7 @@ class LostResponse(NamedTuple):
 
     why: str
     sent: bool
-    """Whether the request may have arrived all the same."""
+    """Whether the request may have arrived nevertheless."""
 
 
 type CallScript[T] = Generator[SendRequest | Pause, Any, T]

@@ -71,7 +71,7 @@ async def upload(call: RequestContext) -> Kept:
 
 
 async def _holds(call: RequestContext) -> bool:
-    """Whether the run is under way with this token, and any business of the sender.
+    """Whether the run is under way with this lease token, and the sender may access it.
 
     Checked before the body is read. The row's statement checks the lease again.
     """

@@ -17,8 +17,8 @@ from byrote.store.runners.aio import AsyncStore
 
 TICK_S = 0.03
 QUIET_S = 0.5
-"""How long the number may stand still before the runs are looked up all the same: what it counts
-may have been committed later than it was counted."""
+"""How long the number may stay the same before the runs are looked up nevertheless: an event may be
+committed later than it is counted."""
 IDS_MAX = 5_000
 
 

@@ -21,12 +21,12 @@ EXPECTED_EACH_S = 30e-6
 SLOW = 1.5
 """A claim is slow if it takes this many times as long as usual."""
 USUAL_MIN = 0.5
-"""Of what is expected: below it, one claim may well take twice as long as another."""
+"""The least usual time, as a share of the expected one: shorter times vary by a factor of two."""
 LEARN = 0.1
 LASTS = 20
 LASTS_S = 2.0
-"""The longest that a mark lasts: a claim that the network held up for long does not measure the
-index. Once it is sure, also the shortest: slow claims must not be one in a hundred."""
+"""The maximum lifetime of a mark: a claim that the network delayed does not measure the index. It
+is also the minimum once slowness is confirmed: slow claims must be rarer than one in a hundred."""
 TWICE = 2
 """Slow claims in succession: a single one is a busy disk, not an old snapshot."""
 
