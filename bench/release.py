@@ -138,7 +138,7 @@ def page(folder: Path) -> Iterator[str]:
     yield f"{told['late_words']:,} late writes of workers were refused, besides those of zombies."
     yield f"{told['unknown']:,} enqueues were not answered."
     yield f"{judged['lost_in_tail']:,} acknowledged runs were lost in asynchronous failovers,"
-    yield "for which Byrote gives no such guarantee.\n"
+    yield "for which Byrote makes no such guarantee.\n"
     yield "| fault | planned | happened |"
     yield "|---|---|---|"
     yield from (f"| `{f['kind']}` | {f['planned']} | {f['happened']} |" for f in told["faults"])

@@ -29,7 +29,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background by a shell; the processes of the tests must not inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A busy machine is no finding: how fast values are made is not what these tests are about.
+# A busy machine is not a finding: these tests do not measure how fast values are made.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
 
@@ -98,7 +98,7 @@ def server_url(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iter
     settings = {"shared_buffers": "256MB", "max_connections": "300"}
     with open_server(home, environ=os.environ, settings=settings, durable=False) as server:
         yield server.url
-    # The last xdist worker out finds nobody else there; the others leave it to that one.
+    # The last xdist worker finds no other one; the others leave the work to it.
     with contextlib.suppress(ServerInUse, NoServer):
         destroy(home)
 

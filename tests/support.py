@@ -86,7 +86,7 @@ def run_of(db: psycopg.Connection[Any], run_id: str) -> Run:
 
 
 def row_of(db: psycopg.Connection[Any], run_id: str) -> dict[str, Any]:
-    """Every column of a run, wherever it lies; exactly one row has its id."""
+    """Every column of a run, in whichever table; exactly one row has its id."""
     cursor = db.execute("select * from byrote_runs where result_id = %s", (run_id,))
     [row] = cursor.fetchall()
     return dict(zip([column.name for column in cursor.description or ()], row, strict=True))
@@ -206,7 +206,7 @@ def until[T](fact: Callable[[], T], within: float = 60.0, what: str = "", every:
 
 
 def waits_for_a_lock(db: psycopg.Connection[Any], other: psycopg.Connection[Any]) -> bool:
-    """Whether the other connection's statement is stuck behind somebody's lock."""
+    """Whether the other connection's statement waits for a lock."""
     text = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
     return db.execute(text, (other.info.backend_pid,)).fetchone() == (True,)
 

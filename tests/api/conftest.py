@@ -41,7 +41,7 @@ def drain(url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @pytest.fixture
 def run_async(tasks: App) -> Callable[..., object]:
-    """Run a coroutine on a loop of its own and leave no connection behind."""
+    """Run a coroutine on its own event loop, and close all connections."""
 
     def run(coroutine: Callable[[], object]) -> object:
         async def whole() -> object:

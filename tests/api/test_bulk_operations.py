@@ -39,7 +39,7 @@ def test_the_coroutines_do_the_same(db: Db, url: str) -> None:
     assert statuses(db, dead) == {"CANCELLED"}
 
 
-def test_wrong_filters_say_what_is_wrong(db: Db, url: str) -> None:
+def test_a_wrong_filter_is_refused_with_its_reason(db: Db, url: str) -> None:
     enqueue(db)
     with App(url) as app:
         with pytest.raises(BadOption, match="failed or waiting can be retried, not 'running'"):

@@ -7,7 +7,7 @@ import byrote.testing
 from tests.api.pages import PAGE, SECTIONS, page
 
 
-def test_the_page_of_the_python_api_is_what_the_code_says() -> None:
+def test_the_page_of_the_python_api_agrees_with_the_code() -> None:
     """If this fails: make docs."""
     assert PAGE.read_text(encoding="utf-8") == page()
 

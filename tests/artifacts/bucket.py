@@ -53,7 +53,7 @@ class _Door(BaseHTTPRequestHandler):
     server: Bucket
 
     def log_message(self, *_args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _asked(self) -> tuple[str, dict[str, str], bytes]:
         parts = urlsplit(self.path)
@@ -72,7 +72,7 @@ class _Door(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _keep(self, key: str, body: bytes) -> None:
-        # S3 tells no finer time than seconds, so each thing that happens gets one of its own.
+        # S3's times have a resolution of a second, so each change gets its own.
         stamps = [at for _, at in self.server.objects.values()]
         now = max([datetime.now(UTC), *(at + timedelta(seconds=1) for at in stamps)])
         self.server.objects[key] = (body, now)

@@ -37,7 +37,7 @@ async def alarge(ctx: Context, letter: str) -> int:
 
 @app.task(name="file")
 def file(ctx: Context, path: str) -> int:
-    """Store a file, and tell by how many bytes the process grew at most while doing so."""
+    """Store a file; returns by how many bytes the process grew at most meanwhile."""
     ctx.artifact("warm", b"up")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     ctx.artifact("big", Path(path))

@@ -129,7 +129,7 @@ def then(happens: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]:
 
 
 def test_a_sweep_hides_a_content_before_its_last_look(tmp_path: Path) -> None:
-    """Its row came after the sweep's last look, so whoever wrote it looks whether it is there."""
+    """The row came after the sweep's last check, so its writer checks that the content exists."""
     contents = Directory(tmp_path)
     contents.store(content)
     seen: list[bool] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Artifacts from a task to whoever asks for them, in hands and inline."""
+"""Artifacts from a task to their readers, in hands and inline."""
 
 import hashlib
 from pathlib import Path

@@ -48,7 +48,7 @@ def table() -> str:
 
 
 def documented() -> dict[str, str]:
-    """What the source says below each setting; KeyError later for one without it."""
+    """Return the docstring of each setting; a setting without one raises KeyError later."""
     tree = ast.parse(inspect.getsource(settings))
     [node] = [one for one in tree.body if getattr(one, "name", "") == "Settings"]
     assert isinstance(node, ast.ClassDef)

@@ -48,7 +48,7 @@ def test_a_token_is_128_random_bits_in_the_form_of_a_uuid() -> None:
     assert fixed == {8, 13, 18, 23}
 
 
-def test_every_start_of_a_worker_has_a_name_of_its_own() -> None:
+def test_every_start_of_a_worker_has_its_own_name() -> None:
     assert worker_id() != worker_id()
     assert check_name("worker", worker_id())
 

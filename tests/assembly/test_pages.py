@@ -7,7 +7,7 @@ from tests.assembly.pages import PAGE, page, table
 pytestmark = pytest.mark.pure
 
 
-def test_the_table_of_settings_is_what_the_code_says() -> None:
+def test_the_table_of_settings_agrees_with_the_code() -> None:
     """If this fails: make docs."""
     assert PAGE.read_text(encoding="utf-8") == page()
 

@@ -261,7 +261,7 @@ def test_sizes_are_read_as_people_write_them(raw: Any, size: int) -> None:
     assert read_size(raw) == size
 
 
-def test_a_queue_may_have_a_payload_limit_of_its_own(tmp_path: Path) -> None:
+def test_a_queue_may_have_its_own_payload_limit(tmp_path: Path) -> None:
     environ = {"BYROTE_PAYLOAD_MAX": "1MB,media=16MB"}
     settings = resolve(environ=environ, folder=tmp_path).settings
 
@@ -269,7 +269,7 @@ def test_a_queue_may_have_a_payload_limit_of_its_own(tmp_path: Path) -> None:
     assert settings.payload_limit("default") == 1024 * 1024
 
 
-def test_the_log_has_a_table_of_its_own_in_a_file(tmp_path: Path) -> None:
+def test_the_log_has_its_own_table_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "byrote.toml").write_text('[events]\nchain = true\nkeep = "7d"\n')
     settings = resolve(environ={}, folder=tmp_path).settings
 

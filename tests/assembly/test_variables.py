@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from byrote import App
-from byrote.assembly.settings import Settings, check_variables
+from byrote.assembly.settings import Settings, check_variables, resolve
 from byrote.assembly.variables import ENVIRONMENT_ONLY, PASSED_ON, TESTS, known_variables
 from byrote.cli.root import COMMANDS, REPORTING
 from byrote.core.errors import BadOption
@@ -44,7 +44,7 @@ def test_variables_of_tests_have_their_own_prefix() -> None:
     ("name", "advice"),
     [
         ("BYROTE_CONCURENCY", "Do you mean BYROTE_CONCURRENCY?"),
-        ("BYROTE_TOKEN", "Do you mean BYROTE_SERVICE_TOKEN?"),
+        ("BYROTE_TOKENS", "Do you mean BYROTE_SERVICE_TOKEN?"),
         ("BYROTE_PGHOME", "Do you mean BYROTE_PG_HOME?"),
         ("BYROTE_ZZZ", "Unset it; `byrote config show` lists the settings"),
         ("BYROTE_", "Unset it"),
@@ -84,6 +84,21 @@ def test_every_command_refuses_an_unknown_variable(command: str) -> None:
 
     assert (said.code, said.failure["error"]) == (2, "bad_option")
     assert "Do you mean BYROTE_HANDS?" in said.failure["message"]
+
+
+def test_the_short_name_of_the_token_is_read_with_one_warning(tmp_path: Path) -> None:
+    short, full = {"BYROTE_TOKEN": "byr_short"}, {"BYROTE_SERVICE_TOKEN": "byr_full"}
+    with pytest.warns(UserWarning, match="set BYROTE_SERVICE_TOKEN instead") as warned:
+        found = resolve(environ=short, folder=tmp_path)
+
+    assert found.settings.service_token == short["BYROTE_TOKEN"]
+    assert [*found.origins.values()].count("environment BYROTE_TOKEN") == 1
+    assert len(warned) == 1
+    assert "byr_short" not in str(warned[0].message)
+    # Without a warning, which would be an error here: the short name does not count.
+    both = resolve(environ=short | full, folder=tmp_path).settings
+    passed = resolve({"service_token": "byr_arg"}, environ=short, folder=tmp_path).settings
+    assert (both.service_token, passed.service_token) == ("byr_full", "byr_arg")
 
 
 def test_help_is_shown_whatever_the_variables() -> None:

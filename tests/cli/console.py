@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs `byrote`: in this process where that is enough, else as a process of its own."""
+"""Runs `byrote`: in this process where that is enough, else as a separate process."""
 
 import json
 import os
@@ -100,7 +100,7 @@ class Process:
         self._process.send_signal(number)
 
     def ended(self, within: float = 60.0) -> Said:
-        """Wait for the end, and give what was said."""
+        """Wait for the end, and return the output."""
         code = self._process.wait(within)
         for reader in self._readers:
             reader.join(within)

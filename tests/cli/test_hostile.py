@@ -43,7 +43,7 @@ def served(address: DatabaseAddress, store: Store) -> Iterator[Served]:
 
 @pytest.fixture
 def runs(served: Served) -> list[str]:
-    """A run that failed, one that succeeded and one under way, with all that is said of them."""
+    """A run that failed, one that succeeded and one under way, with all their texts."""
     with served.client() as client:
         digest = digest_of(msgspec.json.encode(DOC)).hex()
         sent = client.post("/v1/provenance", json={"digest": digest, "doc": DOC})

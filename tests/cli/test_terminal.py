@@ -38,7 +38,7 @@ def on_a_terminal(*words: str, url: str, stdin: bytes = b"", **env: str) -> str:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 4096)
-    except OSError:  # Linux says so when nobody holds the other end any more.
+    except OSError:  # Linux raises it when the other end is closed.
         return b""
 
 

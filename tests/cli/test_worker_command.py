@@ -40,7 +40,7 @@ def stuck():
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a small app lies."""
+    """The folder of a small app."""
     (tmp_path / "shop.py").write_text(APP)
     return tmp_path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Commands of bad manners: each gets a name of its own, and the worker goes on."""
+"""Misbehaving commands: each has its own kind of fault, and the worker continues."""
 
 import os
 import signal
@@ -204,7 +204,7 @@ def test_the_environment_is_clean_but_for_what_is_allowed(start: Start) -> None:
     assert "SECRET=canary" in bench.run("y").output.stdout.splitlines()
 
 
-def test_a_command_has_a_session_of_its_own_and_no_terminal(start: Start) -> None:
+def test_a_command_has_its_own_session_and_no_terminal(start: Start) -> None:
     # Of a process: its id, its session, its terminal.
     outcome = start(x=shell(f"awk '{{print $1, $6, $7}}' /proc/$$/stat; {OK}")).run("x")
     pid, session, terminal = outcome.output.stdout.split()
@@ -312,7 +312,7 @@ def test_a_command_that_kills_its_warden_goes_down_and_is_given_back(
 def test_a_warden_whose_nest_has_gone_still_takes_its_command_along(
     start: Start, tmp_path: Path
 ) -> None:
-    """Nobody is left to clear up after it, so the kernel must."""
+    """The worker cannot clean up after it, so the kernel must."""
     marks = tmp_path / "marks"
     script = (
         f"[ -e {tmp_path}/go ] || {{ {OK}; exit; }}; echo $$ > {marks}; kill -9 $PPID; sleep 60"

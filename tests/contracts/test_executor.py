@@ -226,7 +226,7 @@ def test_async_tasks_run_side_by_side(bench: Bench) -> None:
     assert all(isinstance(bench.outcome(run), Succeeded) for run in runs)
 
 
-def test_every_async_attempt_has_a_task_and_a_context_of_its_own(bench: Bench) -> None:
+def test_every_async_attempt_has_its_own_task_and_context(bench: Bench) -> None:
     runs = [bench.lease("a_alone", waits) for waits in (False, False, True, True, False)]
     outcomes = bench.outcomes_of(runs, within=30.0)
 

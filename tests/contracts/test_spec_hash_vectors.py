@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The vectors other languages test against; to add one, write its text and let these tests tell."""
+"""The vectors other languages test against; to add one, write its text and run these tests."""
 
 import json
 import shutil
@@ -49,7 +49,7 @@ def test_a_refused_text_is_refused(refused: dict[str, str]) -> None:
             read(refused["text"])
 
 
-def test_every_vector_has_a_name_of_its_own() -> None:
+def test_every_vector_has_its_own_name() -> None:
     names = [each["name"] for each in CONTRACT["vectors"] + CONTRACT["refused"]]
 
     assert len(names) == len(set(names)) > 100

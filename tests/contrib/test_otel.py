@@ -99,7 +99,7 @@ def test_attempts_are_spans_with_a_link_to_the_enqueue(
     assert [span["status"]["status_code"] for span in attempts] == ["ERROR", "ERROR", "UNSET"]
 
 
-def test_a_snooze_is_no_error_and_a_parent_can_be_wanted(
+def test_a_snooze_is_not_an_error_and_a_span_may_have_a_parent(
     db: Database, start_worker: StartWorker, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PARENT", "1")

@@ -65,7 +65,7 @@ def test_a_run_is_not_retried_past_its_greatest_age(age_s: int, ends: bool) -> N
     assert (judge(run, Failed(FAULT)) == policy.FAIL) is ends
 
 
-def test_a_run_without_a_policy_of_its_own_has_the_default_one() -> None:
+def test_a_run_without_its_own_policy_has_the_default_one() -> None:
     assert retry_of(leased(max_attempts=7)) == Retry(attempts=7)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What counts as a unique key, and how a function gives one for each call."""
+"""Valid unique keys, and functions that return one for each call."""
 
 import inspect
 import pickle

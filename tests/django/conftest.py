@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The test project on two databases of its own, set up once per process."""
+"""The test project on two separate databases, set up once per process."""
 
 import os
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs `manage.py` of the test project as a process of its own."""
+"""Runs `manage.py` of the test project as a separate process."""
 
 import contextlib
 import os

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""A small Django project for tests; conftest.py says where its databases are."""
+"""A small Django project for tests; conftest.py sets its databases."""
 
 import os
 
 import django
 from psycopg.conninfo import conninfo_to_dict
 
-SECRET_KEY = "not a secret"  # noqa: S105 -- of a project that nobody can reach.
+SECRET_KEY = "not a secret"  # noqa: S105 -- of a project that is not reachable.
 DEBUG = os.environ.get("SHOP_DEBUG") == "yes"
 USE_TZ = os.environ.get("SHOP_USE_TZ", "yes") == "yes"
 TIME_ZONE = "Europe/Berlin"

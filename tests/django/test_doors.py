@@ -40,7 +40,7 @@ def marks(alias: str, run_id: str) -> int:
         return int(cursor.fetchone()[0])
 
 
-def test_an_alias_of_its_own_marks_in_its_own_database(shop: Shop) -> None:
+def test_a_separate_alias_marks_in_its_own_database(shop: Shop) -> None:
     result = tasks.durable.using(backend="apart").enqueue()
     signal(result, "go", {"by": "Ada"})
     drain(shop, "--backend", "apart")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is said when something is refused or fails, and what a worker's log looks like."""
+"""Messages of refusals and failures, and the log of a worker."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the pages about running a Django project say can be done as they say it."""
+"""The instructions of the pages about running a Django project work as written."""
 
 import configparser
 import json
@@ -34,7 +34,7 @@ def ini(name: str) -> configparser.ConfigParser:
 
 
 def worker_commands() -> dict[str, list[str]]:
-    """Every `byrote worker` that a page tells people to run, by where it stands."""
+    """Every `byrote worker` command of the pages, by its position."""
     found = {}
     for name in PAGES:
         for line in re.findall(r"manage\.py byrote worker(?!s)([^`\n|]*)", text_of(name)):

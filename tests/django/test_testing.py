@@ -145,7 +145,7 @@ class Limits(TestCase):
 
         assert [error.exception_class for error in result.errors] == [TaskTimedOut]
 
-    def test_a_query_is_let_go_and_the_test_goes_on(self) -> None:
+    def test_a_query_is_released_and_the_test_continues(self) -> None:
         Note.objects.create(text="kept")
         tasks.query_long.enqueue()
         [result] = run_tasks(raise_errors=False)
@@ -222,14 +222,14 @@ def twice(_error: BaseException, result: Any) -> float | None:
 class Backoffs(TestCase):
     """A back-off may be the task's, or the call's."""
 
-    def test_a_call_may_bring_a_function_of_its_own(self) -> None:
+    def test_a_call_may_have_its_own_function(self) -> None:
         sent = tasks.fail.using(max_attempts=9, backoff=twice).enqueue("no")
         run_tasks(raise_errors=False)
         sent.refresh()
 
         assert sent.attempts == 2
 
-    def test_a_call_may_bring_a_policy_of_its_own(self) -> None:
+    def test_a_call_may_have_its_own_policy(self) -> None:
         sent = tasks.fail.using(backoff=Retry(backoff="fixed", delay_first="1h", jitter=False))
         result = sent.enqueue("no")
         run_tasks(raise_errors=False)

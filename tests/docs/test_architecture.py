@@ -37,7 +37,8 @@ def test_a_run_is_followed_in_few_files() -> None:
     files = {file for file, _ in STEPS}
 
     assert len(files) <= FILES_MAX
-    assert f"Read these {len(files)} files" in TEXT
+    assert f"Read these {len(files)} files in this order" in TEXT
+    assert f"so there are {len(STEPS)} steps." in TEXT
 
 
 def test_files_that_the_page_names_exist() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tutorial with curl alone, done as it says, in the order it says."""
+"""The tutorial with curl alone, executed in its order."""
 
 import os
 import subprocess

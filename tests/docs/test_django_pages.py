@@ -69,7 +69,7 @@ def test_a_newcomer_has_a_task_running(folder: Path) -> None:
     with (folder / "site_" / "settings.py").open("a", encoding="utf-8") as settings:
         settings.write(told.pop("settings.py"))
         settings.write('\nINSTALLED_APPS += ["shop"]\n')
-        if django.VERSION < (6, 1):  # Later ones print mails unless they are told otherwise.
+        if django.VERSION < (6, 1):  # Later versions print mails by default.
             settings.write('EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"\n')
     for name, text in told.items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""docs/how-to/failures.md does what it says."""
+"""docs/how-to/failures.md works as written."""
 
 from pathlib import Path
 

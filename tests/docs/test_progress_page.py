@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""docs/how-to/progress.md does what it says."""
+"""docs/how-to/progress.md works as written."""
 
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""docs/how-to/schedules.md does what it says."""
+"""docs/how-to/schedules.md works as written."""
 
 import shlex
 import signal

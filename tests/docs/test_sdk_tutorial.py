@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tutorial of the SDK, done as it says."""
+"""The tutorial of the SDK works as written."""
 
 import os
 import subprocess

@@ -19,7 +19,7 @@ server.close()
 
 
 class User:
-    """Another process that uses the server until it is told to leave, or is killed."""
+    """Another process that uses the server until the test stops or kills it."""
 
     def __init__(self, home: Path, script: str = USER) -> None:
         self.process = subprocess.Popen(

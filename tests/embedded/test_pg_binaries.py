@@ -14,14 +14,14 @@ NOWHERE = {"PATH": "/nonexistent"}
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine without any PostgreSQL; gives the root of the system's versions."""
+    """A machine without any PostgreSQL; returns the root of the system's versions."""
     monkeypatch.setattr(binaries, "WHEELS", ())
     monkeypatch.setattr(binaries, "SYSTEM_ROOT", tmp_path)
     return tmp_path
 
 
 def install(root: Path, version: str) -> Path:
-    """Programs that say this version, as far as the choice between them needs."""
+    """Programs that print this version, as far as the choice between them needs."""
     bin_dir = root / version / "bin"
     bin_dir.mkdir(parents=True)
     for name in ("postgres", "initdb"):

@@ -56,7 +56,7 @@ def test_the_next_user_adopts_the_server_of_a_killed_last_user(
 
 
 def test_a_killed_postmaster_is_replaced_with_the_data_intact(home: Path) -> None:
-    """Here it is our own child, a zombie until somebody reaps it."""
+    """Here it is a child of this process, a zombie until it is reaped."""
     first = open_server(home, environ=os.environ)
     remember(first, 1000)
     os.kill(first.pid, signal.SIGKILL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An HTTPS receiver for a test: keeps what it is sent and answers as it is told."""
+"""An HTTPS receiver for tests: records requests and returns the configured responses."""
 
 import http.server
 import ssl

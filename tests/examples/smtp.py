@@ -6,7 +6,7 @@ import threading
 
 
 class MailServer:
-    """Listens on 127.0.0.1; `answers` says what it replies to the next DATA, one after another."""
+    """Listens on 127.0.0.1; `answers` are its replies to the next DATA commands, in order."""
 
     def __init__(self) -> None:
         self.mails: list[bytes] = []

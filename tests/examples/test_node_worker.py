@@ -80,7 +80,7 @@ def test_a_lease_is_renewed_while_the_work_takes_longer(
 def test_a_killed_worker_loses_nothing_and_its_finish_is_refused(
     service: Service, db: Db, start: Start
 ) -> None:
-    first = start(LEASE_S="1", SLOTS="1")  # No second claim of its own waits in the service.
+    first = start(LEASE_S="1", SLOTS="1")  # It has no second claim that waits in the service.
     run = service.client.enqueue("slow", {"ms": 3_000})
     await_status(db, run.id, Status.RUNNING, 20)
     first.send_signal(signal.SIGSTOP)
@@ -160,7 +160,7 @@ def test_a_result_that_is_refused_fails_the_run(service: Service, start: Start) 
 def test_a_worker_whose_token_is_revoked_stops_with_an_error(
     service: Service, db: Db, start: Start, tmp_path: Path
 ) -> None:
-    worker = start(LEASE_S="2", SLOTS="1")  # No claim of its own waits and hears of it first.
+    worker = start(LEASE_S="2", SLOTS="1")  # It has no waiting claim that would get it first.
     run = service.client.enqueue("slow", {"ms": 60_000})
     await_status(db, run.id, Status.RUNNING, 20)
     db.execute("update byrote_tokens set revoked_at = now() where role = 'work'")
@@ -168,7 +168,7 @@ def test_a_worker_whose_token_is_revoked_stops_with_an_error(
     assert worker.wait(30) == 1
     told = (tmp_path / "node-0.log").read_text()
     assert "401" in told
-    assert "Node.js v" not in told  # What Node prints when an error was not handled.
+    assert "Node.js v" not in told  # Node prints this for an unhandled error.
     until(lambda: run_of(db, run.id).status is Status.READY, 30)
     assert run_of(db, run.id).charged == 0
 

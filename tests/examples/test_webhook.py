@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The sample that calls webhooks: where it goes, what it says, when it tries again."""
+"""The sample that calls webhooks: its address, its payload, its retries."""
 
 import json
 import time

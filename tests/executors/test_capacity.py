@@ -73,7 +73,7 @@ def test_a_kind_without_room_leaves_its_tasks_out() -> None:
     assert 0 < room.limit <= 6
 
 
-def test_without_hands_there_is_no_room() -> None:
+def test_without_hands_the_capacity_is_zero() -> None:
     none = {SYNC: 0, ASYNC: 0}
 
     assert CapacityPlanner(lambda: 0.0).room(KINDS, none, none).limit == 0

@@ -37,7 +37,7 @@ class Fault:
 
 
 class Proxy(Relay):
-    """Listens on 127.0.0.1 and forwards to a server's socket until told to break something."""
+    """Listens on 127.0.0.1 and forwards to a server's socket until a test breaks it."""
 
     def __init__(self, url: str) -> None:
         self._given = conninfo_to_dict(url)

@@ -112,7 +112,7 @@ def test_no_pause_is_longer_than_the_promised_recovery() -> None:
 
 @contextmanager
 def terminating(db: Database, every: float, worker: str) -> Iterator[Callable[[], int]]:
-    """Terminates every backend of a worker again and again; gives how many so far."""
+    """Terminates every backend of a worker repeatedly; returns how many so far."""
     stop, killed = threading.Event(), []
     cut = "select pg_terminate_backend(pid) from pg_stat_activity where application_name like %s"
 

@@ -23,7 +23,7 @@ RELAXED = ("synchronous_commit=off",)
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[OwnServer]:
-    """A server whose disk hears of asynchronous commits only after ten seconds."""
+    """A server that flushes asynchronous commits only after ten seconds."""
     made = OwnServer()
     with made.connect() as db:
         db.execute("alter system set wal_writer_delay = '10s'")

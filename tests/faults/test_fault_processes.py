@@ -84,7 +84,7 @@ def test_fault_01_a_killed_supervisor_takes_its_hands_along_and_its_run_is_rerun
 def test_every_run_of_a_killed_worker_is_claimed_again_within_the_lease_and_two_seconds(
     db: Database, start_worker: StartWorker, marks: Marks
 ) -> None:
-    """However many it held; by the database's clock, which also says when it was killed."""
+    """However many it held; by the database's clock, which also has the time of the kill."""
     first = start_worker(CRASHES, lease="2s", concurrency=600)
     held = send(db, *[spec("a_quick", marks.path, "word", 120.0) for _ in range(600)])
     running = "select 1 from byrote_task_runs where status = 'RUNNING' having count(*) = %s"
@@ -197,7 +197,7 @@ def test_fault_05_a_worker_frozen_with_its_hands_drops_the_task(
 def test_fault_06_a_claim_that_arrives_after_its_lease_is_not_begun(
     db: Database, proxy: Proxy, start_worker: StartWorker, marks: Marks
 ) -> None:
-    """The worker froze between claim and start; when it wakes the run is somebody else's."""
+    """The worker froze between claim and start; when it resumes, another worker has the run."""
     frozen = start_worker(url=proxy.url, lease="1s", poll_interval="60s")
     await_end(db, send_one(db, spec("echo")))
     await_calm(db, frozen)

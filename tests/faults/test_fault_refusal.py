@@ -99,7 +99,7 @@ def test_a_database_that_turns_read_only_is_asked_with_pauses(
 
     # Each of the half dozen connections backs off to a try every one and a half seconds or so.
     assert opened / took < 16
-    # Once more at most, since what became of the first claim was answered.
+    # Once more at most, since the outcome of the first claim was answered.
     assert len(busy.logged("Troubled", what="claim")) <= 2
     asked = monotonic()
     assert busy.stop(within=LEAVES_S) == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Faults 33 and 34: SIGTERM finishes what is short, releases what is long, and charges nobody."""
+"""Faults 33 and 34: SIGTERM finishes what is short, releases what is long, and charges none."""
 
 import signal
 import time
@@ -116,7 +116,7 @@ def test_an_idle_worker_leaves_at_once_and_leaves_nothing_behind(
 def test_a_rolling_restart_under_load_loses_and_charges_nothing(
     db: Database, start_worker: StartWorker, marks: Marks
 ) -> None:
-    """Fault 35 in small: three workers in turn, each told to stop in the middle of its work."""
+    """Fault 35 in small: three workers in turn, each stopped in the middle of its work."""
     ids = send(db, *(spec("a_mark", marks.path, str(n), 0.05) for n in range(300)))
     for turn in range(3):
         worker = start_worker(grace="1s", concurrency=20)

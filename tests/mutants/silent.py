@@ -12,10 +12,10 @@ _whole = query.statement
 
 @cache
 def silent(name: str) -> bytes:
-    """The statement's text, without what it tells."""
+    """The statement's text, without the part that writes its event."""
     return _TOLD.sub(b"", _whole(name))
 
 
 def fall_silent() -> None:
-    """From now on this process tells nothing."""
+    """Write no events from now on in this process."""
     query.statement = silent  # type: ignore[assignment]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote replay --verify`: in hands, on a queue nobody else serves, with exit codes for CI."""
+"""`byrote replay --verify`: in hands, on a separate queue, with exit codes for CI."""
 
 import signal
 import xml.etree.ElementTree as ET
@@ -187,7 +187,7 @@ def test_unreached_steps_are_printed_as_text_and_json(
 def test_no_other_worker_gets_to_see_a_shadow(
     url: str, db: Db, execute: Execute, start_worker: StartWorker
 ) -> None:
-    """The worker beside it has the old code, which would say `same`."""
+    """The worker beside it has the old code, whose verdict would be `same`."""
     [run] = execute(("price", [99]))
     other = start_worker(APP)
     said = byrote("replay", run.id, "--verify", "--app", CHANGED, "--json", url=url)

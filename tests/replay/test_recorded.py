@@ -137,7 +137,7 @@ def test_steps_that_only_an_earlier_attempt_came_to_are_not_missed(
 def test_another_way_is_named_even_if_the_task_covers_it_up(
     execute: Execute, changed: App, marks: Marks, *, task: str, said: str
 ) -> None:
-    """By an error of its own, by going on, or by having no context any more."""
+    """By its own error, by continuing, or by having no context any more."""
     [run] = execute((task, [marks.path]))
     verdict = changed.replay(run.id)
 

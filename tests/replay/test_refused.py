@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote replay --verify` on a database that refuses or hangs: it says so, and ends."""
+"""`byrote replay --verify` on a database that refuses or hangs: it reports that, and ends."""
 
 import signal
 import threading
@@ -76,7 +76,7 @@ def test_a_gate_without_rights_ends_and_names_the_missing_one(
     assert monotonic() - began < 45
 
 
-def test_a_gate_that_loses_a_right_while_it_works_ends_and_says_which(
+def test_a_gate_that_loses_a_right_while_it_works_ends_and_names_it(
     *, db: Db, role: str, execute: Execute, proxy: Proxy
 ) -> None:
     """An ordinary worker waits for the right; a gate must not hold up a deployment."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A replayed task that enqueues, signals or cancels reaches nobody; the verdict lists the calls."""
+"""A replayed task that enqueues, signals or cancels has no effect; the verdict lists the calls."""
 
 from typing import Any
 

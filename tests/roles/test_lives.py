@@ -264,7 +264,7 @@ FORGED = (
 
 
 @pytest.mark.parametrize("columns", FORGED)
-def test_an_enqueuer_cannot_forge_what_became_of_a_run(
+def test_an_enqueuer_cannot_forge_the_outcome_of_a_run(
     login: Callable[[str], Db], columns: str
 ) -> None:
     values = ", ".join(["null"] * (columns.count(",") + 1))

@@ -93,7 +93,7 @@ def many(_ctx: Context, payload: Any) -> list[int]:
 
 @handlers.handle("filing")
 def filing(ctx: Context, payload: Any) -> str:
-    """Store so many bytes; of a negative number so many from a file of its own."""
+    """Store this many bytes; for a negative number, from its own file."""
     data: bytes | Path = b"x" * abs(payload)
     if payload < 0:
         own = Path(tempfile.gettempdir()) / f"own-{ctx.run_id}"
@@ -104,7 +104,7 @@ def filing(ctx: Context, payload: Any) -> str:
 
 @handlers.handle("telling")
 def telling(ctx: Context, payload: Any) -> int:
-    """Tells how far it is; in its first attempt of a retried run it fails halfway."""
+    """Reports progress; the first attempt of a retried run fails halfway."""
     for done in range(1, payload + 1):
         ctx.progress(done, payload, "telling")
         if ctx.attempt == 1 and ctx.labels and done * 2 > payload:

@@ -45,7 +45,7 @@ def new_service_token(db: Db, role: str = "admin", *, queues: tuple[str, ...] = 
 
 
 def free_port() -> int:
-    """A port nobody listens on at this moment."""
+    """A port that is free at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

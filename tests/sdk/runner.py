@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A worker of the SDK as a process of its own; its one argument is JSON: handlers and options."""
+"""A worker of the SDK as a separate process; its argument is JSON: handlers and options."""
 
 import json
 import sys

@@ -33,7 +33,7 @@ from byrote.wire.problems import Forbidden, Refused, RunLocked, problem_of
 
 OK = ServiceResponse(200, b"fine")
 CUT = LostResponse("the line went dead", sent=True)
-NOT_SENT = LostResponse("nobody listens", sent=False)
+NOT_SENT = LostResponse("connection refused", sent=False)
 BUSY = ServiceResponse(503, b"", 2.0)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Faults between SDK and service: nothing is lost, one run per key, only holders are heard."""
+"""Faults between SDK and service: nothing is lost, one run per key, only holders finish."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ TWICE = """select count(*) from byrote_event_log
 
 
 class Producer:
-    """Enqueues with keys, one after the other, until told to stop; asks again for every key."""
+    """Enqueues with keys, one after the other, until stopped; repeats every key."""
 
     def __init__(self, url: str, token: str) -> None:
         self._client = Client(url, token, timeout=60.0)
@@ -66,7 +66,7 @@ def producing(url: str, token: str) -> Iterator[Producer]:
 
 
 def nothing_is_lost(db: Db, accepted: dict[str, str]) -> None:
-    """Every accepted run ended well, once, and there are no others."""
+    """Every accepted run succeeded, once, and no other run exists."""
     total = len(accepted)
     until(lambda: db.execute(ENDED).fetchone() == (total,), 60, every=0.1)
 

@@ -35,7 +35,7 @@ def hash_of(content: bytes) -> str:
 
 @pytest.fixture
 def keep(db: Db, module_service: ServiceProcess) -> Keep:
-    """Stores contents under one lease; gives the run."""
+    """Stores contents under one lease; returns the run."""
     headers = {"authorization": f"Bearer {new_service_token(db, 'work')}"}
 
     def keep(*contents: bytes) -> str:
@@ -58,7 +58,7 @@ def file_of(service: ServiceProcess, content: bytes) -> Path:
 
 
 class Rough(HttpProxy):
-    """Cuts long answers short so many times, and changes what it is told to."""
+    """Truncates this many long answers, and makes the configured changes."""
 
     def __init__(self, port: int) -> None:
         self.cuts = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Progress of the SDK: told by its worker, asked by its client."""
+"""Progress of the SDK: reported by its worker, read by its client."""
 
 import pytest
 

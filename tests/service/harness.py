@@ -73,7 +73,7 @@ def serving(
     *,
     listen: ServeOptions | None = None,
 ) -> Iterator[Served]:
-    """A service on a port of its own, on a thread."""
+    """A service on its own port, on a thread."""
     service = build_service(address, options or ServiceOptions())
     listen = listen or ServeOptions(port=0, grace_s=5)
     server = build_server(build_app(service, version="0"), listen, service.stop)
@@ -114,13 +114,13 @@ def enqueue_one(client: httpx2.Client, task: str = "hello", **more: Any) -> str:
 
 
 def finish_one(client: httpx2.Client, lease: dict[str, Any], **how: Any) -> dict[str, Any]:
-    """What the service says to the end of an attempt."""
+    """The service's reply to the end of an attempt."""
     said = {"run": lease["run"], "token": lease["token"], **how}
     return dict(client.post("/v1/leases/finish", json=said).raise_for_status().json())
 
 
 def problem(answer: httpx2.Response, status: int, code: str) -> dict[str, Any]:
-    """The problem an answer tells of, which must be this one."""
+    """The problem of an answer, which must be this one."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     told: dict[str, Any] = answer.json()

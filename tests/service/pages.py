@@ -100,7 +100,7 @@ def section(name: str, schema: dict[str, Any], meanings: dict[str, str], *, ther
 
 
 def description_of(schema: dict[str, Any]) -> str:
-    """What the type itself says, where the opening does not say it already."""
+    """The docstring of the type, unless it repeats the opening."""
     text = str(schema.get("description", ""))
     return "" if text == "A UUID." else text
 
@@ -182,7 +182,7 @@ def cell(text: str) -> str:
 
 
 def meanings_by_type() -> dict[str, dict[str, str]]:
-    """What the source says below each field, by type and field."""
+    """The docstrings of the fields, by type and field."""
     return {name: dict(fields) for module in MODULES for name, fields in documented(module)}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The reference page of messages says what the types say."""
+"""The reference page of messages agrees with the types."""
 
 from tests.service import pages
 

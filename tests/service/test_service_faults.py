@@ -34,7 +34,7 @@ SENT = 120
 
 
 def send(running: list[Process], secret: str, place: int) -> dict[str, str]:
-    """Send runs, each under a key of its own; gives the id each was answered with."""
+    """Send runs, each under its own key; returns the id in each answer."""
     client = Stubborn(running, secret, place)
     told = {}
     for n in range(SENT):
@@ -45,7 +45,7 @@ def send(running: list[Process], secret: str, place: int) -> dict[str, str]:
 
 
 def work(running: list[Process], secret: str, place: int, done: threading.Event) -> Counter[str]:
-    """Claim and finish until told to stop; gives how often each end was heard."""
+    """Claim and finish until stopped; returns how often each end was acknowledged."""
     client = Stubborn(running, secret, place)
     heard: Counter[str] = Counter()
     asked = {"worker": f"w{place}", "tasks": ["t@1"], "limit": 20, "lease_for_s": 3, "wait_s": 0.5}
@@ -89,7 +89,7 @@ def test_fault_37_and_38_killed_services_lose_nothing(
     assert len(told) == len(found) == 3 * SENT
     for key, run in told.items():
         assert found[run] == ("SUCCESSFUL", f'"{key}"', 1)
-    # An end may have been written and its answer lost with a service; never was one heard twice.
+    # An end may have been written and its answer lost; none was acknowledged twice.
     assert max(heard.values()) == 1
     assert _moves_are_whole(db)
 
@@ -281,7 +281,7 @@ def test_while_the_database_is_away_503_is_answered_and_then_all_is_well() -> No
             assert int(gone.headers["retry-after"]) >= 1
             assert "5432" not in told["detail"]
             assert finish_one(client, lease, result=1)["accepted"][0]["run"] == run
-            # What hears and polls has come back, too.
+            # The listener and the poller work again, too.
             with ThreadPoolExecutor(1) as pool:
                 wait = pool.submit(claim_one, client, wait_s=20)
                 until(lambda: served.service.claim_waiters.waiting == 1)

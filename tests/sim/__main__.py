@@ -27,7 +27,7 @@ def live(first: int, end: int) -> tuple[Counter[str], str | None]:
 
 
 def chunks(first: int, end: int) -> Iterator[tuple[Counter[str], str | None]]:
-    """All of them, on every core, told in the order of their seeds."""
+    """All of them, on every core, printed in the order of their seeds."""
     starts = range(first, end, CHUNK)
     ends = (min(start + CHUNK, end) for start in starts)
     with ProcessPoolExecutor(os.cpu_count()) as pool:

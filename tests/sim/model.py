@@ -57,7 +57,7 @@ def micros(moment: datetime) -> int:
 
 
 class Model:
-    """Every run and what was told of it; `fenced=False` tears the fence out."""
+    """Every run and its events; `fenced=False` removes the fence."""
 
     def __init__(self, *, fenced: bool = True) -> None:
         self.now = START

@@ -217,7 +217,7 @@ class Unfenced(Store):
 
     @initialize()
     def oversleep(self) -> None:
-        """Leases that have run out from the start: whoever speaks up next tells them apart."""
+        """Leases that have expired from the start: the next statement distinguishes them."""
         self.enqueue(queue="a", number=3, wait_s=0, priority=0, attempts=1)
         self.claim(worker="v", queue="a", quota=3)
         self.time_passes(seconds=31)

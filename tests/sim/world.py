@@ -33,13 +33,13 @@ FAULTS_UNTIL_S = 30.0
 END_S = 400.0
 PATIENCE_S = 1.0
 LOST = object()
-"""What an actor gets when its question or the answer was lost: it cannot tell which."""
+"""The answer of an actor whose request or reply was lost: it does not know which."""
 SUCCEEDED = Succeeded("null", "")
 FAULT = Fault("raised", "E")
 
 
 class Odds(NamedTuple):
-    """How often, of a hundred, an actor crashes, freezes, or is not heard.
+    """How often, of a hundred, an actor crashes, freezes, or loses a message.
 
     `late`: its question arrives after it has given it up. `undo`: its transaction is rolled back
     after the rows were sent.
@@ -86,14 +86,14 @@ class Reported(NamedTuple):
 
 
 ANY = "?"
-"""The letter of an attempt that was settled, as nobody remembers what."""
+"""The letter of an attempt that was settled with an unknown verdict."""
 
 
 class World:
     """One history: `run` it, then ask what was found.
 
-    With `hasty` actors rows are taken for a commit; with `careless` ones, who ask what became of a
-    lost question, the session that could still bring it is not ended first.
+    With `hasty` actors rows are taken for a commit; with `careless` ones, which read the outcome
+    of a lost request, the session that could still bring it is not ended first.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class World:
         self._ids = 0
 
     def run(self) -> list[Finding]:
-        """Live through it; gives everything that should not have happened."""
+        """Run the simulation; returns every violation."""
         for n in range(3):
             self._live(f"w{n}", lambda n=n: self.worker(f"w{n}"))
         self._live("sweeper", self.sweeper)
@@ -237,7 +237,7 @@ class World:
             if not model.known(run_id):
                 model.enqueue([run_id], queue="q", delay=delay, priority=0, attempts=attempts)
             elif model.rows[run_id].home == "dead" and not resent:
-                # The primary key refuses what lies in the same table; a second copy looks further.
+                # The primary key refuses a row of the same table; a second copy checks the others.
                 self.doubled.add(run_id)
             return True
 
@@ -310,7 +310,7 @@ class World:
         until = min(self.time, run.deadline)
         if until > begun:
             self.beliefs.append(Belief(run.id, begun, until))
-        # Whoever overslept speaks all the same: it is the database's business not to listen.
+        # An actor that overslept sends all the same: the database must reject it.
         yield from self._finish(run, self._outcome())
 
     def _outcome(self) -> Outcome:
@@ -345,7 +345,7 @@ class World:
         self.reported.append(Reported(run.id, run.attempt, heard.get(run.id)))
 
     def findings(self) -> Generator[Finding]:
-        """What the verifier says, what went missing, and who believed what at once."""
+        """The verifier's findings, missing runs, and leases believed by two actors at once."""
         now = self.model.now
         scene = DatabaseFacts(
             now, START, alive=False, quiet={}, kept_until={}, environments=frozenset()
@@ -384,7 +384,7 @@ class World:
 
 
 def _written(model: Model, run_id: str, attempt: int) -> set[str]:
-    """How a holder has settled this attempt, by the log; a sweep does not say `said`."""
+    """How a holder has settled this attempt, by the log; a sweep does not set `said`."""
     told = model.rows[run_id].told if run_id in model.rows else []
     return {
         event.kind

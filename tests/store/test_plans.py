@@ -82,7 +82,7 @@ class Gate:
             yield
 
     def users(self, change: int) -> int:
-        """Count one more or one less; gives how many there are now."""
+        """Count one more or one less; returns the new count."""
         count = int(self._path.read_text() or "0") + change
         self._path.write_text(str(count))
         return count

@@ -149,7 +149,7 @@ _kept: list[bytearray] = []
 
 @app.task
 def eat(megabytes: int) -> int:
-    """Grows the process for good; gives its pid."""
+    """Grows the process for good; returns its pid."""
     _kept.append(bytearray(os.urandom(1)) * (megabytes * 1024 * 1024))
     return os.getpid()
 

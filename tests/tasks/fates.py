@@ -252,7 +252,7 @@ async def _seen() -> int:
 
 @app.task
 async def a_alone(waits: bool) -> list[int]:
-    """Leave traces wherever an attempt can; gives those it found."""
+    """Leave traces wherever an attempt can; returns those it found."""
     me = asyncio.current_task()
     assert me is not None
     found = [_visits.get(), int(me.get_name() == "used")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tasks that tell how far they are; `a_name` is the async twin."""
+"""Tasks that report progress; `a_name` is the async twin."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ def told(ctx: Context, times: int) -> int:
 
 @app.task
 def tight(ctx: Context, times: int) -> int:
-    """Tells in a tight loop, and ends at once."""
+    """Reports in a tight loop, and ends at once."""
     return told(ctx, times)
 
 
@@ -30,7 +30,7 @@ async def a_tight(ctx: Context, times: int) -> int:
 
 @app.task
 def stays(ctx: Context, path: str) -> None:
-    """Tells twice within no time, then nothing more until a file is there."""
+    """Reports twice at once, then nothing more until a file exists."""
     ctx.progress(1, 3, "first")
     ctx.progress(2, 3, "second")
     while not Path(path).exists():

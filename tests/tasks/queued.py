@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An app whose runs lie in several queues."""
+"""An app whose runs are in several queues."""
 
 from byrote import App
 

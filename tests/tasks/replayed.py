@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tasks as they were when they ran; `replayed_changed.py` has them as they are tomorrow.
 
-Marks say what was really called.
+Marks record the real calls.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ def retired(net: int) -> int:
 
 @app.task(retry=NOW)
 def identity(ctx: Context) -> list[Any]:
-    """Everything a context says; fails before the third attempt."""
+    """Everything that a context returns; fails before the third attempt."""
     if ctx.attempt < 3:
         raise ConnectionError(f"attempt {ctx.attempt}")
     drawn = [ctx.random.random(), random.random(), str(ctx.uuid())]
@@ -230,7 +230,7 @@ def plain(ctx: Context, path: str) -> int:
 
 @app.task(executor="command")
 def commanded(ctx: Context, path: str) -> list[Any]:
-    """In a process of its own, which asks its worker for steps and artifacts."""
+    """In a separate process, which asks its worker for steps and artifacts."""
     ctx.artifact("note.txt", b"once")
     return [ctx.step("charge", marked, path, "charge", {"id": 7}), ctx.random.random()]
 
@@ -254,7 +254,7 @@ def rate(ctx: Context, path: str, percent: int) -> str:
 
 
 class Refused(Exception):
-    """An error with arguments of its own."""
+    """An error with its own arguments."""
 
     def __init__(self, reason: str, code: int) -> None:
         super().__init__(reason, code)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tasks with durable steps; marks say what was really called. `a_name` is the async twin."""
+"""Tasks with durable steps; marks record the real calls. `a_name` is the async twin."""
 
 import asyncio
 import os
@@ -66,7 +66,7 @@ def changed(ctx: Context, path: str) -> None:
 
 @app.task(retry=NOW)
 def changed_quietly(ctx: Context) -> str:
-    """Catches what it is told, and tries to go on."""
+    """Catches the named error, and tries to continue."""
     if ctx.attempt == 1:
         ctx.step("one", int)
         raise ConnectionError("again")
@@ -79,7 +79,7 @@ def changed_quietly(ctx: Context) -> str:
 
 @app.task(retry=NOW)
 def changed_silently(ctx: Context, how: str) -> str:
-    """Catches what it is told, and ends with an error of its own, or as if nothing were wrong."""
+    """Catches the named error, and ends with its own error, or returns."""
     if ctx.attempt == 1:
         ctx.step("one", int)
         raise ConnectionError("again")
@@ -93,7 +93,7 @@ def changed_silently(ctx: Context, how: str) -> str:
 
 @app.task(retry=NOW)
 def fewer(ctx: Context, path: str, count: int) -> str:
-    """Two steps in the first attempt, as many as it is told in the next."""
+    """Two steps in the first attempt, the given number in the next."""
     for number in range(2 if ctx.attempt == 1 else count):
         ctx.step(f"step{number}", marked, path, f"step{number}")
     if ctx.attempt == 1:
@@ -246,7 +246,7 @@ def echo(value: Any) -> Any:
 
 
 async def chain(ctx: Context, path: str, branch: int, delays: list[float]) -> list[Any]:
-    """Steps of the same names in every branch, after a wait of its own."""
+    """Steps of the same names in every branch, after a wait of each branch."""
     found = []
     for delay in delays:
         await asyncio.sleep(delay)

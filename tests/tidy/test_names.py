@@ -18,7 +18,7 @@ MIRRORS = {
     *["UnservedTask", "Worker"],
     # An event has the name of the outcome that it reports.
     *["Cancelled", "Crashed", "Failed", "Released", "Snoozed", "Succeeded"],
-    # Names that Django gives to migrations and commands; `byrote.django.Task` is public.
+    # Names that Django requires for migrations and commands; `byrote.django.Task` is public.
     *["Command", "Migration", "Task"],
 }
 """Names that stand for one idea on two sides. Anything else that occurs twice is two ideas."""

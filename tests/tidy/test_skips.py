@@ -69,7 +69,7 @@ def test_a_skipped_module_fails_if_ci_is_true(tmp_path: Path, *, ci: str, word: 
 
 
 def counts(folder: Path, name: str, text: str, ci: str) -> dict[str, int]:
-    """Run a file under the suite's own conftest, without any program; what came of its tests."""
+    """Run a file under the suite's own conftest, without any program; returns the outcomes."""
     (folder / name).write_text(text, encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = needs\n", encoding="utf-8")
     words = ["-m", "pytest", "-c", str(folder / "pytest.ini"), "-p", "tests.conftest", "-n", "0"]

@@ -36,7 +36,7 @@ assert_type(client.artifacts("id"), list[ArtifactView])
 assert_type(client.fetch("id", "hash"), bytes)
 assert_type(client.fetch("id", client.artifacts("id")[0], to="a.csv"), Path)
 client.enqueue("t", 1, priority="high")  # type: ignore[arg-type]  # A priority is a number.
-client.enqueue("t", 1, colour="red")  # type: ignore[call-arg]  # There is no such option.
+client.enqueue("t", 1, colour="red")  # type: ignore[call-arg]  # Not an option.
 
 
 async def later(aclient: AsyncClient) -> None:

@@ -50,13 +50,13 @@ class Bench:
         )  # fmt: skip
 
     def outcomes_of(self, runs: Sequence[Leased], within: float = 10.0) -> dict[str, Any]:
-        """Execute these runs and give what became of each."""
+        """Execute these runs and return the outcome of each."""
         self.executor.submit(runs)
         return {run.id: self.outcome(run, within) for run in runs}
 
     def outcome(self, run: Leased, within: float = 10.0) -> Any:
-        """What became of a submitted run."""
-        until(lambda: run.id in self.reports, within, f"nothing heard of {run.task}")
+        """The outcome of a submitted run."""
+        until(lambda: run.id in self.reports, within, f"no report of {run.task}")
         return self.reports[run.id][0]
 
     def next_run(self, task: str, *args: Any) -> Any:

@@ -83,7 +83,7 @@ def brief(run: Run) -> str:
 
 
 def await_row(db: Database, sql: str, *args: Any, within: float = 30.0) -> tuple[Any, ...]:
-    """The first row a statement gives, as soon as it gives one."""
+    """The first row of a statement, as soon as it returns one."""
     return until(lambda: db.execute(sql, args).fetchone(), within, f"no row: {sql} {args}")
 
 
@@ -96,7 +96,7 @@ def await_calm(db: Database, worker: "WorkerProcess") -> None:
 
 
 def history(db: Database, run_id: str) -> list[tuple[str, int, str | None]]:
-    """What the event log says of a run: kind, attempt and worker, in order."""
+    """The events of a run: kind, attempt and worker, in order."""
     told = "select kind, attempt, worker from byrote_event_log where result_id = %s order by move"
     return db.execute(told, (run_id,)).fetchall()
 
@@ -159,7 +159,7 @@ class WorkerProcess:
 
     @property
     def logs(self) -> list[dict[str, Any]]:
-        """Its log lines; what is no JSON is a task's own output."""
+        """Its log lines; other lines are output of tasks."""
         lines = [line for line in self.text.split("\n")[:-1] if line.startswith('{"at"')]
         return [json.loads(line) for line in lines]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A worker as a process of its own; its one argument is JSON: app, drain and settings."""
+"""A worker as a separate process; its one argument is JSON: app, drain and settings."""
 
 import json
 import signal

@@ -21,7 +21,7 @@ RENEWED = NOW + LEASE_S * DEADLINE_MARGIN
 
 
 class Scene:
-    """A roll that gives a certain answer, and an executor that notes what it is asked."""
+    """A registry with a given answer, and an executor that records its calls."""
 
     def __init__(self, answer: Mapping[str, bool | str]) -> None:
         self.answer = answer

@@ -57,7 +57,7 @@ def test_a_worker_leaves_a_bare_name_to_the_worker_that_has_a_task_of_that_name(
     assert announced(db) == {"report@1", f"{shop.report.name}@1"}
 
 
-def test_a_running_worker_gives_a_bare_name_up_when_another_registers_it(
+def test_a_running_worker_stops_claiming_a_bare_name_that_another_registers(
     db: Database, start_worker: StartWorker
 ) -> None:
     first = start_worker(SHOP)

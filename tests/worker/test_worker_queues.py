@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which queues a worker serves: those it is told, or those its tasks and schedules name."""
+"""Which queues a worker serves: the configured ones, or those its tasks and schedules name."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The list of workers: who is there, what it can do, when it was last heard of."""
+"""The registry of workers: name, abilities and last heartbeat."""
 
 import os
 import threading

@@ -3,6 +3,7 @@
 
 import os
 import tomllib
+import warnings
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,12 @@ import msgspec
 from msgspec import Meta
 
 from byrote.assembly.setting_values import read_value
-from byrote.assembly.variables import unknown_variable, unknown_variables, variable_of
+from byrote.assembly.variables import (
+    SHORT_NAMES,
+    unknown_variable,
+    unknown_variables,
+    variable_of,
+)
 from byrote.core.artifact import SIZE_MAX
 from byrote.core.errors import BadOption
 from byrote.core.json.codec import PAYLOAD_MAX, pack
@@ -184,6 +190,7 @@ def merge(
             origins[name] = origin
     if "database_url" not in values and ("PGHOST" in environ or "PGSERVICE" in environ):
         values["database_url"], origins["database_url"] = "postgresql://", "environment PGHOST"
+    _warn_of_short_names(origins)
     unused = {} if aliases else {n: alias for alias, n in ALIASES.items() if environ.get(alias)}
     return Resolved(Settings(**values), origins, unused)
 
@@ -228,7 +235,12 @@ def _aliases(environ: Mapping[str, str]) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _environment(environ: Mapping[str, str]) -> list[tuple[str, Mapping[str, Any]]]:
-    found: list[tuple[str, Mapping[str, Any]]] = []
+    # Before all others, so that the variable with the setting's name wins.
+    found: list[tuple[str, Mapping[str, Any]]] = [
+        (f"environment {short}", {name: environ[short]})
+        for short, name in SHORT_NAMES.items()
+        if environ.get(short)
+    ]
     for name in Settings.__struct_fields__:
         key = variable_of(name)
         if environ.get(f"{key}_FILE"):
@@ -242,6 +254,14 @@ def _environment(environ: Mapping[str, str]) -> list[tuple[str, Mapping[str, Any
         if environ.get(key):
             found.append((f"environment {key}", {name: environ[key]}))
     return found
+
+
+def _warn_of_short_names(origins: Mapping[str, str]) -> None:
+    """Warn, once per process, for each setting whose value came from a short name."""
+    for short, name in SHORT_NAMES.items():
+        if origins[name] == f"environment {short}":
+            text = f"{short} is read as {variable_of(name)}; set {variable_of(name)} instead."
+            warnings.warn(text, stacklevel=1)
 
 
 def _read(name: str, raw: Any, origin: str) -> Any:

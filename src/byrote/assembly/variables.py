@@ -34,13 +34,15 @@ PASSED_ON: Mapping[str, str] = {
     "BYROTE_WORKER": "to hands: the id of their worker",
 }
 """Variables that a worker sets for its child processes, which may call Byrote in turn."""
+SHORT_NAMES: Mapping[str, str] = {"BYROTE_TOKEN": "service_token"}
+"""Variables read with a warning in place of the setting's own variable."""
 TESTS = "BYROTE_TEST_"
 """Prefix of the variables of our own tests."""
 KUBERNETES = re.compile(
     r"BYROTE_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?"
     r"|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)"
 )
-"""What Kubernetes sets in every pod of a namespace with a Service named `byrote…`."""
+"""Variables that Kubernetes sets in every pod of a namespace with a Service named `byrote…`."""
 
 
 def variable_of(setting: str) -> str:
@@ -51,7 +53,7 @@ def variable_of(setting: str) -> str:
 def known_variables(settings: Iterable[str]) -> set[str]:
     """Every variable that Byrote reads or sets, given the names of the settings."""
     own = {f"{variable_of(name)}{end}" for name in settings for end in ("", "_FILE")}
-    return {*own, *ENVIRONMENT_ONLY, *PASSED_ON}
+    return {*own, *ENVIRONMENT_ONLY, *PASSED_ON, *SHORT_NAMES}
 
 
 def unknown_variables(environ: Iterable[str], settings: Iterable[str]) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Groups of commands: one that imports a command when it is asked for, one with a default."""
+"""Groups of commands: one that imports commands on demand, one with a default."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -29,7 +29,7 @@ class LazyGroup(click.Group):
         self._lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands, in the order a newcomer meets them."""
+        """The commands, in the order in which a newcomer needs them."""
         del ctx
         return list(self._lazy)
 

@@ -47,7 +47,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     network: bool = False
     """Whether the program may use the network."""
     read_only: bool = True
-    """Whether the root file system is; `/tmp` is private and writable either way."""
+    """Whether the root file system is read-only; `/tmp` is private and writable either way."""
     mounts: Sequence[str] = ()
     """`/host`, `/host:/inside` or `/host:/inside:rw`; read-only unless it ends with `rw`."""
 
@@ -86,7 +86,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     container: Container | None = None
     """The sandbox it runs in; absent: none."""
     seed: SeedFrom = "run"
-    """What its seed is derived from; set by the option `seed` of its task."""
+    """The source of its seed; set by the option `seed` of its task."""
 
     def __post_init__(self) -> None:
         if self.payload not in (None, *PAYLOADS):

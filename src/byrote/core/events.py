@@ -54,11 +54,11 @@ class Snoozed(RunEvent, frozen=True, tag=True):
 
 
 class Released(RunEvent, frozen=True, tag=True):
-    """A run was given back, uncharged."""
+    """A run was released: it is READY again, and the attempt does not count."""
 
 
 class Crashed(RunEvent, frozen=True, tag=True):
-    """The attempt's process died, cause unproven; the run was given back and the loss counted."""
+    """The attempt's process died, cause unproven; the run is READY again and the loss counts."""
 
     error: str = ""
 

@@ -114,7 +114,7 @@ class Cancelled(msgspec.Struct, frozen=True, tag=True):
 
 
 class Released(msgspec.Struct, frozen=True, tag=True):
-    """The attempt was given back before it had an outcome, for no fault of its task."""
+    """The attempt was released before it had an outcome, for no fault of its task."""
 
     output: Output | None = None
     usage: dict[str, int] | None = None

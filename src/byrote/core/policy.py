@@ -119,11 +119,11 @@ class SnoozeFor(msgspec.Struct, frozen=True):
 
 
 class Release(msgspec.Struct, frozen=True):
-    """Give the run back at once, uncharged."""
+    """Make the run READY again at once, without counting the attempt."""
 
 
 class GiveBackCrashed(msgspec.Struct, frozen=True):
-    """Give the run back at once, uncharged, and count the loss."""
+    """Make the run READY again at once, without counting the attempt, and count the loss."""
 
 
 type Verdict = Succeed | RetryIn | Fail | Cancel | SnoozeFor | Release | GiveBackCrashed
@@ -167,7 +167,7 @@ def _again(run: Leased, asked: timedelta | None) -> Verdict:
 
 
 def ends_if_failed(run: Leased) -> bool:
-    """Returns whether the run ends if its attempt fails without a delay of its own."""
+    """Returns whether the run ends if its attempt fails and requests no delay."""
     if run.charged + 1 >= run.max_attempts:
         return True
     # Only a maximum age needs the policy, which takes longer to decode than to search.

@@ -171,5 +171,5 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def result(self) -> Any:
-        """The value that the task returned; None while there is no result."""
+        """The value that the task returned; None without a result."""
         return None if self.result_json is None else unpack(self.result_json)

@@ -48,7 +48,7 @@ class Task(msgspec.Struct, frozen=True):
     deterministic: bool = True
     """Whether each attempt has its own seeded `random`."""
     seed: SeedFrom = "run"
-    """What that `random`, `ctx.random`, `ctx.uuid()` and `ctx.seed` are derived from."""
+    """The source of that `random`, `ctx.random`, `ctx.uuid()` and `ctx.seed`."""
     replay_ignore: tuple[str, ...] = ()
     """Parts of its results that a replay does not compare, see `core/json/paths.py`."""
     files: tuple[str, ...] = ()

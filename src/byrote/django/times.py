@@ -68,7 +68,7 @@ WAITS = {
 
 
 def wait(reason: str | None, until: datetime | None) -> str:
-    """Why a run waits, and when it goes on, such as "retries in 5m"."""
+    """Why a run waits, and when it continues, such as "retries in 5m"."""
     if reason in WAITS:
         return f"{WAITS[reason]} {age(until)}"
     if reason == "event":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The user a server runs as: PostgreSQL refuses root, so root must step down.
+"""The user a server runs as: PostgreSQL refuses root, so root changes to another user.
 
-Nothing is opened up for that user: no account is made and no mode of an existing directory is
-widened. What it cannot reach is copied to where it can, or refused with a clear error.
+No rights are added for that user: no account is created and no mode of an existing directory is
+widened. Files it cannot reach are copied to where it can, or refused with a clear error.
 """
 
 import os
@@ -45,11 +45,11 @@ class Account:
 
 
 def server_account(home: Path, data: Path) -> Account | None:
-    """The user to step down to, or None when the server can run as we do."""
+    """The user to change to, or None if the server can run as the current user."""
     if os.geteuid() != 0:
         return None
     if data.exists() and (owner := data.stat()).st_uid != 0:
-        # A cluster that another user made still belongs to that user.
+        # A cluster that another user created still belongs to that user.
         return Account(f"uid {owner.st_uid}", owner.st_uid, owner.st_gid)
     for name in STEP_DOWN_TO:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Finds PostgreSQL's own programs: a directory the user named, a wheel, or the system's."""
+"""Finds PostgreSQL's own programs: in a directory the user named, a wheel, or the system."""
 
 import importlib.util
 import os
@@ -26,13 +26,13 @@ class Binaries:
     path: Path
     """The bin directory, with symbolic links resolved."""
     provider: str
-    """Who brought them: a variable, a wheel, or `system`."""
+    """Their origin: a variable, a wheel, or `system`."""
     version: tuple[int, ...]
     """The version that `postgres --version` prints, as numbers."""
 
     @property
     def major(self) -> int:
-        """The number that must match the data directory's."""
+        """The major version, which must match that of the data directory."""
         return self.version[0]
 
     @property
@@ -43,12 +43,12 @@ class Binaries:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One provider that was asked, and its answer."""
+    """One provider that was checked, and the result."""
 
     provider: str
     binaries: Binaries | None
     why: str
-    """Why it was chosen or passed over, for people."""
+    """Why it was chosen or skipped, for people."""
 
 
 def find_binaries(environ: Mapping[str, str], *, system: bool = True) -> Binaries:
@@ -65,7 +65,7 @@ def find_binaries(environ: Mapping[str, str], *, system: bool = True) -> Binarie
 
 
 def tried(environ: Mapping[str, str]) -> tuple[Tried, ...]:
-    """List the providers asked, in order; the last one is the chosen one if it has binaries."""
+    """List the checked providers, in order; the last one is the chosen one if it has binaries."""
     answers = []
     for answer in _ask(environ):
         answers.append(answer)
@@ -77,7 +77,7 @@ def tried(environ: Mapping[str, str]) -> tuple[Tried, ...]:
 def _ask(environ: Mapping[str, str], *, system: bool = True) -> Iterator[Tried]:
     named = environ.get("BYROTE_PG_BIN")
     if named:
-        # A named directory is used or refused: falling through would hide a typing mistake.
+        # A named directory is used or refused: trying others would hide a typing mistake.
         yield _judge("BYROTE_PG_BIN", Path(named))
         return
     yield Tried("BYROTE_PG_BIN", None, "not set")
@@ -109,7 +109,7 @@ def _ask_system(environ: Mapping[str, str]) -> Tried:
 
 
 def _newest(provider: str, folders: list[Path]) -> Tried:
-    """The newest usable of several; else the first refusal, which is the most specific."""
+    """The newest usable one of several; else the first refusal, which is the most specific."""
     answers = [_judge(provider, folder) for folder in dict.fromkeys(folders)]
     usable = [answer for answer in answers if answer.binaries is not None]
     if usable:

@@ -44,7 +44,7 @@ def _runs(account: Account, path: Path) -> bool:
 
 
 def _refuse_unmovable(binaries: Binaries, account: Account) -> None:
-    """Only a self-contained installation can be copied; never drag a whole prefix along."""
+    """Raise unless the installation is self-contained: a whole prefix is never copied."""
     share = binaries.path.parent / "share"
     if not any((share / part / "postgres.bki").exists() for part in (".", "postgresql")):
         raise HomeUnusable(
@@ -74,7 +74,7 @@ def _copy(prefix: Path, target: Path) -> None:
 
 
 def _open_up(staging: Path) -> None:
-    """Let everybody read our copy, whatever umask the original was installed under."""
+    """Let all users read our copy, whatever umask the original was installed under."""
     staging.chmod(0o755)
     for path in staging.rglob("*"):
         if not path.is_symlink():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Makes the data directory, whole or not at all."""
+"""Creates the data directory, completely or not at all."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ _INITDB: Final = (
 
 
 def ensure_cluster(runner: Runner, *, durable: bool, lock_fd: int) -> None:
-    """See that there is a cluster of our major version with its database; make it if not."""
+    """Ensure that there is a cluster of our major version with its database."""
     home = runner.home
     if home.data.exists():
         _check_version(runner)
@@ -35,7 +35,7 @@ def ensure_cluster(runner: Runner, *, durable: bool, lock_fd: int) -> None:
     runner.run("initdb", [*_INITDB, str(home.data_new)], stdin="", lock_fd=lock_fd)
     run_single(runner, home.data_new, f"CREATE DATABASE {DATABASE};", lock_fd=lock_fd)
     if durable:
-        os.sync()  # One for all files is much faster than initdb's one for each.
+        os.sync()  # One sync for all files is much faster than initdb's one for each.
     home.data_new.rename(home.data)
     _sync_directory(home)
 

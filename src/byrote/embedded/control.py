@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Commands for an embedded server from outside: look, stop, remove, open to TCP."""
+"""Commands for an embedded server from outside: status, stop, remove, open to TCP."""
 
 import shutil
 import socket
@@ -26,7 +26,7 @@ class ServerStatus:
 
     home: Path
     state: ServerState
-    """`busy` is starting or stopping; `absent` means that nothing was ever made here."""
+    """`busy` is starting or stopping; `absent` means that none was ever created here."""
     log: Path
     version: str | None
     """The major version of its data."""
@@ -39,7 +39,7 @@ class ServerStatus:
 
 
 def status(path: Path) -> ServerStatus:
-    """Look at the server of this home without waiting and without changing anything."""
+    """Read the status of the server of this home without waiting and without changing anything."""
     home = home_at(path)
     version = _version(home)
     if not home.start_lock.exists():
@@ -96,10 +96,10 @@ def destroy(path: Path) -> None:
 
 
 def tcp_url(path: Path, *, environ: Mapping[str, str], password: str, start: bool) -> str:
-    """Open the server to TCP on 127.0.0.1, keep it up, and give the URL with its password.
+    """Open the server to TCP on 127.0.0.1, keep it running, and return the URL with its password.
 
-    Listening takes a restart, so a server that others use is refused. One that listens already
-    is left alone: its URL is given with the password it has. It lasts until the server stops.
+    Listening takes a restart, so a server that others use is refused. A server that listens already
+    is not changed: its URL is returned with its current password. It listens until it stops.
     """
     home = home_at(path)
     if not start and not (home.start_lock.exists() and home.data.exists()):
@@ -159,7 +159,7 @@ def _alone(home: Home) -> Lock:
 
 
 def _used(home: Home) -> bool:
-    # Only ever under the start lock: tried in passing, it would fool a process that leaves.
+    # Only under the start lock: otherwise a process that leaves would see a false user.
     alone = try_hold(home.use_lock)
     if alone is None:
         return True
@@ -191,7 +191,7 @@ def _version(home: Home) -> str | None:
 
 
 def _remove(home: Home) -> None:
-    """Remove what we made, by name: the directory may hold other things of its owner."""
+    """Remove the files that Byrote created, by name: the directory may hold other files."""
     shutil.rmtree(home.data_new, ignore_errors=True)
     if home.data.exists():
         # Renamed first: a removal that is killed half way must not look like a cluster.

@@ -41,7 +41,7 @@ class Database:
     name: str
     size_bytes: int
     project: str | None
-    """The folder it was made for; None for one that was made by name."""
+    """The folder it was created for; None for one that was created by name."""
 
 
 def project_of(folder: Path) -> Path:
@@ -60,19 +60,19 @@ def name_of(project: Path) -> str:
 
 
 def own_url(server: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """The URL of the database for who works in a folder, which is made if there is none."""
+    """The URL of the database for a working folder; creates the database if necessary."""
     named = environ.get("BYROTE_PG_DATABASE")
     return named_url(server, named) if named else project_url(server, folder)
 
 
 def project_url(server: str, folder: Path) -> str:
-    """The URL of the database of a folder's project, which is made if there is none."""
+    """The URL of the database of a folder's project; creates the database if necessary."""
     project = project_of(folder)
     return named_url(server, name_of(project), project=project)
 
 
 def named_url(server: str, name: str, *, project: Path | None = None) -> str:
-    """The URL of a database on this server, which is made if there is none."""
+    """The URL of a database on this server; creates the database if necessary."""
     with psycopg.connect(server, autocommit=True) as connection:
         if connection.execute(_IS_THERE, (name,)).fetchone() is None:
             _create(connection, name, project)
@@ -90,7 +90,7 @@ def _create(connection: psycopg.Connection[Any], name: str, project: Path | None
     try:
         connection.execute(create)
     except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
-        return  # Another process has made it just now.
+        return  # Another process has created it just now.
     if project is not None:
         describe = _DESCRIBE.format(sql.Identifier(name), sql.Literal(str(project)))
         connection.execute(describe)

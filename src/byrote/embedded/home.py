@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where an embedded server lives: its directory, and the short directory of its socket."""
+"""The files of an embedded server: its directory, and the short directory of its socket."""
 
 import hashlib
 import os
@@ -54,7 +54,7 @@ class Home:
 
     @property
     def kept(self) -> Path:
-        """Names a server that is to stay up after its last user left."""
+        """Marks a server that stays up after its last user has left."""
         return self.path / "kept.json"
 
     @property
@@ -63,7 +63,7 @@ class Home:
         return hashlib.sha256(os.fsencode(self.path)).hexdigest()[:10]
 
     def prepare(self, account: Account | None) -> None:
-        """Make the directory, and see that the server's user can enter it."""
+        """Create the directory, and ensure that the server's user can enter it."""
         try:
             make_directories(self.path)
         except OSError as error:
@@ -80,12 +80,12 @@ class Home:
 
 
 def home_at(path: Path) -> Home:
-    """The home in this directory, by its one true path."""
+    """The home in this directory, by its resolved path."""
     return Home(path.expanduser().resolve())
 
 
 def default_home(environ: Mapping[str, str]) -> Path:
-    """Where this user's server lives: BYROTE_PG_HOME, else a directory per major version."""
+    """The directory of this user's server: BYROTE_PG_HOME, else one per major version."""
     named = environ.get("BYROTE_PG_HOME")
     if named:
         return Path(named)
@@ -99,7 +99,7 @@ def default_home(environ: Mapping[str, str]) -> Path:
 
 
 def make_directories(path: Path) -> None:
-    """Make a directory and what is missing above it; root's can be entered by all."""
+    """Create a directory and its missing parents; all users can enter those of root."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     for folder in reversed(missing):
         try:
@@ -107,7 +107,7 @@ def make_directories(path: Path) -> None:
         except FileExistsError:
             continue
         if os.geteuid() == 0:
-            folder.chmod(0o755)  # The umask may have taken it; this directory is ours.
+            folder.chmod(0o755)  # The umask may have removed the mode; this directory is ours.
 
 
 def make_socket_dir(home: Home, account: Account | None, environ: Mapping[str, str]) -> Path:
@@ -137,14 +137,14 @@ def make_socket_dir(home: Home, account: Account | None, environ: Mapping[str, s
 
 
 def _make_private(path: Path, account: Account | None) -> bool:
-    """Make a directory that only the server's user may enter; whether it is one, and ours."""
+    """Create a directory that only the server's user may enter; returns whether that succeeded."""
     owner = account.uid if account else os.geteuid()
     try:
         path.mkdir(mode=0o700, exist_ok=True)
         # By descriptor and without following links: others may write beside it.
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
-        # A link, a file, or a directory that another user keeps closed.
+        # A link, a file, or a directory that another user has closed.
         return False
     try:
         found = os.fstat(fd)

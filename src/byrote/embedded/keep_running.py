@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Remembers that a running server is to stay up after its last user left.
+"""Records that a running server is to stay up after its last user has left.
 
-The note names one postmaster by pid and start time: the next server of the same home is not
-meant, so a note that survived a crash or a reboot keeps nothing.
+The note names one postmaster by pid and start time: it does not apply to the next server of the
+same home, so a note that survived a crash or a reboot has no effect.
 """
 
 import json
@@ -22,7 +22,7 @@ class KeepNote:
 
 
 def write_kept(home: Home, running: Postmaster, password: str | None) -> None:
-    """Keep this server up until it is stopped on purpose."""
+    """Keep this server up until it is stopped explicitly."""
     note = {"pid": running.pid, "started": running.started, "password": password}
     home.kept.unlink(missing_ok=True)
     with open(home.kept, "x", opener=_private) as file:
@@ -30,10 +30,10 @@ def write_kept(home: Home, running: Postmaster, password: str | None) -> None:
 
 
 def read_kept(home: Home, running: Postmaster) -> KeepNote | None:
-    """The note about this very server, if it is to be kept."""
+    """The note about this server process, if it is to be kept."""
     try:
         note = json.loads(home.kept.read_text())
-    except (FileNotFoundError, json.JSONDecodeError):  # A note half written keeps nothing.
+    except (FileNotFoundError, json.JSONDecodeError):  # A note that is half written has no effect.
         return None
     if (note["pid"], note["started"]) != (running.pid, running.started):
         return None

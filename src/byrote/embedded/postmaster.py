@@ -48,12 +48,12 @@ class Postmaster:
 
     @property
     def ready(self) -> bool:
-        """Whether it takes connections."""
+        """Whether it accepts connections."""
         return self.status == "ready"
 
 
 def find_running(home: Home) -> Postmaster | None:
-    """The postmaster of this home, ready or not, if its process is really there."""
+    """The postmaster of this home, ready or not, if its process exists."""
     reap()
     found = _read(home)
     return found if found and is_ours(found.pid, home.data) else None
@@ -65,7 +65,7 @@ def is_ours(pid: int, data: Path) -> bool:
 
 
 def reap() -> None:
-    """Collect postmasters of ours that have ended."""
+    """Reap postmasters of this process that have ended."""
     for pid in tuple(_children):
         try:
             ended, _ = os.waitpid(pid, os.WNOHANG)
@@ -76,12 +76,12 @@ def reap() -> None:
 
 
 def await_ready(home: Home) -> Postmaster | None:
-    """Wait for a running server to be ready; None when it is none, or ends instead."""
+    """Wait for a running server to be ready; None if there is none, or if it ends instead."""
     while running := find_running(home):
         if running.ready:
             return running
         if running.status == "stopping":
-            # It takes no new clients, and may be waiting for old ones to go: hurry it.
+            # It accepts no new clients, and may be waiting for old ones to leave: stop it faster.
             stop(home, running)
         time.sleep(_POLL_S)
     return None
@@ -104,8 +104,8 @@ def start(runner: Runner, socket_dir: Path, settings: Mapping[str, str]) -> Post
             child.returncode = 0  # It may outlive us: Popen need not warn, we reap by the pid.
             return running
         printed = log_tail(runner.home.log, before)
-        # The children of a killed postmaster need a moment to notice and go. And a starter
-        # killed at the wrong moment may have left a server that we did not see yet.
+        # The children of a killed postmaster need a moment to notice and exit. And a starter
+        # killed at the wrong moment may have left a server that is not visible yet.
         if other := await_ready(runner.home):
             return other
         if not _passes(printed) or time.monotonic() > patience:
@@ -192,7 +192,7 @@ def _may_be_server(pid: int, data: Path) -> bool:
     """Whether the process may be a server of this data directory, however it was started."""
     return is_ours(pid, data) or works_in(
         pid, data
-    )  # PostgreSQL passes over other users' processes by itself.
+    )  # PostgreSQL ignores other users' processes by itself.
 
 
 def _signal_and_await(pid: int, data: Path, number: signal.Signals, patience: float) -> bool:

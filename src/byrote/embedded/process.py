@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs PostgreSQL's programs as the right user, apart from our terminal, into the log."""
+"""Runs PostgreSQL's programs as the right user, detached from our terminal, into the log."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ class Runner:
                     group=account.gid if account else None,
                     extra_groups=[] if account else None,
                     pass_fds=pass_fds,
-                    # Ctrl-C at our terminal is for us: the server may have other users.
+                    # Ctrl-C at our terminal is for this process: the server may have other users.
                     start_new_session=True,
                 )
             except OSError as error:
@@ -78,7 +78,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def bound_log(log: Path) -> None:
-    """Begin a new log when this one has grown large; one older log is kept."""
+    """Start a new log when this one has grown large; one older log is kept."""
     if log_size(log) > LOG_BYTES_MAX:
         log.replace(log.with_name(f"{log.name}.1"))
 

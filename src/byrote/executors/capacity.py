@@ -17,10 +17,10 @@ STALE_S = 0.1
 """A rate that nothing has confirmed for this long fades."""
 BUFFER_MAX = 1_800
 WORTH_MAX = 250
-"""Room for this many runs is always worth a claim; batches gain nothing beyond."""
+"""Room for this many runs is always worth a claim; larger batches gain nothing."""
 SHARE_MIN = 0.0005
 COMMANDS_MIN = 0.01
-"""A share of commands below this is none."""
+"""A share of commands below this counts as zero."""
 SEEN_MAX = 19
 """Runs that a share is made of: older ones are forgotten."""
 
@@ -64,9 +64,9 @@ class CapacityPlanner:
             self._of[mode].count(count, now)
 
     def note(self, claimed: Mapping[TaskMode, int]) -> None:
-        """Learn from a claim what the queues hold: the next one will be much like it."""
+        """Learn the modes of waiting tasks from a claim: the next one will be similar."""
         total = sum(claimed.values())
-        # The first few count for much, or a worker would claim one by one until it knows better.
+        # The first few count for much, or a worker would claim one by one at first.
         weight = min(total / max(self._seen + total, 1), 0.5)
         self._seen = min(self._seen + total, SEEN_MAX)
         for mode, count in claimed.items():

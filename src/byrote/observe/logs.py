@@ -43,7 +43,7 @@ class LogWriter:
         self._lock = threading.Lock()
 
     def __call__(self, events: Sequence[Event]) -> None:
-        """Write these events, if their level is asked for."""
+        """Write these events, if their level is logged."""
         if self._level > logging.INFO:
             events = [event for event in events if level_of(event) >= self._level]
         if not events:
@@ -60,7 +60,7 @@ class LogWriter:
 
 def json_lines(at: str, events: Sequence[Event]) -> str:
     """Events as machines read them, a line each."""
-    # No line break stands inside an object, so each of these begins one.
+    # No line break occurs inside an object, so each of these begins one.
     objects = b"\n" + _encode_lines(events)
     return json_printable(f'\n{{"at":"{at}",'.join(objects.decode().split("\n{"))[1:])
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from byrote.wire.messages import Accepted as Accepted, NewRun as NewRun
     from byrote.wire.problems import Refused as Refused
 else:
-    # Fetched when first used: a hand that imports handlers needs no HTTP client.
+    # Imported when first used: a hand that imports handlers needs no HTTP client.
     __all__, __getattr__ = lazy_exports(
         __name__,
         {

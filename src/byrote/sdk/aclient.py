@@ -28,7 +28,7 @@ from byrote.wire.messages import EventView
 
 
 class AsyncMethod[**P, T]:
-    """A verb of `calls.py` as a method that does it when awaited."""
+    """A verb of `calls.py` as a coroutine method."""
 
     def __init__(self, make: Callable[P, Program[T]]) -> None:
         self._make = make
@@ -45,7 +45,7 @@ class AsyncMethod[**P, T]:
 
 
 class AsyncClient:
-    """Speaks to a queue service; connections are kept and reused on one event loop."""
+    """Client of a queue service; connections are reused on one event loop."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class AsyncClient:
             sink.begin()
             try:
                 async for piece in answer.aiter_bytes(CHUNK):
-                    # A disk may be slow, and the loop is not ours alone.
+                    # A disk may be slow, and other tasks use the loop.
                     await asyncio.to_thread(sink.write, piece)
             except httpx2.TransportError as error:
                 sink.cut(lost_of(error).why)
@@ -133,15 +133,15 @@ class AsyncClient:
     ) -> bytes | Path:
         """The content of an artifact, or of its hash: up to 16 MiB as bytes, or in the file `to`.
 
-        A file is there only when it is whole and right: ArtifactDamaged, or ServiceUnreachable
-        when the content broke off, leave none.
+        The file appears only when it is complete and its hash is right. Raises ArtifactDamaged, or
+        ServiceUnreachable if the download was interrupted.
         """
         return await self.run(fetching.fetch(run_id, artifact, to))
 
     async def stream(
         self, *, queue: str | None = None, run: str | None = None, after: str | None = None
     ) -> AsyncIterator[EventView]:
-        """Facts as they happen, for ever, or until you stop; a broken stream is resumed."""
+        """Events as they happen, without an end; a broken stream is resumed."""
         stream = Stream(self._terms, queue=queue, run=run, after=after)
         while True:
             try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""How a worker of the service keeps artifacts: small ones in a message, large ones as a stream.
+"""Stores artifacts of a worker of the service: small ones in a message, large ones as a stream.
 
-A task that stores something large writes it to a file of this worker's spool, or names a file of
-its own; the worker sends it, and empties the spool. The spool goes with the worker.
+A task that stores a large artifact writes it to a file in this worker's spool, or names its own
+file; the worker sends it, and deletes the file in the spool. The spool is deleted with the worker.
 """
 
 import tempfile
@@ -25,7 +25,7 @@ class _Limited(Protocol):
 
 @cache
 def _spool() -> "tempfile.TemporaryDirectory[str]":
-    # Removed when the process ends; what a killed one leaves is the temporary directory's affair.
+    # Deleted when the process ends; a killed one leaves it in the temporary directory.
     return tempfile.TemporaryDirectory(prefix=PREFIX)
 
 
@@ -45,6 +45,6 @@ def service_answers(size_max: int) -> Mapping[str, AskHandler]:
 
 
 def discard(path: Path) -> None:
-    """Remove a file that was sent, if it is of the spool; a task's own file stays."""
+    """Delete a file that was sent, if it is in the spool; a task's own file stays."""
     if path.parent.name.startswith(PREFIX):
         path.unlink(missing_ok=True)

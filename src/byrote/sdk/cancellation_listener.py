@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Learns at once that a run of the worker was cancelled, by a long poll of the service.
+"""Receives cancellations of the worker's runs at once, by a long poll of the service.
 
-A hint: a worker that misses it learns with the next renewal, after a third of the lease. So
-errors here are not reported: a service that cannot be asked is asked again
-later, and one that does not know the question is not.
+A hint: a worker that misses it learns with the next renewal, after a third of the lease. So errors
+here are not reported: a service that does not answer is asked again later; one that does not have
+the route is not.
 """
 
 import threading
@@ -18,17 +18,17 @@ from byrote.sdk.transport.request import ServiceCall
 WAIT_S = 25.0
 """How long one request waits."""
 PAUSE_S = 1.0
-"""Between a call and the next request: the run that is meant takes a moment to end."""
+"""Pause between a reply and the next request: the cancelled run takes a moment to end."""
 
 
 class ListenerConnection(Protocol):
     """A connection to the service."""
 
     def run[T](self, call: ServiceCall[T]) -> T:
-        """Ask until there is an answer, or the worker has stopped."""
+        """Send until there is an answer, or the worker has stopped."""
 
     def drop(self) -> None:
-        """Close it."""
+        """Close the connection."""
 
 
 def _always() -> bool:
@@ -53,7 +53,7 @@ class CancellationListener:
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
         self._deaf = False
-        """The service does not know the question, or does not take it from us."""
+        """Whether the service does not have the route, or refuses it to this token."""
 
     def open(self, worker: str) -> None:
         """Start to listen for this worker, unless a thread does already."""
@@ -65,7 +65,7 @@ class CancellationListener:
             self._thread.start()
 
     def close(self) -> None:
-        """Ask no more; a request that waits just now is left to itself."""
+        """Stop; a request that waits at this moment is abandoned."""
         self._closed.set()
 
     def _stopped(self, seconds: float) -> bool:

@@ -43,7 +43,7 @@ class SyncMethod[**P, T]:
 
 
 class Client:
-    """Speaks to a queue service; connections are kept and reused, threads may share it."""
+    """Client of a queue service; connections are reused, threads may share it."""
 
     def __init__(
         self,
@@ -129,15 +129,15 @@ class Client:
     ) -> bytes | Path:
         """The content of an artifact, or of its hash: up to 16 MiB as bytes, or in the file `to`.
 
-        A file is there only when it is whole and right: ArtifactDamaged, or ServiceUnreachable
-        when the content broke off, leave none.
+        The file appears only when it is complete and its hash is right. Raises ArtifactDamaged, or
+        ServiceUnreachable if the download was interrupted.
         """
         return self.run(fetching.fetch(run_id, artifact, to))
 
     def stream(
         self, *, queue: str | None = None, run: str | None = None, after: str | None = None
     ) -> Iterator[EventView]:
-        """Facts as they happen, for ever, or until you stop; a broken stream is resumed."""
+        """Events as they happen, without an end; a broken stream is resumed."""
         stream = Stream(self._terms, queue=queue, run=run, after=after)
         while True:
             try:

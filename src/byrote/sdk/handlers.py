@@ -21,7 +21,7 @@ class Handler(Protocol):
     """An object that handles a kind of task; `handle` may be async."""
 
     def handle(self, ctx: Context, payload: Any, /) -> Any:
-        """Do the work; what it returns is the run's result."""
+        """Do the work; the returned value is the run's result."""
 
 
 type Handling = Callable[[Context, Any], Any] | Handler
@@ -96,13 +96,13 @@ def _handling(handler: Handling) -> Callable[..., Any]:
         return await called(ctx, payload_of(args, kwargs))
 
     made = acall if inspect.iscoroutinefunction(called) else call
-    # The signature is ours, whatever the handler calls its parameters.
+    # The signature is fixed, whatever the handler calls its parameters.
     del made.__wrapped__
     return made
 
 
 def payload_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """The one value a run was sent with: its only argument, or its named arguments together."""
+    """The payload of a run: its only argument, or its named arguments together."""
     if len(args) == 1 and not kwargs:
         return args[0]
     if args:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The store of a worker that has a service: the same verbs as `byrote.store.worker`, over HTTP.
 
-Every part has its own connection. All calls are safe to repeat: a finish by its lease's
-token, a claim by asking for its token when its answer was lost. They are repeated for as long as
-the worker lives. Housekeeping is the service's affair.
+Every part has its own connection. All calls are safe to repeat: a finish by its lease's token, a
+claim by asking for its token when its answer was lost. They are repeated for as long as the worker
+lives. The service does the housekeeping.
 """
 
 import contextlib
@@ -36,16 +36,16 @@ from byrote.system.wake import clear
 from byrote.wire.problems import PASSING, Refused, error_of
 
 ANSWER_S = 15.0
-"""How long an answer may take, besides what the service was asked to wait."""
+"""How long an answer may take, besides the requested wait."""
 WAIT_MAX_S = 50.0
 WAIT_SHARE = 0.25
 """The share of a lease that a claim may wait for."""
 DOUBT_S = 3.0
 """How long after its time a claim whose answer was lost may still be served."""
 SENDS_MAX = 5
-"""How often a file is sent whose sending breaks off."""
+"""How often an interrupted upload is started."""
 DENIED = frozenset({"unauthorized", "forbidden"})
-"""Refusals of a token that worked before: it may be renewed or allowed again."""
+"""Refusals of a token that worked before: it may be renewed or granted again."""
 OF_VALUES = frozenset({"too_large", "invalid"})
 """Refusals of a value that was sent."""
 ROLES = frozenset({"work", "admin"})
@@ -68,7 +68,7 @@ class ServiceConnection:
         """Requests in a row that failed, by method."""
 
     def run[T](self, call: ServiceCall[T]) -> T:
-        """Ask until there is an answer, or the worker has stopped."""
+        """Send until there is an answer, or the worker has stopped."""
         while True:
             try:
                 return self.ask(call)
@@ -76,7 +76,7 @@ class ServiceConnection:
                 continue
 
     def ask[T](self, call: ServiceCall[T]) -> T:
-        """Ask; Interrupted when the request may have arrived and the answer was lost."""
+        """Send; raises Interrupted if the request may have arrived and the answer was lost."""
         while True:
             response = self._send(call)
             if isinstance(response, ServiceResponse) and response.status < 300:
@@ -92,7 +92,7 @@ class ServiceConnection:
                 raise RequestInterrupted
 
     def once[T](self, call: ServiceCall[T]) -> T:
-        """Ask a single time, and raise what is in the way."""
+        """Send once, and raise any error."""
         response = self._send(call)
         if isinstance(response, LostResponse):
             raise ServiceUnreachable(
@@ -201,7 +201,7 @@ class ServiceStore:
         return HttpArtifacts(self._wire(part))
 
     def duties(self, part: PartContext) -> MaintenancePort | None:  # noqa: ARG002 -- there are none.
-        """None: the service keeps house itself."""
+        """None: the service does its own housekeeping."""
         return None
 
     def _wire(self, part: PartContext) -> ServiceConnection:
@@ -245,7 +245,7 @@ class HttpLeases(_OnWire):
         super().close()
 
     def claim(self, wanted: ClaimRequest) -> list[Leased] | None:
-        """Lease what is wanted; None when the answer was lost and nothing had come of it."""
+        """Lease the requested runs; None if the answer was lost and nothing was leased."""
         self._cancellations.open(wanted.worker)
         # A lease counts from before the claim was sent: a long wait would use it up.
         patience = min(self._patience_s, wanted.lease_for.total_seconds() * WAIT_SHARE)
@@ -269,10 +269,10 @@ class HttpLeases(_OnWire):
             self._doubts.remove(doubt)
 
     def idle(self, *, worker: str, idle: bool) -> None:
-        """Nothing to do: a claim that waits implies it."""
+        """Do nothing: a waiting claim implies it."""
 
     def rest(self, wake: int, seconds: float, *, for_room: bool = False) -> None:
-        """Wait for room here; wait for work at the service, with the next claim."""
+        """Wait for room here; the next claim waits for work at the service."""
         if not for_room:
             self._patience_s = min(seconds, WAIT_MAX_S)
             seconds = 0
@@ -290,7 +290,7 @@ class HttpFinish(_OnWire):
     """Settles attempts."""
 
     def finish(self, judged: Sequence[Judged]) -> dict[str, str]:
-        """The ids that were accepted and as what, or LOCKED; what is missing was lost."""
+        """The accepted ids and their code letters, or LOCKED; a missing one was lost."""
         for run, _, _ in judged:
             found = run.provenance
             if found is not None and found.id is None:
@@ -299,7 +299,7 @@ class HttpFinish(_OnWire):
 
 
 class HttpRegistry(_OnWire):
-    """Keeps leases, and a worker's row in the list of workers."""
+    """Renews leases, and keeps a worker's row in the registry."""
 
     def register(self, description: Mapping[str, Any]) -> Sequence[str]:
         """Announce a worker; returns its aliases that are tasks of other live workers.
@@ -317,7 +317,7 @@ class HttpRegistry(_OnWire):
         self._wire.run(leasing.deregister(worker))
 
     def renew(self, leases: Sequence[Leased], *, lease_for: timedelta) -> dict[str, bool | str]:
-        """Extend leases: ids still held and whether their cancellation is wanted, or LOCKED."""
+        """Extend leases: ids still held and whether cancellation was requested, or LOCKED."""
         return self._wire.run(leasing.renew(leases, lease_for=lease_for))
 
 
@@ -334,25 +334,25 @@ class HttpSteps(_OnWire):
         return self._wire.run(leasing.ledgers(leases))
 
     def note(self, steps: Sequence[Mapping[str, Any]]) -> list[StepReply]:
-        """Write steps under their leases; what is missing was lost, unless it is `holding`."""
+        """Write steps under their leases; a missing one was lost, unless it is `holding`."""
         noted, self._locked = self._wire.run(leasing.note(steps))
         return noted
 
     def progress(self, reports: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Write how far attempts have come; what is missing was lost, unless it is `holding`."""
+        """Write the progress of attempts; a missing one was lost, unless it is `holding`."""
         accepted, self._locked = self._wire.run(leasing.progress(reports))
         return accepted
 
     def holding(self, leases: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Which of these leases the last answer called locked."""
+        """Which of these leases were locked in the last answer."""
         return [lease["id"] for lease in leases if lease["id"] in self._locked]
 
 
 class HttpArtifacts(_OnWire):
-    """Keeps artifacts at the service, which knows where they are stored."""
+    """Stores artifacts at the service, which knows their location."""
 
     def prefix(self) -> str:
-        """Refused: there is nothing to share."""
+        """Refused: storage is not shared here."""
         raise _stored_remotely()
 
     def limit(self) -> int:

@@ -28,11 +28,11 @@ from byrote.worker.start_order import OrderedStart
 from byrote.worker.worker import Worker as Supervisor
 
 BUFFER_S = 0.25
-"""How long the work kept in hand lasts: a claim over HTTP takes longer than one over a socket."""
+"""Seconds of work to buffer: a claim over HTTP takes longer than one over a socket."""
 
 
 class SdkWorkerOptions(TypedDict, total=False):
-    """How a worker works; what is not given comes from BYROTE_* and the settings files."""
+    """Options of a worker; absent ones come from BYROTE_* and the settings files."""
 
     queues: str | Sequence[str]
     """`mail=3,default`: queues and their weights; absent: `default`."""
@@ -105,7 +105,7 @@ class Worker:
             self._supervisor.run()
 
     def stop(self, reason: str = "asked to stop") -> None:
-        """Claim no more and finish what fits into the grace; asked again, give all back now."""
+        """Stop claiming, and finish what fits into the grace; a second call releases all runs."""
         self._supervisor.stop(reason)
 
     @property
@@ -150,7 +150,7 @@ def _supervisor(
 
 
 def path_of(handlers: str | Handlers) -> str:
-    """`module:name`, as a child process finds the handlers."""
+    """`module:name`, by which a child process finds the handlers."""
     if isinstance(handlers, str):
         return handlers
     for module_name, module in list(sys.modules.items()):

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Build `app` when a server asks for it: only assembly knows time, chance and settings."""
+    """Build `app` when a server asks for it: only assembly has clocks, randomness and settings."""
     if name != "app":
         raise AttributeError(name)
     app = globals()["app"] = import_module("byrote.assembly.service").service_app()

@@ -2,9 +2,9 @@
 """The ASGI app: routes behind a gate.
 
 Starlette rather than Litestar: four packages instead of twenty-two and a fifth of the import time,
-for some thirty routes whose types are msgspec structs anyway. Routing, gzip, streaming and the life
-of the app are Starlette's; what a description in OpenAPI needs beyond msgspec's schemas is a page
-(`openapi.py`).
+for some thirty routes whose types are msgspec structs anyway. Routing, gzip, streaming and the
+lifespan of the app are Starlette's; `openapi.py` adds what OpenAPI needs beyond msgspec's schemas
+in one page.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ GZIP_FROM = 2_048
 class _ByMethod:
     """The routes of one path."""
 
-    __name__ = "routes"  # Starlette wants one.
+    __name__ = "routes"  # Starlette requires one.
 
     def __init__(self, entries: Mapping[str, RouteApp]) -> None:
         self.entries = dict(entries)
@@ -64,7 +64,7 @@ def build_app(service: Service, *, version: str) -> Starlette:
         return Response(described, media_type=JSON)
 
     async def livez(_request: Request) -> Response:
-        # Neither a token nor the database: only whether this process answers.
+        # Needs neither a token nor the database: shows only that this process answers.
         status = "stopping" if service.stopping else "ok"
         return Response(msgspec.json.encode({"status": status}), media_type=JSON)
 
@@ -87,7 +87,7 @@ def build_app(service: Service, *, version: str) -> Starlette:
 
 
 class _WorkerName(PathConvertor):
-    """A name at the end of an address: it may have slashes, but does not end in another route."""
+    """A name at the end of a path: it may contain slashes, but does not end in another route."""
 
     regex = ".*" + "".join(f"(?<!{verb})" for verb in VERBS)
 

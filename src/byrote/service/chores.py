@@ -32,7 +32,7 @@ class Chores:
         self._context = context
 
     async def run(self) -> None:
-        """Do what is due, for as long as the process lives."""
+        """Do due chores for as long as the process lives."""
         ticks = 0
         while True:
             await asyncio.sleep(TICK_S * (0.75 + 0.5 * self._context.jitter()))

@@ -14,10 +14,10 @@ from byrote.wire.terms import WAIT_MAX_S
 
 
 class ServiceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of one service process; everything has one."""
+    """The limits of one service process."""
 
     body_max: int = 8 * 1024 * 1024
-    """Bytes of a request's body, looked at before it is parsed."""
+    """Bytes of a request's body, checked before it is parsed."""
     payload_max: Mapping[str, int] = msgspec.field(default_factory=lambda: {"*": PAYLOAD_MAX})
     """Bytes of one spec, by queue."""
     values_max: int = 1_000_000
@@ -25,20 +25,20 @@ class ServiceOptions(msgspec.Struct, frozen=True, kw_only=True):
     body_s: float = 20.0
     """How long a body may take to arrive; a file may take longer (`upload_s`)."""
     upload_rate: int = 64 * 1024
-    """Bytes a second that a file must arrive with on average, the first `body_s` apart."""
+    """Bytes per second at which a file must arrive on average, after the first `body_s`."""
     token_s: float = 5.0
-    """How long a token may take to be looked up."""
+    """How long the look-up of a token may take."""
     ready_s: float = 3.0
     """How long the database may take to answer before `/readyz` answers 503."""
     request_s: float = 30.0
-    """How long a request may take, what it waits for apart."""
+    """How long a request may take, without the time it waits for something."""
     at_once: int = 256
     """Requests under way, those that wait or stream apart. Of all such numbers, a token may take
     as many as are still free (`slots.py`): by itself it gets half of them."""
     waiting: int = 10_000
     """Requests that wait for something to happen."""
     wait_max_s: float = WAIT_MAX_S
-    """How long any of them may wait."""
+    """The longest wait of such a request."""
     streams: int = 200
     """Streams of events, and downloads."""
     artifacts: str | None = None
@@ -46,21 +46,21 @@ class ServiceOptions(msgspec.Struct, frozen=True, kw_only=True):
     artifact_max: int = SIZE_MAX
     """Bytes an artifact may have."""
     uploads: int = 16
-    """Files on their way here at once; each takes as much of the temporary directory as it has."""
+    """Files that arrive at once; each needs its size in the temporary directory."""
     rate: int = 2_000
     """Requests a second of one token, unless the token has its own rate."""
     connections: int = 8
-    """Database connections for work, and half as many for looking on."""
+    """Database connections for work, and half as many for monitoring."""
     patience_s: float = 2.0
     """How long to retry a database that does not answer before reporting it."""
     poll: timedelta = timedelta(seconds=1)
 
     def upload_s(self, size: int) -> float:
-        """How long it may take until so many bytes of a file have arrived."""
+        """How long this many bytes of a file may take to arrive."""
         return self.body_s + size / self.upload_rate
 
     def payload_limit(self, queue: str) -> int:
-        """How large a spec for this queue may be."""
+        """The maximum size of a spec for this queue."""
         return self.payload_max.get(queue, self.payload_max["*"])
 
 
@@ -74,4 +74,4 @@ class ServiceContext(NamedTuple):
     token: Callable[[], str]
     ids: Callable[[int], Sequence[str]]
     describe: Callable[[Sequence[str], Sequence[str]], Mapping[str, object]]
-    """How this process introduces itself as one that waits for these queues."""
+    """The registration of this process as a worker that waits for these queues."""

@@ -23,14 +23,14 @@ class Readiness:
         self._good_until = 0.0
 
     async def check(self) -> None:
-        """Unavailable unless the database has answered just now."""
+        """Raise Unavailable unless the database has answered just now."""
         if self._clock() < self._good_until:
             return
         if self._asking is None:
             self._asking = asyncio.ensure_future(self._ask())
             self._asking.add_done_callback(self._asked)
         asking = self._asking
-        # Not a timeout around the statement: to cancel one at a database that hangs takes time.
+        # Not a timeout around the statement: cancelling one takes long if the database hangs.
         await asyncio.wait({asking}, timeout=self._seconds)
         if not asking.done():
             raise Unavailable("The database does not answer.", retry_after_s=2)

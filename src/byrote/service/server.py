@@ -25,18 +25,18 @@ from byrote.wire.problems import MEDIA_TYPE, BadRequest, problem_of
 HEAD_S = 10.0
 """How long the head of a request may take to arrive, the first one included."""
 UNREAD_S = 30.0
-"""How long a client may read nothing of what it is sent."""
+"""How long a client may read nothing of its answer."""
 IDLE_S = 75
-"""How long a connection may stand idle between two requests."""
+"""How long a connection may be idle between two requests."""
 FINAL = tuple(f"HTTP/1.1 {digit}".encode() for digit in (2, 3, 4, 5))
-"""How the head of an answer begins, but for those that announce another one, such as 100."""
+"""How the head of a final answer begins; not an interim one, such as 100."""
 HEAD_MAX = 32 * 1024
 FILES_SPARE = 200
 CONNECTIONS_MAX = 12_000
 
 
 class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to listen, and how."""
+    """The address to listen on, and TLS."""
 
     host: str = "127.0.0.1"
     port: int = 8700
@@ -57,7 +57,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a service that listens there."""
+    """Whether only this machine can reach a service at this address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -116,7 +116,7 @@ class Protocol(H11Protocol):
     _dropped = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A connection is there; its first request should not be long."""
+        """A connection was opened; its first request must arrive soon."""
         super().connection_made(transport)
         self.transport = Joined(transport)  # type: ignore[assignment]
         if isinstance(self.server_state, ConnectionState) and self.server_state.stopping:
@@ -125,7 +125,7 @@ class Protocol(H11Protocol):
         self._patience = self.loop.call_later(HEAD_S, self._give_up)
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes came: the clock runs for as long as they are not a whole head."""
+        """Bytes arrived: the timeout runs until they are a whole head."""
         if self._closing is not None:
             self._drop(data)
             return
@@ -179,12 +179,12 @@ class Protocol(H11Protocol):
             self.transport.close()
 
     def pause_writing(self) -> None:
-        """The client does not read what it is sent."""
+        """The client does not read its answer."""
         super().pause_writing()
         self._watch_reader(None)
 
     def resume_writing(self) -> None:
-        """It has read on."""
+        """The client reads again."""
         super().resume_writing()
         if self._unread is not None:
             self._unread.cancel()
@@ -199,7 +199,7 @@ class Protocol(H11Protocol):
             self._unread = self.loop.call_later(UNREAD_S, self._watch_reader, left)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is to be waited for any more."""
+        """The connection is closed: stop the timers."""
         for timer in (self._patience, self._unread, self._closing):
             if timer is not None:
                 timer.cancel()
@@ -221,7 +221,7 @@ class HttpServer(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: Any = None) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         self._loop = asyncio.get_running_loop()
         if self.config.is_ssl:
             # uvicorn has no option for it; the default keeps a silent client for a minute.
@@ -240,7 +240,7 @@ class HttpServer(uvicorn.Server):
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal asks to stop; a second one hurries."""
+        """A signal requests a stop; a second one shortens it."""
         super().handle_exit(sig, frame)
         # Or uvicorn would raise them again in the end, and a stop in good order exit as a crash.
         self._captured_signals.clear()
@@ -249,7 +249,7 @@ class HttpServer(uvicorn.Server):
 
 
 def build_server(app: ASGIApp, options: ServeOptions, on_stop: Callable[[], None]) -> HttpServer:
-    """A server for the app; `run` serves until a signal ends it."""
+    """Return a server for the app; `run` serves until a signal ends it."""
     config = uvicorn.Config(
         app,
         host=options.host,
@@ -273,7 +273,7 @@ def build_server(app: ASGIApp, options: ServeOptions, on_stop: Callable[[], None
 
 
 def _room() -> int:
-    """How many connections there may be: as many as the system allows files, within our limit."""
+    """The maximum number of connections: as many files as the system allows, within our limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = CONNECTIONS_MAX + FILES_SPARE
     soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)

@@ -56,7 +56,7 @@ class Service:
             size=options.connections,
             patience_s=patience,
         )
-        """For what must be quick: enqueueing and leases, with guarded plans."""
+        """For requests that must be quick: enqueueing and leases, with guarded plans."""
         self.reads = AsyncStore(
             address,
             *READ_GUARDS,
@@ -65,9 +65,9 @@ class Service:
             size=max(options.connections // 2, 2),
             patience_s=patience,
         )
-        """For looking on, which may take its time, but not for ever."""
+        """For monitoring queries, which may be slow, but have a limit."""
         self.detour = Detour()
-        """Leads finishes and renewals around rows that are locked."""
+        """Sends finishes and renewals around locked rows."""
         self.keyring = Keyring(self.work, context.clock, rate=options.rate, token_s=options.token_s)
         self.calling = CancellationWaiters()
         self.claim_waiters = ClaimWaiters(
@@ -104,7 +104,7 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Do what a service does beside answering, until left."""
+        """Run the background tasks of the service until the context exits."""
         parts = [
             self.claim_waiters.poll,
             self.claim_waiters.keep_announced,
@@ -130,7 +130,7 @@ class Service:
             await self.reads.close()
 
     def stop(self) -> None:
-        """End the requests that wait; their responses are still sent."""
+        """End the waiting requests; their responses are still sent."""
         self.stopping = True
         self.claim_waiters.close()
         self.calling.close()

@@ -35,11 +35,11 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "cancelled": frozenset({"cancel"}),
     "released": frozenset({"release"}),
 }
-"""Verdicts that may follow from what happened."""
+"""Verdicts that may follow from an outcome."""
 
 
 def row_of(item: Finish, run: Leased | None, path: str) -> Row:
-    """One attempt's end; `run` is known where its fate is left to us and its lease holds."""
+    """One attempt's end; `run` is known if the service judges it and its lease holds."""
     what = _what(item, path)
     row: Row = {"id": item.run, "token": item.token}
     if what == "error":

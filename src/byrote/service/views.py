@@ -20,7 +20,7 @@ def brief_of(run: Run) -> messages.RunBrief:
 
 
 def view_of(run: Run) -> messages.RunView:
-    """A run with everything."""
+    """A run with all its fields."""
     return messages.RunView(
         **_common(run),
         spec=Raw(run.spec_json.encode()),
@@ -52,5 +52,5 @@ def revived(moves: Moves[str]) -> messages.MovedRuns:
 
 
 def queue_view(row: QueueRow, unserved: Sequence[str] = ()) -> messages.QueueView:
-    """A queue, for those who asked."""
+    """A queue as the caller may see it."""
     return messages.QueueView(**msgspec.structs.asdict(row), unserved=list(unserved))

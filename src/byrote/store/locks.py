@@ -92,7 +92,7 @@ class Detour:
             # Nothing is locked any more, or only by a lock that some updates wait for.
             half = 0 if found else len(left) // 2
             batches += [left[:half], left[half:]]
-        # Runs that are never sent again would accumulate; beyond the limit, start afresh.
+        # Runs that are never sent again would accumulate; beyond the limit, clear the record.
         self._known = (self._known if len(self._known) < KNOWN_MAX else set()) | passed_by
         return answers | dict.fromkeys(passed_by, LOCKED)
 

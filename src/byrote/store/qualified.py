@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Qualifies the names of our tables, views, sequences and functions with their schema.
 
-On connections of its own, Byrote sets the search path, and statements are sent as they are in
+On its own connections, Byrote sets the search path, and statements are sent as they are in
 `sql/`. On a connection of a caller, a pool or a pooler it must not: there every name is written
 with its schema, so that neither the search path nor a temporary table decides what it means. The
 functions of the schema do the same in their bodies (`byrote_home` in the migrations).

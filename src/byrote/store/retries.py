@@ -11,7 +11,7 @@ LOCK_NOT_AVAILABLE = "55P03"
 
 
 class Remedy(Enum):
-    """What to do about a database error."""
+    """The response to a database error."""
 
     RETRY = "retry"
     """Retry on the same connection."""
@@ -41,7 +41,7 @@ RECONNECTED = frozenset(
         "57P05",  # idle session timeout
         "25P03",  # idle in transaction timeout
         "53300",  # too many connections
-        "25P02",  # a transaction already failed: start afresh
+        "25P02",  # a transaction already failed: open another connection
     }
 )
 
@@ -88,11 +88,11 @@ def advice(code: str | None) -> str:
 _LOGIN_REFUSALS = (
     (
         re.compile(r'database "(.+)" does not exist'),
-        "There is no database {0!r}. Create it with `createdb {0}` and then run `byrote migrate`.",
+        "The database {0!r} does not exist. Run `createdb {0}`, and then `byrote migrate`.",
     ),
     (
         re.compile(r'role "(.+)" does not exist'),
-        "There is no role {0!r}. Create it with `createuser {0}`, or name another user in the URL.",
+        "The role {0!r} does not exist. Run `createuser {0}`, or name another user in the URL.",
     ),
     (
         re.compile(r'password authentication failed for user "(.+)"'),

@@ -143,7 +143,7 @@ class Renewal(NamedTuple):
 
 
 class Pruned(msgspec.Struct, frozen=True):
-    """What one call of `prune` deleted."""
+    """The counts of one call of `prune`."""
 
     archives: int
     events: int

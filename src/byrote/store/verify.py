@@ -86,7 +86,7 @@ def verify(
     on_progress: OnProgress = lambda _done, _whole: None,
     kept: Head | None = None,
 ) -> VerifyReport:
-    """Prove or refute every check on one snapshot; `on_progress` receives the number of runs done.
+    """Run every check on one snapshot; `on_progress` receives the number of runs done.
 
     `kept` is a head of the chain from an earlier verification, which must still be in it.
     """

@@ -11,7 +11,7 @@ from byrote.core.errors import BadOption
 from byrote.executors.runtime.asks import AskResult
 
 type AnswerAsk = Callable[[str, Mapping[str, Any]], AskResult]
-"""Takes a verb and its payload."""
+"""Receives a verb and its payload."""
 
 
 class DirectAsks:

@@ -34,14 +34,14 @@ class FakeClock:
             self.on(connection)
 
     def on(self, connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
-        """Let this connection live by this clock too."""
+        """Set the time of this connection by this clock, too."""
         connection.execute(settable())
         self._connections.append(connection)
         self._set(connection)
         return connection
 
     def advance(self, **length: float) -> datetime:
-        """Move on, in the words of timedelta: `clock.advance(minutes=5)`."""
+        """Advance the time; takes the arguments of timedelta: `clock.advance(minutes=5)`."""
         self.now += timedelta(**length)
         for connection in self._connections:
             self._set(connection)

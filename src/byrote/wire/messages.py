@@ -127,7 +127,7 @@ class RunView(RunBrief, frozen=True, kw_only=True):
     spec: Annotated[Raw, msgspec.Meta(extra_json_schema=JSON_OBJECT)]
     """`{"task", "version", "args", "kwargs"}`, verbatim."""
     result: Raw | None
-    """The value that the task returned, verbatim; null while there is no result."""
+    """The value that the task returned, verbatim; null without a result."""
     retry: Raw | None
     provenance: list[int | None]
     usage: list[dict[str, Any]]

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Renews leases, and sends the heartbeats of the worker.
 
-What is true: the database's clock decides whether a lease holds. Who believes what: this process
-believes a lease until `deadline`, a monotonic time taken *before* the claim or renewal was sent,
-with a margin. How long: a lease is renewed when a third of it has passed, all that need it in one
-statement. When it breaks: a renewal that is not answered in time changes nothing here; the executor
-ends the attempt at its deadline, before the database would lease the run to another worker. A
-renewal that is answered without naming a run means it is lost: its attempt ends now. One whose row
-is locked by another transaction is not renewed, nor is it lost: it is asked for again at the next
-tick, until its deadline. An attempt that has ended is renewed as well until its end is written; one
-whose row stays locked is given up when its lease is over, so that no stop or drain waits for it.
+The database's clock decides whether a lease holds. This process trusts a lease until `deadline`, a
+monotonic time taken *before* the claim or renewal was sent, with a margin. A lease is renewed when
+a third of it has passed, all that need it in one statement.
 
-Nothing of a task runs in this process, so no task can keep this thread from its work.
+A renewal that is not answered in time changes nothing here: the executor ends the attempt at its
+deadline, before the database would lease the run to another worker. A run that is missing from the
+answer is lost: its attempt ends now. A run whose row another transaction has locked is neither
+renewed nor lost: it is renewed at the next tick, until its deadline. The lease of an attempt that
+has ended is renewed until its end is written; if its row stays locked, it is given up when its
+lease is over, so that no stop or drain waits for it.
+
+No task code runs in this process, so no task can keep this thread from its work.
 """
 
 import threading
@@ -114,7 +115,7 @@ class LeaseKeeper:
         self._wake.set()
 
     def stop(self) -> None:
-        """Renew no more."""
+        """Stop renewing."""
         self._stopped = True
         self._wake.set()
 

@@ -18,15 +18,15 @@ class HeldLeases:
         return len(self._leases)
 
     def __contains__(self, run: Leased) -> bool:
-        # This very lease: the same run may have been claimed again meanwhile.
+        # The same lease: the run may have been claimed again meanwhile.
         return self._leases.get(run.id) is run
 
     def add(self, runs: Sequence[Leased]) -> None:
-        """These were claimed."""
+        """Add leases that were claimed."""
         self._leases.update([(run.id, run) for run in runs])
 
     def drop(self, runs: Iterable[Leased]) -> None:
-        """These are settled or lost."""
+        """Remove leases that are settled or lost."""
         leases, lease_of = self._leases, self.lease_of
         for run in runs:
             if lease_of(run.id) is run:
@@ -37,7 +37,7 @@ class HeldLeases:
         return [run for run_id in ids if (run := self._leases.get(run_id)) is not None]
 
     def ageing(self, before: float, *, unwritten: float) -> list[Leased]:
-        """Leases that must not be believed after `before` unless they are renewed.
+        """Leases that must not be trusted after `before` unless they are renewed.
 
         Of attempts whose end is being written, those that must not be after `unwritten`: most are
         written before their leases have to be renewed.

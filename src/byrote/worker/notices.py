@@ -16,7 +16,7 @@ class Notices:
         self._troubled: set[str] = set()
 
     def __call__(self, what: str, error: str | None) -> None:
-        """Take what goes wrong for one purpose, or None when it goes well again."""
+        """Receive the error of one purpose, or None when it works again."""
         if error is None:
             if what in self._troubled:
                 self._troubled.discard(what)
@@ -27,7 +27,7 @@ class Notices:
 
 
 def stopping_note(running: int, grace: timedelta, reason: str) -> str:
-    """Describe what a stopping worker waits for, and a second signal; empty without runs."""
+    """Describe the runs a stopping worker waits for, and a second signal; empty without runs."""
     if not running:
         return ""
     runs = "1 run" if running == 1 else f"{running} runs"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How a worker works."""
+"""Options of a worker."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -8,7 +8,7 @@ import msgspec
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a worker works."""
+    """Options of a worker."""
 
     worker: str
     queues: Mapping[str, int]
@@ -21,11 +21,11 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     drain: bool = False
     version: str = ""
     artifacts: str | None = None
-    """Where large artifacts are stored; absent: there are none to clean up."""
+    """Where large artifacts are stored; absent: nothing to sweep."""
     housekeeping: bool = True
-    """Whether it archives and prunes; not where it only looks at what is there."""
+    """Whether it archives and prunes; False for one that only replays existing runs."""
     insists: bool = True
-    """Whether it asks again, once it works, for what the database refuses for lack of rights."""
+    """Whether it retries statements that the database refuses for lack of rights, once started."""
     log_tracebacks: bool = True
     """Whether events contain the messages of errors, which may quote arguments."""
     chain_events: bool = False

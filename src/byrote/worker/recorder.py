@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Judges outcomes and writes the verdicts, in whatever batch has formed since the last write.
+"""Judges outcomes and writes the verdicts, in the batch that has formed since the last write.
 
 One at idle, hundreds under load: nothing waits for a timer, and no finished run waits for more than
 one write. A verdict that is not accepted lost its lease: it is dropped, and an event reports it. A
-verdict whose row another transaction has locked is put aside and sent again until the row is free;
+verdict whose row another transaction has locked is postponed and sent again until the row is free;
 no other verdict waits for it.
 """
 
@@ -32,7 +32,7 @@ from byrote.worker.leases import HeldLeases
 
 BATCH_MAX = 500
 ASIDE_S = 0.25
-"""How long to wait before a verdict is written again whose row was locked."""
+"""How long to wait before a verdict whose row was locked is sent again."""
 CHARS_MAX = 8 * 1024 * 1024
 """Characters of output after which a batch is full."""
 
@@ -41,7 +41,7 @@ COMES_BACK = frozenset({RetryIn, SnoozeFor, Release, GiveBackCrashed})
 
 
 class Recorder:
-    """The worker's writing hand; `report` may be called from any thread."""
+    """Writes the verdicts of the worker; `report` may be called from any thread."""
 
     def __init__(self, verdicts: FinishPort, held: HeldLeases, context: WorkerContext) -> None:
         self._verdicts = verdicts
@@ -61,14 +61,14 @@ class Recorder:
 
     @property
     def backlog(self) -> int:
-        """Attempts that ended and are not written yet, those put aside included.
+        """Attempts that ended and are not written yet, postponed ones included.
 
         It bounds both lists: the claimer claims nothing while it is above `UNWRITTEN_MAX`.
         """
         return len(self._ended) + len(self._aside)
 
     def report(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
-        """Take attempts that have come to an end."""
+        """Add attempts that have ended."""
         self._ended.extend(ended)
         if ended and not self._news.is_set():
             self._news.set()
@@ -89,7 +89,7 @@ class Recorder:
     def _write_aside(self) -> None:
         aside, self._aside = self._aside, []
         if self._closing:
-            # Not to be waited for: by now it would not be accepted any more.
+            # Not waited for: the database would reject it by now.
             now, worker = self._context.clock(), self._context.worker
             late = [run for run, _ in aside if run.deadline < now and run in self._held]
             self._held.drop(late)
@@ -115,12 +115,12 @@ class Recorder:
         return batch
 
     def close(self) -> None:
-        """Write what is left and end."""
+        """Write the rest and end."""
         self._closing = True
         self._news.set()
 
     def _write(self, ended: Sequence[tuple[Leased, Outcome]]) -> None:
-        # A lease given up meanwhile (lost, forgotten) is not written.
+        # A lease that was given up meanwhile (lost, forgotten) is not written.
         lease_of = self._held.lease_of
         judged = [
             (run, outcome, judge(run, outcome)) for run, outcome in ended if lease_of(run.id) is run
@@ -145,7 +145,7 @@ class Recorder:
             self.on_report()  # A worker that drains waits for the last of them.
 
     def _set_aside(self, judged: Sequence[Judged], accepted: Mapping[str, str]) -> list[Judged]:
-        """Keep those whose rows are locked for later; the others."""
+        """Postpone verdicts whose rows are locked; returns the others."""
         locked = [accepted.get(run.id) == LOCKED for run, _, _ in judged]
         pairs = list(zip(judged, locked, strict=True))
         self._aside += [(run, outcome) for (run, outcome, _), later in pairs if later]
@@ -153,14 +153,14 @@ class Recorder:
         return [entry for entry, later in pairs if not later]
 
     def _write_apart(self, ended: Sequence[tuple[Leased, Outcome]], error: StoreRefused) -> None:
-        """One verdict the store will not take must not hold back the others."""
+        """Send each verdict alone: one that the store refuses must not hold back the others."""
         if len(ended) > 1:
             for entry in ended:
                 self._write([entry])
             return
         [(run, outcome)] = ended
         if isinstance(error, ValueRefused) and isinstance(outcome, Succeeded):
-            # Dropped, it would be executed again when its lease has run out, and refused again.
+            # If dropped, the run would be executed again after its lease, and refused again.
             fault = Fault(
                 "bad_result", "byrote.ValueRefused", str(error),
                 attempt=run.attempt, worker=self._context.worker,
@@ -196,7 +196,7 @@ def event_of(  # noqa: PLR0911 -- one fact per verdict.
     *,
     describe: Callable[[Fault], str],
 ) -> events.Event:
-    """The fact that a verdict became when it was written."""
+    """The event of a verdict that was written."""
     run, outcome, verdict = judged
     if accepted_as == "S":
         took_s = int((now - run.claimed_at) * 1e6) / 1e6

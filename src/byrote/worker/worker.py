@@ -37,7 +37,7 @@ SIGNALS_S = 0.5
 """How long the main thread waits at a time. A signal that arrives just before the wait begins is
 handled when it ends: Python runs handlers in the main thread, and only between two waits."""
 LAST_WORDS_S = 1.0
-"""The end of the grace is for writing down what happened, not for finishing more."""
+"""The end of the grace period is for writing verdicts, not for finishing more runs."""
 
 
 def _nothing() -> None:
@@ -76,7 +76,7 @@ class Worker:
         self._on_finished, self._unknown_tasks = on_finished, unknown_tasks
         self._finder: Discovery | None = None
         self._looking: DiscoveryPort | None = None
-        """The store by which a claimer that drains looks for more tasks to serve."""
+        """The store with which a draining claimer looks for more tasks to serve."""
         self._answers = answers or {}
         self._tidier: ArtifactCleaner | None = None
         self._find_store = store
@@ -96,7 +96,7 @@ class Worker:
         self._ends: dict[str, Callable[[], None]] = {}
 
     def stop(self, reason: str) -> None:
-        """Claim no more and finish what fits into the grace; asked again, give all back now."""
+        """Stop claiming, and finish what fits into the grace; a second call releases all runs."""
         if self._wanted.is_set():
             self._hurried.set()
         self._end(reason)
@@ -111,7 +111,7 @@ class Worker:
         return self._begun and not self._wanted.is_set()
 
     def run(self) -> None:
-        """Work until stopped or, when draining, until nothing is left; raises what broke it."""
+        """Work until stopped or, when draining, until nothing is left; raises any fatal error."""
         # The hands first: only they import the app, and it may be the app that names the store.
         self._executor.start(self._report)
         if not self._options.queues:
@@ -138,8 +138,8 @@ class Worker:
         if sweeper is not None:
             sweeper.announce()
             if self._options.drain:
-                # It may be the only kind of worker there is: what is overdue for a sweep, a tick
-                # or a promotion must not wait for a worker that stays.
+                # It may be the only kind of worker there is: a sweep, a tick
+                # or a promotion that is overdue must not wait for a worker that stays.
                 sweeper.turn()
         finder = self._find(claimer)
         with self._beginning:
@@ -170,14 +170,14 @@ class Worker:
             self._start("tidier", self._tidier.run)
 
     def _find(self, claimer: Claimer) -> Discovery | None:
-        """Look for tasks to serve; who goes on looking, beside the claimer."""
+        """Look for tasks to serve; returns the thread that continues beside the claimer."""
         if self._unknown_tasks is None:
             return None
         discovery = self._unknown_tasks.open(self._part("find"))
         finder = Discovery(discovery, self._executor, claimer, self._unknown_tasks)
         finder.look()
         if self._options.drain:
-            # The claimer looks itself before it calls the queues dry, on its own thread.
+            # The claimer looks itself before the queues count as empty, on its own thread.
             claimer.look_around = finder.look
             self._looking = discovery
             return None
@@ -245,13 +245,13 @@ class Worker:
         )
 
     def _part(self, purpose: str) -> PartContext:
-        # Claims and duties are given up at the first word of stopping; verdicts and leases not.
+        # A stop interrupts claims and duties at once; verdicts and leases continue.
         needed = purpose in {"finish", "renew", "steps", "ask"}
         stopped = self._given_up_within if needed else self._wanted.wait
         return PartContext(purpose, stopped, self._notice, self._context.jitter, self._is_impatient)
 
     def _given_up_within(self, seconds: float) -> bool:
-        # Before the worker has begun it holds nothing that would have to be written.
+        # A worker that has not started holds nothing that must be written.
         return (self._given_up if self._begun else self._wanted).wait(seconds)
 
     def _is_impatient(self) -> bool:
@@ -387,7 +387,7 @@ class Worker:
         self._context.emit([events.WorkerStopping(self._options.worker, reason, running, note)])
 
     def _drain(self, deadline: float) -> None:
-        """Wait for what is under way, as long as the grace lasts and no second stop arrives."""
+        """Wait for running attempts until the grace period or a second stop ends the wait."""
         if self._failure is not None and not isinstance(self._failure, Unreachable):
             return
         while self._held and self._context.clock() < deadline:

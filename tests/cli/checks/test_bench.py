@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote bench` measures what it says, in databases of its own, and leaves nothing behind."""
+"""`byrote bench` measures its figures in separate databases, and leaves nothing behind."""
 
 import json
 import os

@@ -50,7 +50,7 @@ def dump(url: str, path: Path, *words: str) -> Path:
     return path
 
 
-def test_a_dump_is_verified_on_a_server_of_its_own(url: str, db: Db, tmp_path: Path) -> None:
+def test_a_dump_is_verified_on_a_separate_server(url: str, db: Db, tmp_path: Path) -> None:
     enqueue(db, 3)
     finish(db, [success(lease) for lease in claim(db, 2)])
     told = byrote("verify", "--dump", str(dump(url, tmp_path / "d", "--format=custom")), url=url)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`byrote prune` on a database of its own, years from now."""
+"""`byrote prune` on a separate database, years from now."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -33,7 +33,7 @@ def old(bare_url: str) -> Iterator[Db]:
 
 
 def at(url: str, moment: str) -> str:
-    """The database, to somebody who comes at that moment."""
+    """A connection to the database at that moment."""
     assert datetime.fromisoformat(moment) > LATER
     return psycopg.conninfo.make_conninfo(url, options=f"-c byrote.now={moment}")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the command line says of runs that no live worker can execute."""
+"""The command line's reports of runs that no live worker can execute."""
 
 import pytest
 

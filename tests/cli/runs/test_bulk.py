@@ -100,7 +100,7 @@ def test_ids_or_filters_are_needed(url: str, words: tuple[str, ...], message: st
     assert (shown.code, message in shown.err) == (2, True)
 
 
-def test_a_dry_run_changes_nothing_and_no_match_is_no_error(db: Db, url: str) -> None:
+def test_a_dry_run_changes_nothing_and_an_empty_match_succeeds(db: Db, url: str) -> None:
     ids = enqueue(db, 2)
     shown = byrote("queues", "purge", "default", "--dry-run", url=url)
     none = byrote("runs", "retry", "--task", "t", "--yes", url=url)

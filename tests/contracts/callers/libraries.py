@@ -108,7 +108,7 @@ async def async_alchemy(url: str, driver: str, *, session: bool) -> AsyncIterato
 
 
 class _Psycopg2Block:
-    """`with` for psycopg 2, which has no savepoints of its own."""
+    """Context manager for psycopg 2, which has no savepoints."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection

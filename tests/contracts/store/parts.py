@@ -95,7 +95,7 @@ class Parts:
         return self.claim(limit, queues=queues, tasks=tasks) if found is None else found
 
     def finish(self, lease: Leased, outcome: Outcome) -> str | None:
-        """Tell how an attempt ended; as what it was heard."""
+        """Report how an attempt ended; returns the verdict that was stored."""
         return self.verdicts.finish([judged(lease, outcome)]).get(lease.id)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """An error, or a cut, between a statement's rows and the end of its transaction; for every verb.
 
-What a worker is told has been committed: nothing is believed of a statement that answered with its
+An answer to a worker has been committed: nothing is believed of a statement that answered with its
 rows and then failed.
 """
 

@@ -146,14 +146,14 @@ def test_a_finish_whose_answer_is_lost_settles_once(parts: Parts, db: Db, moment
 
 
 def finish_until_free(parts: Parts, lease: Leased) -> str | None:
-    """As what a success is heard, asked again while the row is locked, as a recorder does."""
+    """Return the reply to a success, sent again while the row is locked, as a recorder does."""
     while (heard := parts.finish(lease, returned(1))) == LOCKED:
         pass
     return heard
 
 
 def test_a_finish_that_is_still_being_written_settles_once(parts: Parts, db: Db) -> None:
-    """The connection breaks while the server is at it: the worker is not told of a lost lease."""
+    """The connection breaks during the statement: the worker receives no lost lease."""
     enqueue(db, 2)
     first, second = parts.claim(2)
     parts.finish(first, returned(0))

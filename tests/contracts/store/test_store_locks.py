@@ -22,7 +22,7 @@ FATAL = Failed(Fault(kind="fatal", type=Fatal.__name__, message="no"))
 
 @contextmanager
 def locked(address: DatabaseAddress, *leases: Leased, how: str = "update") -> Iterator[None]:
-    """Lock the rows of these runs as somebody's select_for_update() does."""
+    """Lock the rows of these runs as an application's select_for_update() does."""
     text = sql.SQL("select 1 from byrote_task_runs where result_id = any(%s::uuid[]) for ")
     with address.open("somebody") as other, other.transaction():
         other.execute(text + sql.SQL(how), ([lease.id for lease in leases],))

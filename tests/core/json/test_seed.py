@@ -26,7 +26,7 @@ def test_uuids_of_a_digest_are_a_sequence_that_never_changes() -> None:
     assert uuid_bits(DIGEST[::-1], 0) != first.int
 
 
-def test_every_step_has_a_seed_of_its_own_that_never_changes() -> None:
+def test_every_step_has_its_own_seed_that_never_changes() -> None:
     seeds = [seed_of(DIGEST), *(seed_of(step_digest(DIGEST, number)) for number in (1, 2, 10_000))]
 
     assert len(set(seeds)) == 4

@@ -87,7 +87,7 @@ def test_a_malformed_timing_is_refused_with_advice(written: str) -> None:
 @pytest.mark.parametrize(
     ("zone", "timing", "after", "expected"),
     [
-        # The clocks go forward at 02:00 in Berlin: there is no half past two; it is due at three.
+        # The clocks go forward at 02:00 in Berlin: 02:30 does not exist; it is due at three.
         ("Europe/Berlin", "30 2 * * *", "2026-03-27T12:00",
          ["2026-03-28T01:30", "2026-03-29T01:00", "2026-03-30T00:30"]),
         # They go back at 03:00: half past two comes twice, and is due at its first.

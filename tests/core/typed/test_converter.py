@@ -113,7 +113,7 @@ def test_plain_annotations_have_no_converter(hint: Any) -> None:
     "hint", [str | Path, UUID | str, date | datetime, converter, complex, Callable[[], int], "a b"]
 )
 def test_annotations_that_cannot_be_converted_count_as_any(hint: Any) -> None:
-    """JSON cannot tell a path from a text, and values of such classes are refused as ever."""
+    """JSON does not distinguish a path from a text, so values of such classes are refused."""
     assert converter_of(hint, {}) is None
 
 

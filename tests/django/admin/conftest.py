@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Somebody at the admin, and runs in every state to look at."""
+"""Users of the admin, and runs in every state."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -33,14 +33,14 @@ def _nobody(db: Db) -> Iterator[None]:
 
 @pytest.fixture
 def root(shop: dict[str, str]) -> Client:
-    """Somebody who may do everything."""
+    """A user with every permission."""
     client = Client()
     client.force_login(User.objects.create_superuser("root"))
     return client
 
 
 def person(*permissions: str, sees: tuple[str, ...] = ("view_run", "view_queue")) -> Client:
-    """Somebody of the staff who may see these pages, and do these things besides."""
+    """A staff user who may see these pages and has these further permissions."""
     user = User.objects.create_user("-".join(["ada", *permissions]), is_staff=True)
     wanted: Any = Permission.objects.filter(
         content_type__app_label="byrote", codename__in=[*sees, *permissions]

@@ -192,7 +192,7 @@ def test_who_did_what_is_kept(root: Client, db: Db) -> None:
     assert b"Retry." in page.content
 
 
-def test_all_the_dead_of_a_list_are_requeued_with_a_permission_of_its_own(db: Db) -> None:
+def test_requeueing_all_dead_runs_of_a_list_needs_its_own_permission(db: Db) -> None:
     wanted = [stage.dead(db), stage.dead(db)]
     tasks_note = stage.ready()
     where = f"{RUNS}requeue/?status=FAILED&task={stage.ECHO}"

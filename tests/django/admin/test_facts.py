@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the admin says of runs, workers and queues is so, and said in words."""
+"""The admin shows the true state of runs, workers and queues, in words."""
 
 from html import unescape
 

@@ -199,7 +199,7 @@ def test_bad_input_is_reported_and_nothing_is_lost(
     assert kept(db).schedule == before.schedule
 
 
-def test_a_task_with_a_key_of_its_own_keeps_to_it(root: Client, db: Db) -> None:
+def test_a_task_keeps_its_own_unique_key(root: Client, db: Db) -> None:
     spec = backend_of("default").describe(tasks.report, ("2026-11",), {})
     made = make_schedule("report", spec, every="1d")
     fetch(db, queries.save_schedule(made, next_at=None))

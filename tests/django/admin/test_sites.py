@@ -34,7 +34,7 @@ def elsewhere() -> Iterator[Any]:
     del sys.modules[urls.__name__]
 
 
-def test_a_site_of_its_own_shows_the_other_database(elsewhere: Any, root: Client, db: Db) -> None:
+def test_a_separate_site_shows_the_other_database(elsewhere: Any, root: Client, db: Db) -> None:
     assert elsewhere["ReportRuns"].database == "other"
     here, there = stage.ready(), tasks.echo.using(backend="apart").enqueue().id
 

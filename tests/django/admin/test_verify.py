@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Replay and verify: asked for in the admin, executed by a worker, told on the runs' pages."""
+"""Replay and verify: requested in the admin, executed by a worker, shown on the runs' pages."""
 
 from html import unescape
 from typing import Any

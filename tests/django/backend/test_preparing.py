@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Enqueueing prepares its statement on a connection of its own, and never behind a pooler."""
+"""Enqueueing prepares its statement on Django's connection, and never behind a pooler."""
 
 import psycopg
 import pytest
@@ -31,7 +31,7 @@ def test_a_busy_connection_prepares_and_django_sees_every_statement() -> None:
 
 
 def test_behind_a_pooler_nothing_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pooler says another process id than the server's."""
+    """A pooler reports another process id than the server's."""
     monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", 1)
     for _ in range(10):
         tasks.add.enqueue(1, 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whatever makes no sense gets Django's own exception, and a message that says what to do."""
+"""Invalid calls raise Django's own exceptions, with a message on what to do."""
 
 import pickle
 from datetime import UTC, datetime, timedelta, timezone

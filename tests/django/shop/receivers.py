@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Receivers of Django's task signals; they write down what they were told and what was stored."""
+"""Receivers of Django's task signals; they record their arguments and the stored result."""
 
 import json
 from typing import Any

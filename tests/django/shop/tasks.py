@@ -60,7 +60,7 @@ def at_once(_error: BaseException, _result: Any) -> float:
 
 
 def only_values(error: BaseException, result: Any) -> float | None:
-    """Retries while the error is a ValueError and the result tells of it."""
+    """Retries while the error is a ValueError and the result contains it."""
     told = result.errors[-1].exception_class_path == "builtins.ValueError"
     return 0 if told and isinstance(error, ValueError) else None
 
@@ -149,7 +149,7 @@ def odd_value(kind: str) -> Any:
 
 
 def priority_of(_error: BaseException, result: Any) -> float | None:
-    """A back-off that looks at the stored result: more than the attempt alone tells."""
+    """A back-off that reads the stored result, which has more than the attempt alone."""
     return 0 if result.task.priority == 7 and len(result.errors) == 1 else None
 
 
@@ -289,7 +289,7 @@ def apart(text: str) -> int:
 
 @task
 def hold(folder: str, name: str) -> str:
-    """Says that it has begun, and ends when it is told to."""
+    """Signals that it has begun, and ends when the test allows it."""
     Path(folder, f"{name}.begun").touch()
     while not Path(folder, f"{name}.go").exists():
         time.sleep(0.01)
@@ -298,14 +298,14 @@ def hold(folder: str, name: str) -> str:
 
 @task
 async def linger(folder: str, name: str) -> str:
-    """Use the ORM, then stay until told to go."""
+    """Uses the ORM, then waits until the test allows it to end."""
     await Note.objects.acreate(text=name)
     return await arrive.func(folder, name)  # type: ignore[no-any-return]
 
 
 @task
 async def arrive(folder: str, name: str) -> str:
-    """Say that it has begun, and end when told to; no ORM."""
+    """Signals that it has begun, and ends when the test allows it; no ORM."""
     await asyncio.to_thread(Path(folder, f"{name}.begun").touch)
     while not await asyncio.to_thread(Path(folder, "go").exists):  # noqa: ASYNC110 -- a file.
         await asyncio.sleep(0.02)
@@ -333,7 +333,7 @@ def _tenant() -> str | None:
 
 @task
 async def meet(folder: str, name: str, others: int) -> str:
-    """Ends when that many are here at once, each in a thread of its own."""
+    """Ends when that many are running at once, each in its own thread."""
     await Note.objects.acreate(text=name)
     await asyncio.to_thread(Path(folder, f"{name}.here").touch)
     while len(await asyncio.to_thread(os.listdir, folder)) < others:  # noqa: ASYNC110 -- files.
@@ -376,7 +376,7 @@ def tell(times: int) -> int:
 @task
 async def atell(times: int) -> int:
     progress(times / 2, times)
-    await sync_to_async(progress)(times, times, "told in a thread")
+    await sync_to_async(progress)(times, times, "from a thread")
     return times
 
 

@@ -139,7 +139,7 @@ def test_a_second_attempt_keeps_the_first_start(fates: dict[str, Any]) -> None:
     assert [error.exception_class for error in result.errors] == [RuntimeError]
 
 
-def test_a_command_runs_in_a_process_of_its_own(fates: dict[str, Any]) -> None:
+def test_a_command_runs_in_its_own_process(fates: dict[str, Any]) -> None:
     result = fates["command"]
     assert result.status == compat.TaskResultStatus.SUCCESSFUL, result.errors
     assert isinstance(result.return_value, int)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Django tasks tell how far they are: with a worker, in tests, and where nobody listens."""
+"""Progress of Django tasks: with a worker, in tests, and without a worker."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def test_a_worker_writes_the_progress_of_tasks(shop: Shop) -> None:
     counted, threaded = map(told, results)
 
     assert (counted.percent, counted.done, counted.data) == (100.0, 1_000.0, {"file": "a"})
-    assert (threaded.percent, threaded.message) == (100.0, "told in a thread")
+    assert (threaded.percent, threaded.message) == (100.0, "from a thread")
 
 
 def test_run_tasks_writes_it_too() -> None:

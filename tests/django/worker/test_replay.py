@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`manage.py byrote replay … --verify`: the tasks of a project, verified, and nobody is told."""
+"""`manage.py byrote replay … --verify`: replays a project's tasks without any signals."""
 
 from contextvars import copy_context
 from typing import Any
@@ -31,7 +31,7 @@ def test_a_task_of_the_project_is_verified_without_signals(shop: Shop) -> None:
 
 
 def test_a_task_that_enqueues_sends_nothing_when_it_is_replayed(shop: Shop) -> None:
-    """By every door, whatever transaction it is in; receivers hear nothing."""
+    """By every API, in any transaction; receivers are not called."""
     result = tasks.enqueues.enqueue()
     drain(shop)
     before = Run.objects.count()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""RETENTION in OPTIONS: a worker that starts tells its queues how long to keep what has ended."""
+"""RETENTION in OPTIONS: a worker that starts stores the retention of its queues."""
 
 from datetime import timedelta
 from typing import Any

@@ -71,7 +71,7 @@ def test_a_session_begins_anew_for_the_next_async_task(shop: Shop) -> None:
     assert len(sessions(seen)) == 1
 
 
-def test_a_session_begins_anew_for_the_next_async_task_with_a_loop_of_its_own(shop: Shop) -> None:
+def test_a_session_is_new_for_the_next_async_task_with_its_own_loop(shop: Shop) -> None:
     """Tasks that are imported when a run of theirs is met."""
     seen = [elsewhere.asession_hidden.enqueue()]
     for statement in SOILED.values():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Signals and Django's log lines tell the stored outcome, whoever is connected."""
+"""Signals and Django's log lines report the stored outcome, with any receivers."""
 
 import json
 from typing import Any

@@ -87,7 +87,7 @@ def test_receivers_get_the_stored_outcome_from_the_backend_class(shop: Shop) -> 
     sent = [tasks.add.enqueue(1, 2), tasks.wait.enqueue(3), tasks.fail.enqueue("no")]
     cut = tasks.apart.enqueue("apart")
     log = drain(shop, SHOP_RECEIVERS="yes")
-    crashed = tasks.crash.enqueue()  # Apart: it would take those along that have yet to be told of.
+    crashed = tasks.crash.enqueue()  # Separate: its crash would take unreported tasks along.
     drain(shop, SHOP_RECEIVERS="yes")
     refreshed(*sent, crashed, cut)
 

@@ -127,10 +127,10 @@ def test_a_bubble_cannot_write_to_the_root(bubble: Bench) -> None:
     assert not Path("/x").exists()
 
 
-def test_a_bubble_has_a_temporary_folder_of_its_own(bubble: Bench) -> None:
+def test_a_bubble_has_its_own_temporary_folder(bubble: Bench) -> None:
     printed = bubble.run("tmp").output.stdout.split()
 
-    # A checkout that itself lies below a tmp is the one thing of the outside that is to be seen.
+    # A checkout that is itself below a tmp is the only outside path that is visible.
     here = {part for part in Path.cwd().parts[1:] if Path.cwd().is_relative_to("/tmp")}  # noqa: S108
     here |= {part for part in Path.cwd().parts[2:] if Path.cwd().is_relative_to("/var/tmp")}  # noqa: S108
     assert [word for word in printed if word not in here] == ["/tmp:", "/var/tmp:", "written"]  # noqa: S108 -- inside.

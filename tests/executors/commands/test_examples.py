@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The example executors do what the documentation says: Node, shell, and the bare `--payload`."""
+"""The example executors work as documented: Node, shell, and the bare `--payload`."""
 
 import sys
 from collections.abc import Iterator

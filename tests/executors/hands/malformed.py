@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tasks that write to the socket of their hand what no hand would say."""
+"""Tasks that write malformed messages to the socket of their hand."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ def say_bytes(text: str) -> None:
 
 @app.task
 def ask(ctx: Context, verb: str, payload: dict[str, Any]) -> str:
-    """Ask what nobody can answer, and end well."""
+    """Send an ask that has no answer, and succeed."""
     who = {"run": ctx.run_id, "attempt": ctx.attempt}
     os.write(link(), frame(["ask", [slot(), 12345, verb, who | payload]]))
     return str(ctx.step("after", lambda: "well"))

@@ -75,7 +75,7 @@ def test_the_reason_of_an_exit_is_text() -> None:
     assert "out of memory" in ExitReason(-9, ours=False, out_of_memory=True).reason
 
 
-def test_out_of_memory_is_an_error_kind_of_its_own() -> None:
+def test_out_of_memory_has_its_own_kind_of_error() -> None:
     burial = buried(executing={0}, death=ExitReason(-9, ours=False, out_of_memory=True))
     failed = burial.outcomes[0]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A hand that says what nobody understands loses its life; the worker and all others go on."""
+"""A hand that sends a malformed message is killed; the worker and all others continue."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,17 +28,17 @@ MESSAGES: dict[str, Any] = {
     "no results": ["done", 5],
     "a result that is none": ["done", [5]],
     "an empty result": ["done", [[]]],
-    "a slot nobody has": ["done", [[0, 1023, "1", "00"]]],
-    "a slot that is no number": ["done", [[0, {}, "1", "00"]]],
-    "a value that is no text": ["done", [[0, "slot", 5, 6]]],
-    "an end nobody knows": ["done", [[77, "slot"]]],
+    "an unused slot": ["done", [[0, 1023, "1", "00"]]],
+    "a slot that is not a number": ["done", [[0, {}, "1", "00"]]],
+    "a value that is not a text": ["done", [[0, "slot", 5, 6]]],
+    "an unknown end": ["done", [[77, "slot"]]],
     "a fault that is none": ["done", [[1, "slot", 5, None, False]]],
     "a fault of the wrong shape": ["done", [[1, "slot", {"kind": 5}, None, False]]],
     "a delay that is none": ["done", [[1, "slot", FAULT, "soon", False]]],
     "a wait for nothing": ["done", [[2, "slot", 1, 5, []]]],
     "an output that is none": ["done", [[0, "slot", "1", "00", {"stdout": 5}]]],
     "usage that is none": ["done", [[0, "slot", "1", "00", None, 5]]],
-    "a slot declined that nobody has": ["done", [[4, 1023]]],
+    "an unused slot declined": ["done", [[4, 1023]]],
     "a question that is none": ["ask", 5],
     "a question without a payload": ["ask", ["slot", 1, "load", None]],
     "a question without a verb": ["ask", ["slot", 1, {}, {}]],

@@ -119,7 +119,7 @@ def a_child_speaks() -> str:
 
 @app.task
 def chatter(path: str) -> None:
-    """Speak, wait until somebody has heard it, and speak again."""
+    """Print, wait until the test has read it, and print again."""
     print("first ü", flush=True)
     while not Path(path).exists():
         threading.Event().wait(0.01)

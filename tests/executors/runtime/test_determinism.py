@@ -266,7 +266,7 @@ def test_a_measured_attempt_reports_its_usage(bench: Bench) -> None:
         assert outcome.usage["wall_us"] >= 60_000
         assert 10_000 <= outcome.usage["cpu_us"] < outcome.usage["wall_us"] - 30_000
     assert failed.fault.message == "measured all the same"
-    # Of what takes less than a millisecond nothing is told; a busy machine may hold one up.
+    # Usage under a millisecond is not reported; a busy machine may delay an attempt.
     assert any(bench.run("draw", 1).usage is None for _ in range(50))
 
 

@@ -51,7 +51,7 @@ def test_the_output_of_a_hand_that_goes_down_is_stored(
 def test_a_hand_killed_from_outside_leaves_its_output(
     db: Database, start_worker: StartWorker
 ) -> None:
-    """Whoever had printed by then: the run comes back, and each attempt has its own."""
+    """Attempts that had printed by then: the run comes back, and each has its own output."""
     worker = start_worker(APP)
     run_id = send_one(db, spec("last_words", "hang"))
     await_status(db, run_id, Status.RUNNING)

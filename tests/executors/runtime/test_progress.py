@@ -17,7 +17,7 @@ from tests.support import until
 
 
 class Slow:
-    """A desk that answers when it is told to."""
+    """An ask client that answers when the test allows it."""
 
     def __init__(self) -> None:
         self.sent: list[Mapping[str, Any]] = []

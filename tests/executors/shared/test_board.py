@@ -24,7 +24,7 @@ for line in sys.stdin:
 
 
 class Child:
-    """A real process that maps the same memory and does what it is told."""
+    """A real process that maps the same memory and follows commands."""
 
     def __init__(self, fd: int) -> None:
         self._process = subprocess.Popen(

@@ -37,7 +37,7 @@ GIVEN = (
 )  # fmt: skip
 
 
-def test_a_server_of_yours_is_tortured_in_a_database_of_its_own(server_url: str, db: Db) -> None:
+def test_a_given_server_is_tortured_in_a_separate_database(server_url: str, db: Db) -> None:
     said: list[str] = []
     before = databases(db)
     wish = Wish(seconds=14, runs=150, faults=6, seed=4, kinds=GIVEN, url=server_url, workers=2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Python imports this at its start when the folder is on PYTHONPATH: no event is told."""
+"""Python imports this at its start when the folder is on PYTHONPATH: no event is written."""
 
 from tests.mutants.silent import fall_silent
 

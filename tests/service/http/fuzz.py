@@ -2,7 +2,7 @@
 """Throws at the service whatever its description allows and forbids: Schemathesis, over HTTP.
 
 `python -m tests.service.http.fuzz --examples 5000` is the long form; the suite runs a short one.
-No answer may be a server error, and none may be other than the description says.
+No answer may be a server error, and each must match the description.
 
 A request that was made up holds no lease and would never get beyond that. So every second one is
 sent with runs and tokens of leases that are held, and with some of its parts repeated.
@@ -166,7 +166,7 @@ def _run(one: Any, *, examples: int, seeded: int) -> None:
 
 
 def main() -> int:
-    """The long form, on a PostgreSQL of its own."""
+    """The long form, on a separate PostgreSQL."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=1_000, help="for each route and mode")
     parser.add_argument("--seed", type=int, default=0)

@@ -73,7 +73,7 @@ FOREIGN: Mapping[str, Any] = {
     "/v1/queues/{name}/pause": 403,
     "/v1/queues/{name}/resume": 403,
     "/v1/queues/{name}/unserved": 403,
-    # These answer, and say that there is nothing.
+    # These answer with an empty list.
     "/v1/runs/cancel": {"runs": []},
     "/v1/runs/retry": {"runs": []},
     "/v1/leases/{token}": {"leases": [], "lease_for_s": 0.0},
@@ -102,7 +102,7 @@ FOREIGN: Mapping[str, Any] = {
 NO_QUEUE = frozenset(
     {"/v1/provenance", "/v1/stats", "/v1/stream", "/v1/whoami", "/readyz", "/metrics"}
 )
-"""Endpoints that are about no queue in particular, or filter what they tell by the token."""
+"""Endpoints that are about no queue in particular, or filter their answer by the token."""
 
 
 def filled(value: Any, facts: Mapping[str, str]) -> Any:

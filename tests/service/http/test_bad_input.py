@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the service says to requests that are broken, huge, slow or half there."""
+"""The service's answers to requests that are broken, huge, slow or incomplete."""
 
 import contextlib
 import gzip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""No token, and nobody without one, keeps the service from answering others."""
+"""No token, and no client without one, keeps the service from answering others."""
 
 import asyncio
 import contextlib
@@ -246,7 +246,7 @@ def test_a_token_that_ends_ends_what_waits_with_it(
 def test_a_claim_that_waits_gets_no_lease_from_a_revoked_token(
     served: Served, admin: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even where nothing has told it that the token has ended."""
+    """Even if the service has not noticed yet that the token has ended."""
     monkeypatch.setattr(auth, "LOOK_S", 60)
     token_id, secret = make_token(served.store)
     claim = {"worker": "w", "tasks": ["hello@1"], "wait_s": 20}

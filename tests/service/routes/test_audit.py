@@ -24,7 +24,7 @@ UNNOTED = frozenset(
         "POST /v1/workers/{worker}/heartbeat",
     }
 )
-"""Routes that change nothing, or only what the access log is enough for, as the docs say."""
+"""Routes that change nothing, or only what the access log is enough for, as documented."""
 
 type Asked = tuple[str, dict[str, Any]]
 """A path, and how to ask it."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A worker hears at once that a run of its is not wanted, and only then."""
+"""A worker is notified at once when one of its runs was cancelled, and only then."""
 
 import threading
 

@@ -49,5 +49,5 @@ def test_a_million_runs_cost_lookers_what_some_thousand_do(url: str, db: Db) -> 
         costs.append(measured)
 
     for (_, query), few, many in zip(looks, *costs, strict=True):
-        # Rows of one queue lie further apart in a larger table, but no more of them are read.
+        # Rows of one queue are further apart in a larger table, but no more of them are read.
         assert many <= few * 2 + 20, (query.name, few, many)

@@ -82,7 +82,7 @@ def told(lines: Iterator[str], count: int) -> list[dict[str, Any]]:
 
 
 def told_until(lines: Iterator[str], *kinds: str) -> dict[str, dict[str, Any]]:
-    """Events by kind until these are told; a transaction elsewhere may hold earlier ones up."""
+    """Events by kind until these have arrived; another transaction may delay earlier ones."""
     found: dict[str, dict[str, Any]] = {}
     while not found.keys() >= set(kinds):
         [event] = told(lines, 1)
@@ -305,7 +305,7 @@ def test_steps_are_written_by_the_holder_only(admin: httpx2.Client, db: Db) -> N
 
 
 def test_a_service_that_waits_is_woken_by_any_producer(served: Served, store: Any) -> None:
-    """It says that it is idle, so producers beside it notify it."""
+    """It is registered as idle, so producers beside it notify it."""
     with served.client() as admin:
         asked = {"worker": "w", "tasks": ["none@1"], "wait_s": 0.2}
         admin.post("/v1/leases", json=asked).raise_for_status()

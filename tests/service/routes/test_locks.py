@@ -16,7 +16,7 @@ from tests.store.test_locks import locked
 from tests.support import until
 
 PATIENT_S = 12.0
-"""Less than half of the time after which the service gives up on a request."""
+"""Less than half of the time limit of a request in the service."""
 
 
 def cancel(served: Served, run: str) -> int:

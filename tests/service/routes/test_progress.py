@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Progress over HTTP: told by workers in any language, seen by who asks and who follows."""
+"""Progress over HTTP: reported by workers in any language, read and followed by clients."""
 
 from typing import Any
 

@@ -127,7 +127,7 @@ def test_an_async_enqueue_joins_the_callers_transaction(db: Db, url: str, commit
     assert count(db, "byrote_task_runs") == int(commit)
 
 
-def test_a_bulk_enqueue_is_all_or_nothing_in_a_transaction_of_its_own(
+def test_a_bulk_enqueue_is_all_or_nothing_in_its_own_transaction(
     db: Db, address: DatabaseAddress
 ) -> None:
     [known] = enqueue(db)

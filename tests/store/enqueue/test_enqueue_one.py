@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One run is accepted by a statement of its own; it must do exactly what the one for many does."""
+"""One run has a separate statement; it must do exactly what the one for many does."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

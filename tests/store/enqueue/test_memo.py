@@ -47,7 +47,7 @@ def ask(db: Db, *specs: Spec, code: str = CODE) -> list[Run]:
 
 
 def kept(lease: Leased, keep_us: int = HOUR_US) -> dict[str, Any]:
-    """What a worker says of a result that is to be remembered."""
+    """The report of a worker on a result that is to be remembered."""
     key = memo_key(CODE, lease.spec_json)
     return {"spec": lease.spec_hash.hex(), "code": key, "keep_us": keep_us}
 

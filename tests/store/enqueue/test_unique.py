@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Unique keys: one unfinished run for each, whoever asks, and free again with its end."""
+"""Unique keys: one unfinished run for each, from any sender, and free again with its end."""
 
 import subprocess
 import sys
@@ -318,7 +318,7 @@ def test_processes_that_send_the_same_keys_at_once_make_one_run_for_each(db: Db,
 def test_a_snapshot_that_cannot_see_the_holder_has_to_start_again(
     db: Db, address: DatabaseAddress
 ) -> None:
-    """Repeatable read: nobody may be given a run that their transaction cannot see."""
+    """Repeatable read: no caller may get a run that its transaction cannot see."""
     with address.open("caller") as caller, caller.transaction():
         caller.execute("set transaction isolation level repeatable read")
         assert count(caller, "byrote_runs") == 0

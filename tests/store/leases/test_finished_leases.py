@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How far the log can be read: up to what this database may still write, whoever else is busy."""
+"""How far the log can be read: up to what this database may still write."""
 
 import psycopg
 

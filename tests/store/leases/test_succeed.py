@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A bare success is settled by a statement of its own, which does what finish.sql does with it."""
+"""A bare success has a separate statement, which does what finish.sql does with it."""
 
 from typing import Any
 

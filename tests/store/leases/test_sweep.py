@@ -23,7 +23,7 @@ from tests.support import (
 
 
 def lose(db: Db, clock: FakeClock) -> None:
-    """A worker claims one run and is never heard of again."""
+    """A worker claims one run and vanishes."""
     [_] = claim(db)
     clock.advance(minutes=1)
     fetch(db, queries.sweep())

@@ -91,7 +91,7 @@ def test_a_queue_is_looked_for_in_what_has_ended_since(own: Db, week: FakeClock)
 def test_what_moved_since_is_looked_for_from_its_last_attempt_on(
     own: Db, week: FakeClock, letter: str, days: list[str]
 ) -> None:
-    """One sleeps for days after its first attempt, one runs; of a retry its row says since when."""
+    """One sleeps for days after its first attempt, one runs; the row of a retry has its start."""
     enqueue(own, 2, retry=Retry(attempts=2))
     [waits, _runs] = claim(own, 2, lease_for=30 * DAY)
     finish(own, [verdict(waits, letter, delay_us=10 * 86_400_000_000)])

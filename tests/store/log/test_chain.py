@@ -29,7 +29,7 @@ def head_of(address: DatabaseAddress) -> Head:
 
 @pytest.fixture
 def links(db: Db) -> int:
-    """A log of a few links; gives the number of the last one."""
+    """A log of a few links; returns the number of the last one."""
     enqueue(db, 3)
     finish(db, [success(lease) for lease in claim(db, 2)])
     chain_all(db, limit=1)
@@ -82,7 +82,7 @@ def test_links_taken_out_with_the_note_are_found_by_a_kept_head(
 def test_a_chain_made_anew_over_an_edited_log_is_found_by_a_kept_head(
     db: Db, address: DatabaseAddress, links: int
 ) -> None:
-    """Whoever can write everything can make a sound chain, but not one with the kept hash."""
+    """An attacker who can write everything can make a sound chain, but not the stored hash."""
     head = head_of(address)
     for statement in (NEWS, "update byrote_task_runs set leased_by = 'eve'", ALL):
         db.execute(statement)  # type: ignore[call-overload]

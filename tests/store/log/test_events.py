@@ -44,7 +44,7 @@ def logs(db: Db) -> dict[str, list[tuple[Any, ...]]]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_folding_the_log_returns_the_row(db: Db, clock: FakeClock, seed: int) -> None:
-    """Every move of every run is told once, in order, and the last one is where the run stands."""
+    """Every move of every run is logged once, in order, and the last one is the run's state."""
     walker = Walker(db, clock, seed)
     for _ in range(150):
         walker.step()

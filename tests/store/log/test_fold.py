@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""P8, by property: folding everything the log tells of a run gives its row, column by column."""
+"""P8, by property: folding all events of a run results in its row, column by column."""
 
 import re
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_folding_all_events_of_a_run_returns_its_row(db: Db, clock: FakeClock, s
 def test_a_run_of_a_quiet_queue_is_known_again_after_its_next_event(
     db: Db, clock: FakeClock
 ) -> None:
-    """Of the renewal nothing was told, so the log does not pretend to know the lease."""
+    """The renewal was not logged, so the lease is unknown."""
     db.execute("insert into byrote_queues (queue_name, events) values ('default', 'few')")
     [run_id] = enqueue(db)
     [lease] = claim(db)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How many runs lie where, kept from the log: always what counting the rows would give."""
+"""The depths counted from the log always equal a count of the rows."""
 
 import pytest
 
@@ -80,7 +80,7 @@ def test_whatever_happens_the_depths_are_those_of_the_rows(
     begin(db)
     assert kept(db) == []
     assert recount(db)
-    count(db)  # The beginning may lie before the newest events, as `count` says.
+    count(db)  # The beginning may be before the newest events, see `count`.
     assert kept(db) == counted(db)
 
     for _ in range(12):

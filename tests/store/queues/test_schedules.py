@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Periodic tasks in the store: one run for each tick, whoever beats."""
+"""Periodic tasks in the store: one run for each tick, with any number of beats."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -253,7 +253,7 @@ def test_an_app_changes_a_schedule_only_if_its_definition_changed(db: Db, noon: 
     said = made(cron="0 3 * * *")
     assert keep(db, said, code=said.digest)
     assert not keep(db, said, code=said.digest)
-    # A person prefers another time; the app's next worker says the same as before.
+    # A person chooses another time; the app's next worker stores the same as before.
     assert keep(db, made(cron="0 4 * * *"), replace=True)
     assert not keep(db, said, code=said.digest)
     assert (known(db).schedule.timing, known(db).origin) == ("0 4 * * *", "code")
@@ -316,7 +316,7 @@ def test_the_same_tick_after_the_schedule_was_made_anew_has_no_second_run(
     assert count(db, "byrote_runs") == 1
 
 
-def test_a_run_let_go_by_hand_counts_as_one_of_the_schedules(db: Db, noon: FakeClock) -> None:
+def test_a_run_started_by_hand_counts_as_one_of_the_schedules(db: Db, noon: FakeClock) -> None:
     keep(db, made())
     spec = known(db).schedule.spec
     settled = run_script(until_accepted(enqueue_unique([(new_id(), spec)])), partial(fetch, db))

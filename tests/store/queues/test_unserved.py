@@ -26,7 +26,7 @@ def fail(db: Db, limit: int = 100) -> list[str]:
 
 
 def live_on(db: Db, clock: FakeClock, hours: float, *queues: str, look: bool = True) -> list[str]:
-    """Let time pass while a worker that knows t@1 lives; every half minute somebody looks."""
+    """Let time pass while a worker that knows t@1 lives, with a check every half minute."""
     ended: list[str] = []
     for _ in range(int(hours * 120)):
         clock.advance(seconds=30)

@@ -14,7 +14,7 @@ START = "00000000-0000-0000-0000-000000000000"
 
 
 def end(db: Db, clock: FakeClock, where: str) -> None:
-    """Bring the only run to where it shall lie."""
+    """Bring the only run into the requested table."""
     if where == "ready":
         return
     [lease] = claim(db, queues=["default", "q"])

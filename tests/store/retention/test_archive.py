@@ -195,7 +195,7 @@ def test_a_day_with_rows_in_the_default_partition_keeps_them_there(own: Db) -> N
 def test_making_partitions_never_makes_the_queue_wait_behind_an_open_transaction(
     own: Db, bare: DatabaseAddress
 ) -> None:
-    """Somebody enqueued and thinks about it for an hour; everybody else must go on."""
+    """A transaction that enqueued stays open for an hour; all others must continue."""
     with bare.open("thinker") as thinker, bare.open("duty") as duty, thinker.transaction():
         enqueue(thinker)
         FakeClock(duty, now=LATER)

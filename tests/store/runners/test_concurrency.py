@@ -96,7 +96,7 @@ def test_processes_that_claim_at_once_share_two_thousand_runs_without_overlap(
 
 
 def test_of_many_that_finish_one_lease_at_once_one_is_accepted(db: Db, several: list[Db]) -> None:
-    """P4: one terminal state, whoever shouts loudest."""
+    """P4: one terminal state, whatever the callers do."""
     for letter in "SFCS":
         [run_id] = enqueue(db)
         [lease] = claim(db)

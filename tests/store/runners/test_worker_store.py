@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a worker's lines to PostgreSQL hear, beside the answers to what they ask."""
+"""Notifications that a worker's connections receive besides the answers."""
 
 import threading
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ def test_work_that_is_notified_while_resting_ends_the_rest(leases: LeaseStore, d
 def test_work_that_is_notified_during_a_claim_is_looked_for_again(
     leases: LeaseStore, db: Db
 ) -> None:
-    """The claim may have begun before that run was there, and nobody will notify it again."""
+    """The claim may have begun before that run existed, and no other notification follows."""
     claim(leases)
     db.execute("select pg_notify('byrote_ready', 'default')")
     claim(leases)
@@ -102,7 +102,7 @@ def test_a_cancellation_during_a_claim_is_received(
 def test_a_sweep_notifies_busy_claimers_of_returned_runs(
     leases: LeaseStore, db: Db, cancels: list[str]
 ) -> None:
-    """They keep their rank, which may lie behind the mark that a busy claimer starts from."""
+    """They keep their rank, which may be behind the mark that a busy claimer starts from."""
     enqueue(db)
     lease(db, lease_for=timedelta(0))
     claim(leases)

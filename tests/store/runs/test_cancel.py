@@ -56,7 +56,7 @@ def test_a_run_that_succeeds_before_it_receives_the_cancel_has_succeeded(db: Db)
 @pytest.mark.parametrize("letter", ["R", "Z", "L", "X"])
 @pytest.mark.parametrize("delay_us", [0, 1_000_000])
 def test_a_cancelled_run_is_not_tried_again(db: Db, letter: str, delay_us: int) -> None:
-    """Whatever its last attempt came to, somebody asked for the run to stop."""
+    """Whatever the outcome of its last attempt, the cancellation was requested."""
     [run_id] = enqueue(db, retry=Retry(attempts=5))
     [lease] = claim(db)
     fetch(db, queries.cancel([run_id]))

@@ -63,7 +63,7 @@ def test_only_the_holder_of_an_unexpired_lease_can_write(
     assert count(db, "byrote_artifacts") == count(db, "byrote_artifact_blobs") == 0
 
 
-def test_each_attempt_has_names_of_its_own(db: Db) -> None:
+def test_each_attempt_has_its_own_names(db: Db) -> None:
     first = lease(db)
     keep(db, first, data=b"1")
     finish(db, [verdict(first, "Z", delay_us=0)])

@@ -97,7 +97,7 @@ PLANTED = {
         "fence",
         "update byrote_steps set at = at + interval '1 h'",
     ),
-    "a step of an attempt nobody claimed": ("fence", "update byrote_steps set attempt = 7"),
+    "a step of an unclaimed attempt": ("fence", "update byrote_steps set attempt = 7"),
     "a claim after the end": (
         "ends",
         """insert into byrote_events (
@@ -130,11 +130,11 @@ PLANTED = {
         "attempts",
         "update byrote_task_runs set charged = 9 where status = 'SUCCESSFUL'",
     ),
-    "a move that nobody told": (
+    "a move that was not logged": (
         "moves",
         "delete from byrote_events where kind = 'Claimed' and attempts = '{2}'",
     ),
-    "a move told twice": (
+    "a move logged twice": (
         "moves",
         "insert into byrote_events select * from byrote_events where kind = 'Lost'",
     ),
@@ -144,7 +144,7 @@ PLANTED = {
         "rows",
         "update byrote_task_runs set moves = 2 where status = 'SUCCESSFUL'",
     ),
-    "a run nobody told of": ("rows", "delete from byrote_events where '{0}' = attempts"),
+    "a run that was not logged": ("rows", "delete from byrote_events where '{0}' = attempts"),
     "a claim before the run was due": (
         "early",
         """update byrote_events set data = jsonb_build_object(
@@ -155,7 +155,7 @@ PLANTED = {
         "specs",
         """update byrote_task_runs set spec_json = '{"task":"u"}' where status = 'WAITING'""",
     ),
-    "a spec that is no JSON": (
+    "a spec that is not JSON": (
         "specs",
         "update byrote_task_runs set spec_json = '{' where status = 'WAITING'",
     ),

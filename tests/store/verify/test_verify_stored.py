@@ -51,7 +51,7 @@ PLANTED = {
 
 @pytest.fixture
 def stored(db: Db, clock: FakeClock) -> str:
-    """A run that heard a signal and stored an artifact, a memo, and an environment."""
+    """A run that received a signal and stored an artifact, a memo, and an environment."""
     ask(db, spec())
     compute(db)
     found = provenance_of({"python": {"version": "3.13.0"}, "seed": 1.5, "größe": ["é", None]})

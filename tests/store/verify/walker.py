@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Does whatever its dice say, as many clients and workers would."""
+"""Makes random moves, as many clients and workers would."""
 
 import random
 from datetime import timedelta

@@ -60,7 +60,7 @@ class World:
         return self.slots(mode) + self.planner._of[mode].buffer(self.now)
 
     def fill(self, count: int = ENDLESS) -> None:
-        """Enqueue runs of both modes, as many as the share of async tasks says."""
+        """Enqueue runs of both modes, by the share of async tasks."""
         for queue in self.queued.values():
             queue[ASYNC] += int(count * self.async_share)
             queue[SYNC] += count - int(count * self.async_share)

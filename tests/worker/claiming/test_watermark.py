@@ -13,7 +13,7 @@ FOUND = [leased(queue="a", rank=70), leased(queue="a", rank=50), leased(queue="b
 
 
 class Hand:
-    """A watermark, and claims that take as long as they are told to."""
+    """A watermark, and claims of a given duration."""
 
     def __init__(self) -> None:
         self.now = 100.0

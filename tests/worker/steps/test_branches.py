@@ -110,7 +110,7 @@ def test_a_retried_step_with_other_arguments_keeps_its_result(
 def test_a_ledger_without_places_still_answers(
     db: Database, worker: WorkerProcess, marks: Marks
 ) -> None:
-    """As written before branches were told apart: by number, else by name."""
+    """As written before branches were distinguished: by number, else by name."""
     run_id = send_one(db, spec("branches", marks.path, [[0], []], [[0], []], retry=LATER))
     await_row(db, "select 1 from byrote_task_runs where attempts = 1 and status = 'WAITING'")
     db.execute("update byrote_steps set place = null")

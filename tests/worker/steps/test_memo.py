@@ -152,7 +152,7 @@ def test_a_memo_has_a_sensible_length(keep: str | float) -> None:
 
 
 def test_a_task_without_a_file_is_never_answered(app: App, db: Db) -> None:
-    """Typed into a prompt, say: nobody could tell whether another process has the same code."""
+    """Typed into a prompt, for example: another process cannot compare the code."""
     names: dict[str, Any] = {"__name__": "typed_in", "app": app}
     exec("@app.task(memo='1d')\ndef typed(n):\n    return n", names)  # noqa: S102 -- as a prompt does it.
     run = names["typed"].enqueue(1)

@@ -34,7 +34,7 @@ drop table byrote_test_counts
 
 @pytest.fixture(params=["hand", "inline", "command"])
 def worker(request: pytest.FixtureRequest, start_worker: StartWorker) -> WorkerProcess:
-    """A worker of each executor that can tell."""
+    """A worker of each executor that can report progress."""
     return start_worker("tests.tasks.progress:app", executor=request.param)
 
 
@@ -99,7 +99,7 @@ def test_a_word_that_makes_no_sense_fails_the_task(db: Database, worker: WorkerP
 def test_a_result_does_not_wait_long_for_a_word_that_cannot_be_written(
     db: Database, url: str, start_worker: StartWorker
 ) -> None:
-    """While the table is locked nobody can; that must not cost the task its result."""
+    """While the table is locked, reports cannot be written; the task must keep its result."""
     start_worker("tests.tasks.progress:app")
     with psycopg.connect(url) as other:
         other.execute("lock table byrote_progress in exclusive mode")

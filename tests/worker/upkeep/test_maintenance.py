@@ -13,7 +13,7 @@ from byrote.worker.upkeep.maintenance import EVERY, SWEEP_MAX, Maintenance
 
 
 class Slow:
-    """A store whose long duties take a second for each step, on a clock of its own."""
+    """A store whose long duties take a second for each step, on its own clock."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -13,7 +13,7 @@ STREAMS = ("stdout", "stderr")
 
 
 class Follower:
-    """What has been shown of a run so far."""
+    """The part of a run's output that has been shown."""
 
     def __init__(self) -> None:
         self._attempt = 0
@@ -26,14 +26,14 @@ class Follower:
         self.printed = False
 
     def live(self, seen: LiveOutput) -> None:
-        """Show what is new of an attempt under way."""
+        """Show the new output of an attempt under way."""
         if seen.attempt > self.ended:
             self._take(seen.attempt)
             self._more(0, seen.stdout, seen.stdout_size)
             self._more(1, seen.stderr, seen.stderr_size)
 
     def end(self, output: Printed) -> None:
-        """Show what is left of an attempt that has ended, and all of it if nothing was seen."""
+        """Show the rest of an attempt that has ended; all of it if nothing was shown."""
         if output.attempt <= self.ended:
             return
         self._take(output.attempt)
@@ -58,7 +58,7 @@ class Follower:
         if fresh <= 0:
             return
         missed = max(fresh - len(tail), 0)
-        # A character may be split between two looks; its beginning is held back until then.
+        # A character may be split between two reads; its beginning is held back until the next.
         text = self._decoders[index].decode(tail[-fresh:])
         self._shown[index] = size
         self.printed = True

@@ -34,7 +34,7 @@ def seed_in(run: Run, found: Mapping[int, Environment]) -> int:
 
 
 def print_provenance(run: Run, found: Mapping[int, Environment]) -> None:
-    """Print one line per attempt whose environment is known; those of the same share it."""
+    """Print one line per known environment, with the attempts that it executed."""
     lines: dict[str, list[int]] = {}
     for attempt, there in known(run, found):
         lines.setdefault(brief(there.doc, f"{run.task}@{run.version}"), []).append(attempt)

@@ -38,7 +38,7 @@ READY_MAX_S = 300.0
 
 
 class Check(msgspec.Struct, frozen=True):
-    """What was checked, its state, and advice."""
+    """The subject of a check, its state, and advice."""
 
     name: str
     state: CheckState
@@ -47,7 +47,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def judged(name: str, message: str, *, good: bool, advice: str, bad: CheckState = "warn") -> Check:
-    """A check that is either fine, or bad with an advice."""
+    """A check that is either fine, or bad with advice."""
     return Check(name, "ok", message) if good else Check(name, bad, message, advice)
 
 
@@ -72,7 +72,7 @@ def of_variables(environ: Mapping[str, str]) -> Check:
 
 
 def of_provider(environ: Mapping[str, str], *, needed: bool) -> Check:
-    """Whose PostgreSQL the embedded server would run on, and why."""
+    """The PostgreSQL that the embedded server would run on, and why."""
     answers = tried(environ)
     chosen = answers[-1]
     if chosen.binaries is None:

@@ -121,7 +121,7 @@ def _program(name: str, server: Server) -> str:
 
 
 def _refused(log: Path) -> list[str]:
-    """What went wrong and matters, the first of it."""
+    """The first error that matters."""
     found: list[str] = []
     with log.open(errors="replace") as lines:
         for line in lines:
@@ -156,4 +156,4 @@ def _names(server: str) -> list[str]:
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)  # What was refused may show data.
+    return os.open(path, flags, 0o600)  # Refused statements may show data.

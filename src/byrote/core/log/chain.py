@@ -37,15 +37,15 @@ class Chained(msgspec.Struct, frozen=True, kw_only=True):
     noted: int | None
     """The number of the last link, as the duty that adds links has noted it."""
     first: int | None
-    """The number of the first link that retention has left."""
+    """The number of the first link that retention has not deleted."""
     there: str | None
-    """The hash of the link whose number the kept head has."""
+    """The hash of the link that has the number of the stored head."""
     unchained: int
     """Events after the last link."""
 
 
 def read_head(text: bytes, name: PurePath) -> Head:
-    """Parse a kept head. Raises BadOption, with the file's name, for anything else."""
+    """Parse a stored head. Raises BadOption, with the file's name, for anything else."""
     try:
         head = msgspec.json.decode(text, type=Head)
         sound = len(bytes.fromhex(head.hash)) == 32 and head.link > 0 and head.chain_head == FORM

@@ -12,13 +12,13 @@ LOCKED: Final = "locked"
 
 
 class Locked(msgspec.Struct, frozen=True, gc=False):
-    """A run that a statement left as it was, because another transaction has locked its row."""
+    """A run that a statement did not change, because another transaction has locked its row."""
 
     id: str
 
 
 class DoneRuns[T](list[T]):
-    """The runs that a command changed; `locked` has the ids of those that it left as they are.
+    """The runs that a command changed; `locked` has the ids of those it skipped.
 
     Another transaction has locked their rows: try again for those.
     """

@@ -18,7 +18,7 @@ def dashed(digits: str) -> str:
 
 
 def shortened(run_id: str) -> str:
-    """The beginning of a run's id, as far as it tells runs apart; commands accept it.
+    """The beginning of a run's id, long enough to distinguish runs; commands accept it.
 
     It is the moment to a quarter of a microsecond: the first 8 digits are those of a minute.
     """

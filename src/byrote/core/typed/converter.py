@@ -5,9 +5,9 @@ A caller's values become plain JSON before the spec is hashed, and a worker's va
 the annotated types before the call. A converter is made once per task, when it is defined, and is
 None for a task whose annotations are plain JSON types, which therefore pays nothing.
 
-What has no annotation, `Any`, or an annotation that cannot be converted (a class of the project
-that is not a dataclass or a model; `str | Path`, which JSON cannot tell apart) follows the rules of
-JSON: plain values are sent as they are, others are refused.
+A parameter without an annotation, with `Any`, or with one that cannot be converted (a class of the
+project that is not a dataclass or a model; `str | Path`, which JSON does not distinguish) follows
+the rules of JSON: plain values are sent as they are, others are refused.
 """
 
 import inspect

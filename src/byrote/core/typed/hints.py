@@ -16,7 +16,7 @@ PLAIN: Final = frozenset(
 """Annotations of values that are sent as they are."""
 
 _NOT_A_TYPE = (SyntaxError, AttributeError, TypeError, ValueError, KeyError, ImportError)
-"""What evaluating the text of an annotation raises, besides NameError."""
+"""The errors of evaluating the text of an annotation, besides NameError."""
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:

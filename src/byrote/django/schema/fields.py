@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Columns that Django has no field for, without asking for django.contrib.postgres."""
+"""Columns that Django has no field for, without django.contrib.postgres."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django.db import models
 
 
 class ArrayOf(models.Field):
-    """A one-dimensional PostgreSQL array; lists in, lists out."""
+    """A one-dimensional PostgreSQL array, as a list."""
 
     empty_strings_allowed = False
 
@@ -16,7 +16,7 @@ class ArrayOf(models.Field):
         super().__init__(**options)
 
     def deconstruct(self) -> tuple[str, str, list[Any], dict[str, Any]]:
-        """As migrations write it."""
+        """The form that migrations write."""
         name, path, _, options = super().deconstruct()
         return name, path, [self.item_type], options
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The operation of our Django migrations: applies Byrote's numbered SQL files, and takes them back.
+"""The operation of our Django migrations: applies Byrote's numbered SQL files, and reverts them.
 
 `byrote migrate` and `manage.py migrate` keep one ledger, the table byrote_schema: whichever comes
 second finds the work done.

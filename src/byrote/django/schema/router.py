@@ -11,15 +11,15 @@ LABEL = "byrote"
 class Router:
     """Sends Byrote's models to the DATABASE of the first Byrote backend, and migrates only there.
 
-    For DATABASE_ROUTERS, when the queue does not live in the default database.
+    For DATABASE_ROUTERS, when the queue is not in the default database.
     """
 
     def db_for_read(self, model: Any, **_hints: Any) -> str | None:
-        """Where runs are read."""
+        """The database that runs are read from."""
         return _alias() if model._meta.app_label == LABEL else None
 
     def db_for_write(self, model: Any, **_hints: Any) -> str | None:
-        """Where runs are enqueued."""
+        """The database that runs are enqueued in."""
         return _alias() if model._meta.app_label == LABEL else None
 
     def allow_migrate(self, db: str, app_label: str, **_hints: Any) -> bool | None:

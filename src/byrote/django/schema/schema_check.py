@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The system check that connects: whether the tables are there, and as this Byrote needs them."""
+"""The system check that connects: whether the tables exist in the form this Byrote needs."""
 
 import sys
 from collections.abc import Iterator, Sequence

@@ -133,7 +133,7 @@ class CommandAttempt:
         return len(piece)
 
     def _lives(self) -> bool:
-        """Whether the process runs on, and is not just on its way out."""
+        """Whether the process continues, and is not just exiting."""
         try:
             with open(f"/proc/{self.pid}/stat", "rb", 0) as file:  # noqa: PTH123 -- the hot form of a tiny read.
                 stat = file.read(1024).rpartition(b")")[2].split()
@@ -142,7 +142,7 @@ class CommandAttempt:
         return stat[0] not in b"ZX" and not int(stat[6]) & _PF_EXITING
 
     def listen(self) -> bytes | None:
-        """The next message of its warden: empty when that has ended, None when there is none."""
+        """The next message of its warden: empty when it has ended, None when there is none."""
         try:
             return self.warden.recv(64) if self.warden else b""
         except BlockingIOError:
@@ -168,7 +168,7 @@ class CommandAttempt:
     # -- End -------------------------------------------------------------------------------------
 
     def outcome_of_exit(self, code: int, usage: dict[str, int]) -> Outcome | None:
-        """The outcome, now that the command has ended and nothing of it is left."""
+        """The outcome, now that the command and all its processes have ended."""
         for fd in (self.pipes.stdout, self.pipes.stderr, self.pipes.envelope):
             for _ in range(DRAIN_MAX):
                 if not self.read(fd):

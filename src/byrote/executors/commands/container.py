@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Puts a launcher in front of a command: an isolated environment, closed unless opened."""
+"""Puts a launcher in front of a command: a sandbox with nothing open by default."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -16,7 +16,7 @@ class Launch(NamedTuple):
     env: Mapping[str, str]
     cwd: str
     name: str
-    """Unique for the attempt; what podman and docker call the container."""
+    """Unique for the attempt: the name of the container in podman and docker."""
     limits: Limits = Limits()
 
 
@@ -41,7 +41,7 @@ def passes_descriptors(container: Container | None) -> bool:
 
 
 def measurable(container: Container | None) -> bool:
-    """Whether what the started process used is what the program did; launchers run it apart."""
+    """Whether the resource usage of the started process is that of the program."""
     return container is None or not isinstance(container.launcher, str)
 
 

@@ -11,7 +11,7 @@ from byrote.executors.shared.messages import Introduction
 PATIENCE_S = 60.0
 """How long the import of an app may take."""
 NOT_DESCRIBED = Introduction({}, {}, url=None, provenance={}, memos={}, ignores={})
-"""An app about which nothing is known yet."""
+"""An app of which nothing is known yet."""
 
 
 def describe(python: str, app: str) -> Introduction:

@@ -86,9 +86,9 @@ class CommandEnd(NamedTuple):
     """The end of what it wrote to stdout."""
     stderr: bytes
     envelope_cut: bool = False
-    """Whether more was written to descriptor 3 than is kept."""
+    """Whether more was written to descriptor 3 than is stored."""
     stdout_cut: bool = False
-    """Whether more was printed before than is kept."""
+    """Whether more was printed before than is stored."""
     closed: bool = False
     """Whether stdout was closed while it ran on."""
     bare: bool = False
@@ -129,7 +129,7 @@ def _envelope(end: CommandEnd, line: bytes, before: bytes) -> _Envelope:
     if end.code < 0:
         raise _Bad("killed", f"The command was killed by {_name(-end.code)}.")
     on_stdout = not end.envelope.strip()
-    # Of a longer stdout the end is kept, so a last line that has a beginning is whole.
+    # Only the end of a longer stdout is stored, so a last line that has a beginning is whole.
     if (end.stdout_cut and not before) if on_stdout else end.envelope_cut:
         raise _Bad("output_too_large", f"The result is larger than {ENVELOPE_MAX:,} bytes.")
     if not line:
@@ -279,7 +279,7 @@ def start_fault(program: str, number: int, *, attempt: int, worker: str) -> Faul
 
 
 def stderr_tail(stderr: bytes) -> str | None:
-    """The end of stderr as it goes into a fault; None when there was nothing."""
+    """The end of stderr as it is stored in a fault; None when there was nothing."""
     if not stderr:
         return None
     return readable(stderr[-STDERR_TAIL:], cut=len(stderr) > STDERR_TAIL)

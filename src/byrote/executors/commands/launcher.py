@@ -47,7 +47,7 @@ class Launcher:
                 os.close(fd)
 
     def release(self, warden: socket.socket, *, well: bool) -> None:
-        """Take a warden back when its command has ended; one that is not well is given up."""
+        """Take a warden back when its command has ended; a broken one is closed."""
         if well:
             self._idle.append(warden)
         else:
@@ -60,7 +60,7 @@ class Launcher:
             try:
                 self._ask(theirs)
             except OSError:
-                # The helper process has died; the commands that it had started go on without it.
+                # The helper process has died; the commands that it had started continue without it.
                 self._leave()
                 self._ask(theirs)
         return ours
@@ -91,7 +91,7 @@ class Launcher:
         return ours
 
     def close(self) -> None:
-        """Let wardens and helper go; commands under way have wardens that are not idle."""
+        """Close wardens and helper; commands under way have wardens that are not idle."""
         for idle in self._idle:
             idle.close()
         self._idle = []
@@ -116,7 +116,7 @@ def supported() -> bool:
 
 
 class Pipes:
-    """The descriptors of one attempt: ours to read and write, theirs to pass on and close."""
+    """The descriptors of one attempt: ours to read and write, the command's to pass on."""
 
     def __init__(self, passed: bytes | None) -> None:
         self.theirs: list[int] = []
@@ -132,13 +132,13 @@ class Pipes:
             os.set_blocking(fd, False)
 
     def hand_over(self) -> None:
-        """Close their ends here; the command has them."""
+        """Close the command's ends here; the command has inherited them."""
         for fd in self.theirs:
             os.close(fd)
         self.theirs = []
 
     def close(self) -> None:
-        """Close what is still open of ours."""
+        """Close our ends that are still open."""
         self.hand_over()
         for fd in (self.stdin, self.stdout, self.stderr, self.envelope):
             if fd is not None:

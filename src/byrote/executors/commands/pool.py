@@ -59,7 +59,7 @@ class CommandOptions(msgspec.Struct, frozen=True, kw_only=True):
     replay: ReplayMode | None = None
     """How steps are answered where every run is a replay."""
     plain: Command | None = None
-    """How tasks are executed that are not commands themselves; None: not here."""
+    """How tasks that are not commands themselves are executed; None: not by this pool."""
 
 
 class Commands(SelectorLoop):
@@ -118,7 +118,7 @@ class Commands(SelectorLoop):
         argv = (self._options.python, "-m", "byrote.executor", "--app", self._options.app)
         return msgspec.structs.replace(plan, argv=argv, env=(*REFERENCE_ENV, *plan.env))
 
-    # -- The executor's face ---------------------------------------------------------------------
+    # -- The executor's interface ----------------------------------------------------------------
 
     def start(self, report: ReportOutcomes) -> None:
         """Start the serving thread; the first command starts the launcher.
@@ -285,7 +285,7 @@ class Commands(SelectorLoop):
         """Handle a ready descriptor of an attempt. Returns its outcome if it has ended."""
         pipes = attempt.pipes
         if id(attempt) not in self._running:
-            return []  # It ended earlier in this very round.
+            return []  # It ended earlier in the same round.
         if fd == pipes.stdin:
             if not attempt.feed():
                 self._selector.unregister(fd)

@@ -125,7 +125,7 @@ def receive(link: socket.socket, size: int) -> tuple[bytes, list[int]]:
 
 
 def reap(wardens: set[int]) -> None:
-    """Bury wardens; one that did not end by itself has left its wards to us."""
+    """Reap wardens; the processes of one that was killed are now children of this process."""
     strays = False
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
@@ -137,7 +137,7 @@ def reap(wardens: set[int]) -> None:
 
 
 def guard(control: socket.socket, launcher: int) -> None:
-    """Be a warden: see one command after the other through, until the supervisor goes."""
+    """Be a warden: run one command after the other, until the supervisor closes its end."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -145,7 +145,7 @@ def guard(control: socket.socket, launcher: int) -> None:
         word, fds = receive(control, REQUEST_MAX)
         if not word:
             return
-        # A word for a command that has ended meanwhile comes without descriptors.
+        # A message for a command that has ended meanwhile comes without descriptors.
         if fds:
             request = json.loads(word[1:] or _content(fds.pop(0)))
             ward(control, request, fds, forks=bool(request["limits"]) or os.getppid() != launcher)
@@ -180,7 +180,7 @@ def _spawn_or_fork(request: dict[str, Any], fds: list[int]) -> int:
 
 def spawn(request: dict[str, Any], fds: list[int]) -> int:
     """Start the command in the fastest way; raises OSError with the reason if it cannot."""
-    # Out of the way first: the numbers may overlap with those they move to.
+    # Moved away first: the numbers may overlap with their targets.
     moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in fds]
     moves = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(moved)]
     cwd = os.open(".", os.O_PATH | os.O_CLOEXEC)
@@ -208,7 +208,7 @@ def spawn(request: dict[str, Any], fds: list[int]) -> int:
 
 
 def _worse(known: OSError, error: OSError) -> OSError:
-    # As a shell does it: what could not be run is worth more than what is not there.
+    # As a shell does: "could not be run" is more useful than "does not exist".
     return known if error.errno in (errno.ENOENT, errno.ENOTDIR) else error
 
 
@@ -234,7 +234,7 @@ def _content(fd: int) -> bytes:
 
 
 def watch(pid: int, control: socket.socket) -> None:
-    """Do what the supervisor asks for until the command ends."""
+    """Follow the supervisor's requests until the command ends."""
     pidfd = os.pidfd_open(pid)
     poller = select.poll()
     poller.register(pidfd, select.POLLIN)
@@ -255,7 +255,7 @@ def watch(pid: int, control: socket.socket) -> None:
 
 
 def clear(group: int) -> None:
-    """Kill what the command left running: its group, and whatever slipped out of it."""
+    """Kill the processes that the command left running: its group, and any that left the group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
     with contextlib.suppress(ChildProcessError):
@@ -290,7 +290,7 @@ def _report(control: socket.socket, words: bytes) -> None:
 
 
 def become(request: dict[str, Any], fds: list[int], report: int, warden: int) -> Never:
-    """Turn into the command, or report the number of the error that prevents it."""
+    """Become the command, or report the number of the error that prevents it."""
     try:
         os.setsid()
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -309,7 +309,7 @@ def become(request: dict[str, Any], fds: list[int], report: int, warden: int) ->
             try:
                 os.execve(path, argv, env)  # noqa: S606 -- starting the operator's program is the point.
             except OSError as error:
-                # As a shell does it: what could not be run is worth more than what is not there.
+                # As a shell does: "could not be run" is more useful than "does not exist".
                 if error.errno not in (errno.ENOENT, errno.ENOTDIR):
                     failure = error.errno or failure
     except OSError as error:
@@ -321,7 +321,7 @@ def become(request: dict[str, Any], fds: list[int], report: int, warden: int) ->
 
 
 def _arrange(fds: list[int]) -> None:
-    # First out of the way, then to their numbers: the numbers may overlap.
+    # Moved away first, then to their targets: the numbers may overlap.
     moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in fds]
     for target, fd in enumerate(moved):
         os.dup2(fd, target)

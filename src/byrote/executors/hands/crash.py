@@ -15,18 +15,18 @@ from byrote.executors.shared.spool import printings, serial_of
 
 
 class ExitReason(NamedTuple):
-    """How a hand went down."""
+    """How a hand ended."""
 
     code: int
     """Its return code; negative for a signal."""
     ours: bool
-    """We killed it, for one run's sake or at the very end."""
+    """The supervisor killed it, to stop one run or at the end of the grace period."""
     out_of_memory: bool
-    """The kernel ran out of memory at about that time."""
+    """The kernel ran out of memory at about the same time."""
 
     @property
     def reason(self) -> str:
-        """In words."""
+        """The cause in words."""
         if self.code >= 0:
             return f"exited with code {self.code}"
         name = signal.Signals(-self.code).name
@@ -34,7 +34,7 @@ class ExitReason(NamedTuple):
 
 
 class CrashResolution(NamedTuple):
-    """Slots and what is reported of them, and slots whose runs may simply be executed elsewhere."""
+    """Outcomes to report by slot, and slots whose runs may be executed elsewhere."""
 
     outcomes: dict[int, Outcome]
     elsewhere: list[int]
@@ -49,7 +49,7 @@ def resolve_crash(
     death: ExitReason,
     worker: str,
 ) -> CrashResolution:
-    """Decide for every run the hand still had. Only a proven culprit is charged."""
+    """Decide for every run the hand still had. Only a proven cause is charged."""
     outcomes: dict[int, Outcome] = {}
     elsewhere = []
     suspects = executing & jobs.keys()
@@ -65,7 +65,7 @@ def resolve_crash(
         elif suspects == {slot}:
             outcomes[slot] = Failed(crash_fault(death, run, worker))
         elif suspects and slot not in suspects:
-            # It was only waiting for something when another one's code ran.
+            # It was only waiting when the code of another one ran.
             outcomes[slot] = Released()
         else:
             outcomes[slot] = Crashed(crash_fault(death, run, worker))
@@ -109,7 +109,7 @@ def take_leave(
 
 
 def _suspects(child: HandProcess, death: ExitReason) -> set[int]:
-    """Slots whose code may have ended the hand; only the culprit's if that is known."""
+    """Slots whose code may have ended the hand; only one if that is known."""
     culprit = None if death.ours else child.culprit
     return child.board.executing() if culprit is None else {culprit}
 

@@ -20,7 +20,7 @@ MARK = "BYROTE_HAND"
 
 
 def end_orphans(mark: str) -> None:
-    """Kill this process's children that carry the mark, and whatever they leave in turn."""
+    """Kill this process's children that carry the mark, and the processes they leave behind."""
     wanted = f"{MARK}={mark}".encode()
     for _ in range(100):
         found = [pid for pid in children() if wanted in environment(pid)]

@@ -96,7 +96,7 @@ class Hands(SelectorLoop):
         self.schema: str | None = None
         """The database the app itself names, if it does."""
         self.commands: dict[str, Command] = {}
-        """Tasks that are not for hands, and how they run."""
+        """Tasks that hands do not execute, and how they run."""
         self.ignores: dict[str, list[str]] = {}
         """For each task, the parts of its results that a replay does not compare."""
         self.schedules: list[Schedule] = []
@@ -106,7 +106,7 @@ class Hands(SelectorLoop):
         self.surroundings: dict[str, Any] = {}
         """The provenance that a hand measured last."""
 
-    # -- The executor's face ---------------------------------------------------------------------
+    # -- The executor's interface ----------------------------------------------------------------
 
     def start(self, report: ReportOutcomes) -> None:
         """Start the hands and wait for the first; BadOption when the app cannot be imported."""
@@ -162,7 +162,7 @@ class Hands(SelectorLoop):
                 child.kill()
 
     def stop(self) -> None:
-        """Let idle hands end and wait until they have; kill those that do not in `LEAVE_S`."""
+        """Stop idle hands and wait for their end; kill those that exceed `LEAVE_S`."""
         self._leave_at = self._clock() + LEAVE_S
         self._stopping = self._draining = True
         with self._roster.lock:
@@ -346,7 +346,7 @@ class Hands(SelectorLoop):
             child.dismissed = True
             child.send(Stop())
 
-    # -- Death -----------------------------------------------------------------------------------
+    # -- Ends of hands ---------------------------------------------------------------------------
 
     def _resolve_crash(self, child: HandProcess) -> None:
         self._converse(child, 0)
@@ -385,7 +385,7 @@ class Hands(SelectorLoop):
     def _mourn(self, child: HandProcess, reason: str) -> None:
         if child.ready and not self._roster.hooks.awaits(child):
             return
-        # It never got as far as importing the app: wait longer each time before trying again.
+        # It ended before it had imported the app: wait longer each time before the next try.
         self._failures += 1
         self._respawn_at = self._clock() + min(0.1 * 2**self._failures, RESPAWN_MAX_S)
         if not self._first.is_set():

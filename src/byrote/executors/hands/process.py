@@ -28,7 +28,7 @@ from byrote.system.processes import HAS_PROC, EndWatch, rss_bytes
 
 PIECE = 1 << 18
 PS_EVERY = 20
-"""Without a /proc, only one look in so many at a hand's memory starts a `ps`."""
+"""Without a /proc, only one in this many checks of a hand's memory starts a `ps`."""
 _numbers = itertools.count()
 WORKER = "BYROTE_WORKER"
 """Environment variable with the name of the hand's worker."""
@@ -113,11 +113,11 @@ class HandProcess:
 
     @property
     def takes_runs(self) -> bool:
-        """Whether a run may be sent to it, were it not reserved for another."""
+        """Whether a run could be sent to it if it were not reserved for another."""
         return self.ready and not (self.retiring or self.killed or self.outgoing.full)
 
     def send(self, message: ToHand) -> None:
-        """Send a message, or what the socket takes of it; the rest goes when it has room."""
+        """Send a message as far as the socket accepts it; the rest follows when it has room."""
         self.outgoing.send(frame(message))
 
     def receive(self) -> list[FromHand | Malformed]:

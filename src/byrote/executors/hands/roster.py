@@ -272,7 +272,7 @@ class Roster:
         return [run for child in full for run in self.take_back(child, child.unbegun(now - SLOW_S))]
 
     def waited_too_long(self, now: float) -> list[Leased]:
-        """Runs that wait here while another worker might be free; the caller's again."""
+        """Remove and return runs that wait here while another worker might be free."""
         return [
             run
             for child in self.children

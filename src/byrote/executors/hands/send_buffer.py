@@ -42,12 +42,12 @@ class SendBuffer:
         return len(self._unsent) > UNSENT_MAX
 
     def send(self, piece: bytes) -> None:
-        """Send what the socket accepts, and keep the rest for later."""
+        """Send what the socket accepts, and buffer the rest."""
         self._unsent += piece
         self.send_more()
 
     def send_more(self) -> None:
-        """Send the rest. A closed socket is no error here: the pool sees the hand's end."""
+        """Send the rest. A closed socket is not an error here: the pool sees the hand's end."""
         while self._unsent:
             try:
                 del self._unsent[: self._link.send(self._unsent)]
@@ -59,7 +59,7 @@ class SendBuffer:
 
     def stalled(self, now: float) -> bool:
         """Whether the hand has stopped reading; called at every tick of the pool."""
-        # First offer the bytes: a supervisor that was frozen itself must not blame the hand.
+        # First try to send: a supervisor that was frozen itself must not blame the hand.
         self.send_more()
         if self._accepted or not self.full or self._well_at is None:
             self._accepted, self._well_at = False, now

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""How a task stores an artifact: the content goes where it belongs, then a row is asked for.
+"""Stores artifacts of a task: first the content in its store, then a row by an ask.
 
-What is small travels with the question. What is large is written by the task's own process, in
-pieces, before the supervisor is asked for the row; if the row is refused, a sweep removes it.
+A small content is part of the ask. A large one is written by the task's own process, in pieces,
+before it asks the supervisor for the row; if the row is refused, a sweep deletes the content.
 """
 
 import asyncio
@@ -134,7 +134,7 @@ def _granted(answer: AskResult) -> Any:
 
 
 class _Content:
-    """Data that has been stored: in memory if it is small, else in the configured store."""
+    """Content that has been stored: in memory if it is small, else in the configured store."""
 
     def __init__(self, data: bytes | Path, terms: dict[str, Any]) -> None:
         self._limit: int = terms["max"]
@@ -163,7 +163,7 @@ class _Content:
         self.is_there = lambda: True
 
     def _hand_over(self, data: object, begin: Callable[[], Iterator[bytes]], spool: str) -> None:
-        """The worker sends it on: from the task's own file, or from one in the worker's spool."""
+        """A content that the worker sends: from the task's own file, or from one in the spool."""
         if isinstance(data, os.PathLike):
             self._weigh(begin)
             self.location = str(Path(data).absolute())

@@ -33,11 +33,11 @@ type ReplayMode = Literal["recorded", "live"]
 """Whether a replay's steps are answered from the record or executed again."""
 
 type SendAsk = Callable[[int, int, str, Mapping[str, Any]], None]
-"""Takes a slot, a number for the answer, a verb and its payload; from any thread."""
+"""Receives a slot, a number for the answer, a verb and its payload; from any thread."""
 
 
 type TakeResult = Callable[[bool, Any], None]
-"""Takes an answer; from any thread."""
+"""Receives an answer; from any thread."""
 
 
 class AskClient:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One attempt: find the task, read its arguments, call it, and turn whatever happens into a result.
+"""One attempt: find the task, read its arguments, call it, and turn the outcome into a result.
 
 `outcome_of` turns the result into an outcome on the supervisor's side; `runtime/job.py` describes
 both.
@@ -61,7 +61,7 @@ from byrote.executors.runtime.steps.ledger import StepSource, Suspended
 
 
 class Decided(Exception):
-    """An attempt's error, and what is to follow from it, decided where it was caught."""
+    """An attempt's error, and the verdict that the process which caught it decided on."""
 
     def __init__(self, error: BaseException, after: timedelta | None, *, final: bool) -> None:
         super().__init__(str(error))
@@ -71,7 +71,7 @@ class Decided(Exception):
 
 
 class Disruption(Exception):
-    """An attempt that something outside of the task has broken off, such as a server that left."""
+    """An attempt that a cause outside of the task ended, such as a server that went away."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(str(error))
@@ -94,7 +94,7 @@ _NONE_DIGEST = _NONE.digest.hex()
 def prepare(
     registry: Registry, job: Job, ask_client: AskClient | None = None
 ) -> tuple[Task, list[Any], dict[str, Any], StepSource | None]:
-    """The task a job names, what to call it with, and the record it must come to the end of."""
+    """The task of a job, its arguments, and the ledger that it must reach the end of."""
     task = registry.find(job.task, job.version)
     spec = unpack(job.spec_json)
     args, kwargs = spec["args"], spec["kwargs"]
@@ -111,7 +111,7 @@ def prepare(
         args.insert(0, context)
         steps = context.unsettled
     elif ask_client is not None and ask_client.replay is not None:
-        # It has no steps; the run it repeats may have had some.
+        # This task has no steps; the run it repeats may have had some.
         steps = Context.of(job, ask_client).unsettled
     return task, args, kwargs, steps
 
@@ -174,7 +174,7 @@ async def call_async(registry: Registry, job: Job, ask_client: AskClient | None 
 
 
 def _broken_off(slot: int, error: BaseException, steps: StepSource | None) -> Result:
-    """A task raised; with a record, whether it took another way, or how far a replay came."""
+    """The result of a task that raised, with how far it followed its ledger, if it has one."""
     if steps is not None and steps.strayed is not None:
         error = steps.strayed
     result = raised(slot, error)
@@ -186,7 +186,7 @@ def _broken_off(slot: int, error: BaseException, steps: StepSource | None) -> Re
 
 
 def keep_error(error: BaseException) -> None:
-    """Keep the exception that ended the attempt, for the log."""
+    """Store the exception that ended the attempt, for the log."""
     scope = current_scope()
     if scope is not None:
         scope.error = error.error if isinstance(error, Decided) else error
@@ -260,7 +260,7 @@ def fault_of(error: BaseException, kind: str = "raised") -> Fault:
 
 
 def theirs(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback from the first frame on that does not belong to what called the task."""
+    """A traceback from the first frame of the task on."""
     while trace is not None and trace.tb_next is not None and _is_ours(trace):
         trace = trace.tb_next
     return trace

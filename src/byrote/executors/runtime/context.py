@@ -64,7 +64,7 @@ class Context:
         self.labels = labels if SEED_LABEL not in labels else _without_seed(labels)
         """The labels that the caller set."""
         self.deadline: float | None = None
-        """Monotonic time (`time.monotonic()`) at which the attempt's timeout strikes, or None."""
+        """Monotonic time (`time.monotonic()`) at which the attempt's timeout ends it, or None."""
         self.traceparent: str | None = None
         """The W3C trace context of the caller, if it sent one."""
         self._ask_client: AskClient | None = None
@@ -84,7 +84,7 @@ class Context:
     def of(
         cls, job: Job, ask_client: AskClient | None = None, *, digest: bytes | None = None
     ) -> "Context":
-        """The context of a job as it came over the wire; `digest` if not its run's own."""
+        """The context of a job from a message; `digest` if it is not that of its run."""
         labels = msgspec.json.decode(job.labels_json) if job.labels_json else {}
         ctx = cls(
             run_id=job.id,
@@ -117,7 +117,7 @@ class Context:
 
     @property
     def random(self) -> Random:
-        """A generator seeded with `seed`, of this attempt's own; inside a step, of the step's."""
+        """A generator seeded with `seed`, one per attempt; inside a step, one per step."""
         step = current_step()
         if step not in self._randoms:
             self._randoms[step] = seeded(self._digest_in(step))
@@ -129,7 +129,7 @@ class Context:
     def now(self) -> datetime:
         """When the run was accepted, in UTC; in a replay, when the run it repeats was.
 
-        It does not move: the same moment in every attempt.
+        It is the same moment in every attempt.
         """
         return _EPOCH + timedelta(microseconds=self._as_of_us)
 
@@ -144,7 +144,7 @@ class Context:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the timeout strikes, or None when there is none."""
+        """Seconds until the timeout ends the attempt, or None when there is none."""
         return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
 
     def progress(
@@ -212,9 +212,9 @@ class Context:
 
     @property
     def unsettled(self) -> StepSource | None:
-        """The ledger that a task which returns must have come to the end of, if there may be one.
+        """The ledger whose end a task must have reached when it returns, if there may be one.
 
-        A first attempt has none but what it wrote itself.
+        The ledger of a first attempt has only the entries it wrote itself.
         """
         if self._ask_client is None or (self.attempt == 1 and self._ask_client.replay is None):
             return None
@@ -222,7 +222,7 @@ class Context:
 
     @property
     def opened(self) -> StepSource | None:
-        """The ledger, if the task has used it: what it caught is written before it ends."""
+        """The ledger, if the task has used it: errors it caught are written before it ends."""
         return self.__dict__.get("_ledger")
 
     def _open_ask_client(self) -> AskClient:
@@ -275,19 +275,19 @@ class Context:
     async def astep(
         self, name: str, function: Any, /, *args: Any, retry: Retry | None = None, **kwargs: Any
     ) -> Any:
-        """As `step`, in an async task; the function may be async or not."""
+        """The same as `step`, in an async task; the function may be async or not."""
         call = partial(function, *args, **kwargs)
         return await AsyncSteps(self._ledger).step(name, call, args_hash(args, kwargs), retry)
 
     def sleep(self, length: DurationLike) -> None:
-        """End this attempt, and continue after this length of time in another one.
+        """End this attempt, and continue after `length` in another one.
 
         The run occupies no slot meanwhile, and workers may be restarted.
         """
         SyncSteps(self._ledger).wait(SLEEP, SLEEP, length)
 
     async def asleep(self, length: DurationLike) -> None:
-        """As `sleep`, in an async task."""
+        """The same as `sleep`, in an async task."""
         await AsyncSteps(self._ledger).wait(SLEEP, SLEEP, length)
 
     def wait_for(
@@ -306,14 +306,14 @@ class Context:
         timeout: DurationLike | None = None,  # noqa: ASYNC109 -- kept by the database, for days.
         default: Any = _RAISE,
     ) -> Any:
-        """As `wait_for`, in an async task."""
+        """The same as `wait_for`, in an async task."""
         return _received(event, await AsyncSteps(self._ledger).wait(EVENT, event, timeout), default)
 
     def once(self, key: str, connection: Any) -> AbstractContextManager[bool]:
         """Do something in the same database once, however often the run is attempted.
 
-        `with ctx.once("charge", connection) as first:` is a transaction on a psycopg connection of
-        yours, or a savepoint in the one it is in; `first` is False when it was committed before.
+        `with ctx.once("charge", connection) as first:` is a transaction on the task's own psycopg
+        connection, or a savepoint in its open one; `first` is False when it was committed before.
         """
         check_name(key)
         ask_client = self._open_ask_client()
@@ -337,7 +337,7 @@ class Context:
 
 
 def _without_seed(labels: Mapping[str, str]) -> Mapping[str, str]:
-    # It belongs to us: a replay must see the labels that its original saw.
+    # The label is Byrote's own: a replay must see the labels that its original saw.
     return {name: labels[name] for name in labels if name != SEED_LABEL}
 
 

@@ -31,7 +31,7 @@ from byrote.executors.runtime.steps.call import current_step
 from byrote.executors.shared.board import Board
 
 FLUSH = 100
-"""Results that leave at once, without waiting for the loop to come round."""
+"""Results that are sent at once, without waiting for the loop's next iteration."""
 
 
 class Engine:
@@ -52,7 +52,7 @@ class Engine:
         self._registry = registry
         self._failures = failures
         self._keep = keep
-        """Takes each result where it outlives this process, before any other code runs."""
+        """Receives each result in memory that outlives this process, before any other code runs."""
         self._ask_client = ask_client
         self._async = {(task.name, task.version): task.is_async for task in registry.served}
         self._board = board
@@ -76,7 +76,7 @@ class Engine:
         self.threads = threads
 
     def put(self, jobs: Sequence[Job]) -> None:
-        """Take jobs in; on the loop's thread."""
+        """Accept jobs; on the loop's thread."""
         for job in jobs:
             if self._async.get((job.task, job.version), False):
                 self._waiting.append(job)
@@ -85,7 +85,7 @@ class Engine:
         self._begin()
 
     def cancel(self, slots: Sequence[int]) -> None:
-        """Ask attempts of async tasks to stop; sync ones cannot be asked."""
+        """Ask attempts of async tasks to stop; sync ones cannot be cancelled."""
         for slot in slots:
             task = self._running.get(slot)
             if task is not None:
@@ -109,7 +109,7 @@ class Engine:
             strikes_at = None if limit_ms is None else self._loop.time() + limit_ms / 1000
             task = asyncio.Task(self._attempt(job), loop=self._loop, eager_start=True)
             if len(done) >= FLUSH:
-                # Tasks that never wait would keep the loop until the last of them was done.
+                # Tasks that never wait would occupy the loop until the last of them was done.
                 self._flush()
             if not task.done():
                 running[slot] = task
@@ -118,7 +118,7 @@ class Engine:
         self._flush_soon()
 
     async def _attempt(self, job: Job) -> None:
-        """One attempt of an async task: in one go until it first waits, then step by step."""
+        """One attempt of an async task: without a break until it first waits, then step by step."""
         scope = AttemptScope(job)
         open_scope(scope)
         begun = usage.begin()

@@ -100,7 +100,7 @@ class ReturnedResult(_Result, array_like=True, gc=False, tag=0):
 
 
 class RaisedResult(_Result, array_like=True, gc=False, tag=1):
-    """The task raised an exception, or its timeout struck."""
+    """The task raised an exception, or its timeout ended it."""
 
     fault: Fault
     """Without attempt and worker, which the supervisor adds."""
@@ -131,7 +131,7 @@ class ReleasedResult(_Result, array_like=True, gc=False, tag=5):
 
 
 class CrashedResult(_Result, array_like=True, gc=False, tag=6):
-    """The attempt was broken off by a cause outside of the task."""
+    """The attempt was ended by a cause outside of the task."""
 
     fault: Fault
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Effects inside the same database, done once: the mark is part of the transaction that does them.
 
-The connection is the task's own; anything that looks like one of psycopg's will do.
+The connection is the task's own; any object with the interface of psycopg's is accepted.
 """
 
 import contextlib
@@ -15,14 +15,14 @@ from byrote.executors.runtime.steps.callers import AsyncSteps, SyncSteps
 from byrote.executors.runtime.steps.ledger import StepSource
 
 MARKED = "replay.marked"
-"""Asks whether the run that is repeated has marked an effect as done."""
+"""Asks whether the repeated run has marked an effect as done."""
 
 
 @contextlib.contextmanager
 def do_once(
     statement: OnceStatement, mark: tuple[str, str], connection: Any, steps: StepSource | None
 ) -> Iterator[bool]:
-    """A transaction, or a savepoint in the caller's; whether the effect is still to be done."""
+    """A transaction, or a savepoint in the caller's; yields whether the effect is to be done."""
     if steps is not None:
         SyncSteps(steps).record_caught()
     text, args = statement(*mark)
@@ -34,7 +34,7 @@ def do_once(
 async def ado_once(
     statement: OnceStatement, mark: tuple[str, str], connection: Any, steps: StepSource | None
 ) -> AsyncIterator[bool]:
-    """A transaction, or a savepoint in the caller's; whether the effect is still to be done."""
+    """A transaction, or a savepoint in the caller's; yields whether the effect is to be done."""
     if steps is not None:
         await AsyncSteps(steps).record_caught()
     text, args = statement(*mark)
@@ -46,7 +46,7 @@ async def ado_once(
 def recite_once(
     ask: Callable[[], AskResult], steps: StepSource, key: str, connection: Any
 ) -> Iterator[bool]:
-    """In a replay the effect has been done, by the original; one it never did is not done now."""
+    """In a replay, the original has done the effect; one that it did not do is not done now."""
     _check(ask(), steps, key)
     with connection.transaction():
         yield False
@@ -56,7 +56,7 @@ def recite_once(
 async def arecite_once(
     ask: Callable[[], Awaitable[AskResult]], steps: StepSource, key: str, connection: Any
 ) -> AsyncIterator[bool]:
-    """In a replay the effect has been done, by the original; one it never did is not done now."""
+    """In a replay, the original has done the effect; one that it did not do is not done now."""
     _check(await ask(), steps, key)
     async with connection.transaction():
         yield False

@@ -35,7 +35,7 @@ class Tail:
         self.dropped = 0
 
     def add(self, chunk: bytes) -> None:
-        """Take what was written next."""
+        """Add the bytes that were written next."""
         self._chunks.append(chunk)
         self._size += len(chunk)
         # Whole chunks only, so that this stays cheap; `kept` cuts to the byte.
@@ -46,7 +46,7 @@ class Tail:
 
     @property
     def total(self) -> int:
-        """How many bytes there were in all."""
+        """The number of bytes in all."""
         return self.dropped + self._size
 
     @property
@@ -123,13 +123,13 @@ class AttemptScope(msgspec.Struct, eq=False):
     """Its number in the spool, once it has printed."""
     tails: tuple[Tail, Tail] | None = None
     kept: dict[str, Any] | None = None
-    """Things of the attempt's own, see `keep`."""
+    """Values of this attempt, see `keep`."""
     outer: "AttemptScope | None" = None
     """The scope of the attempt, if this is the scope of one of its steps."""
     error: BaseException | None = None
     """The exception that ended it, until it was logged."""
     digest: bytes | None = None
-    """What its random numbers follow from, if that is not the run, see `seed_digest`."""
+    """The digest that seeds its random numbers, if it is not the run's; see `seed_digest`."""
 
     def within(self, place: str) -> "AttemptScope":
         """Return a scope for a step: with the attempt's output and its own random numbers."""
@@ -146,7 +146,7 @@ class AttemptScope(msgspec.Struct, eq=False):
         return self.digest
 
     def keep(self, name: str, make: Callable[[], Any]) -> Any:
-        """Something of the attempt's own by this name, made when it is first asked for."""
+        """Return the attempt's value by this name; makes it at the first call."""
         if self.kept is None:
             self.kept = {}
         if name not in self.kept:
@@ -154,7 +154,7 @@ class AttemptScope(msgspec.Struct, eq=False):
         return self.kept[name]
 
     def add(self, index: int, chunk: bytes) -> None:
-        """Keep a copy of what was printed to stdout (0) or stderr (1)."""
+        """Store a copy of what was printed to stdout (0) or stderr (1)."""
         if self.outer is not None:
             self.outer.add(index, chunk)
             return
@@ -180,7 +180,7 @@ class AttemptScope(msgspec.Struct, eq=False):
 
 
 _spools: list[Spool] = []
-"""Where this process prints into, if it is a hand."""
+"""The spool that this process prints into, if it is a hand."""
 _scope: ContextVar[AttemptScope | None] = ContextVar("byrote_tray", default=None)
 open_scope = _scope.set
 """Set the scope that receives what this thread or coroutine prints from now on."""
@@ -200,7 +200,7 @@ def attempt_fields() -> dict[str, Any] | None:
 
 
 class Tee(io.TextIOBase):
-    """A text stream that writes through, and keeps a copy for the attempt that prints."""
+    """A text stream that writes through, and stores a copy for the attempt that prints."""
 
     def __init__(self, real: TextIO, index: int) -> None:
         self._real = real
@@ -208,7 +208,7 @@ class Tee(io.TextIOBase):
         self.buffer = _Bytes(real, index)
 
     def write(self, text: str) -> int:
-        """Write through, and keep the copy."""
+        """Write through, and store the copy."""
         scope = _scope.get()
         if scope is not None:
             scope.add(self._index, text[-OUTPUT_MAX:].encode("utf-8", "backslashreplace"))
@@ -219,7 +219,7 @@ class Tee(io.TextIOBase):
         self._real.flush()
 
     def fileno(self) -> int:
-        """The real stream's descriptor; what is written to it directly is not kept."""
+        """The real stream's descriptor; bytes written to it directly are not stored."""
         return self._real.fileno()
 
     def isatty(self) -> bool:
@@ -227,7 +227,7 @@ class Tee(io.TextIOBase):
         return self._real.isatty()
 
     def writable(self) -> bool:
-        """Always."""
+        """Always True."""
         return True
 
     def close(self) -> None:

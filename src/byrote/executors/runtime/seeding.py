@@ -43,7 +43,7 @@ def seeded(digest: bytes) -> Random:
 
 
 def install(left_alone: Iterable[str] = ()) -> None:
-    """Give attempts their own `random`, but for those of the tasks (`name@version`) named here."""
+    """Seed `random` for each attempt, except for tasks (`name@version`) named here."""
     _left_alone.update(left_alone)
     if "random" not in _installed:
         _installed.add("random")
@@ -58,7 +58,7 @@ def notice_numpy() -> None:
     if _NUMPY in _installed or "numpy" not in sys.modules or "random" not in _installed:
         return
     if getattr(sys.modules["numpy"].__spec__, "_initializing", False):
-        return  # Another thread is importing it; the next batch will find it.
+        return  # Another thread is importing it; the check at the next batch will find it.
     try:
         # Recent versions import it when it is first used, which may be too late.
         numpy = importlib.import_module(_NUMPY)
@@ -76,7 +76,7 @@ def notice_numpy() -> None:
 
 
 def _leave_attempt() -> None:
-    # Forked processes that all drew the same numbers would be a nasty surprise.
+    # Forked processes must not all draw the same numbers.
     open_scope(None)
 
 

@@ -18,7 +18,7 @@ STALE_NS = 500_000
 
 
 class _Thread(threading.local):
-    """When a thread last asked, and what it had used by then."""
+    """When a thread last read its usage, and the CPU time it had used by then."""
 
     def __init__(self) -> None:
         self.last = (0, 0)
@@ -28,7 +28,7 @@ _thread = _Thread()
 
 
 def begin() -> tuple[int, int]:
-    """The time, and what this thread has used, as an attempt or a step of it begins."""
+    """The time and this thread's usage at the start of an attempt or of a step of it."""
     now, last = perf_counter_ns(), _thread.last
     if now - last[0] > STALE_NS:
         _thread.last = last = (now, thread_time_ns())
@@ -36,14 +36,14 @@ def begin() -> tuple[int, int]:
 
 
 def end(begun: tuple[int, int]) -> None:
-    """An attempt that was one piece has ended: keep what it used, for its result."""
+    """End an attempt that never waited: store its usage for its result."""
     wall_ns = perf_counter_ns() - begun[0]
     if wall_ns >= REPORTED_NS:
         _record(wall_ns, _used(begun[1], wall_ns))
 
 
 class SteppedUsage:
-    """The usage of an attempt that sometimes waits while others run."""
+    """The usage of an attempt that waits at times while others run."""
 
     __slots__ = ("_begun", "_cpu_ns", "_since")
 
@@ -52,15 +52,15 @@ class SteppedUsage:
         self._cpu_ns = 0
 
     def pause(self) -> None:
-        """It waits."""
+        """The attempt begins to wait."""
         self._cpu_ns += self._of_step()
 
     def resume(self) -> None:
-        """It goes on."""
+        """The attempt continues."""
         self._since = begin()
 
     def end(self) -> None:
-        """It has ended with this step: keep what it used, for its result."""
+        """The attempt has ended with this step: store its usage for its result."""
         wall_ns = perf_counter_ns() - self._begun[0]
         if wall_ns >= REPORTED_NS:
             _record(wall_ns, self._cpu_ns + self._of_step())

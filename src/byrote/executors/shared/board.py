@@ -7,8 +7,8 @@ while the hand's interpreter is stuck in C code and could not answer a message.
 
 Taking back is Dekker's handshake: the supervisor writes `revoked`, then reads `begun`; the hand
 writes `begun`, then reads `revoked`. Each passes through a lock in between (a full barrier), so at
-least one of them sees the other. If both do, the supervisor leaves the run and the hand declines
-it.
+least one of them sees the other. If both do, the supervisor does not take the run back, and the
+hand declines it.
 """
 
 import mmap
@@ -48,8 +48,8 @@ class Board:
     def begin(self, slot: int, seat: int, deadline: float) -> bool:
         """Hand: about to call the task, at the loop (0) or in thread n; False when taken back.
 
-        Nor is a run begun whose lease must not be believed any more: the supervisor may have been
-        frozen while this hand was not.
+        A run whose lease must not be trusted any more is not begun either: the supervisor may have
+        been frozen while this hand was not.
         """
         now = monotonic_ns()
         if now > deadline * 1e9:
@@ -57,7 +57,7 @@ class Board:
         cells = self._cells
         cells[_CURRENT + seat] = slot + 1
         cells[slot] = now
-        # Once for each run: by hand, this takes half as long as by `with`.
+        # Once for each run: explicit calls take half as long as `with`.
         self._pass()
         self._passed()
         if cells[_REVOKED + slot]:
@@ -82,7 +82,7 @@ class Board:
         self._cells[_BLAMED] = slot + 1
 
     def blamed(self) -> int | None:
-        """The slot whose code has ended the process by its own word, or None."""
+        """The slot whose code has ended the process, as announced by the hand, or None."""
         return self._cells[_BLAMED] - 1 if self._cells[_BLAMED] else None
 
     def executing_in(self, ident: int) -> int | None:
@@ -98,14 +98,14 @@ class Board:
         return at / 1e9 if at else None
 
     def take_back(self, slot: int) -> bool:
-        """Supervisor: whether the run in this slot is ours again because it had not begun."""
+        """Supervisor: take the run in this slot back; False if it had begun."""
         self._cells[_REVOKED + slot] = 1
         with self._barrier:
             pass
         return self._cells[slot] == 0
 
     def executing(self) -> set[int]:
-        """Slots whose code was running at the last instant anybody wrote here."""
+        """Slots whose code was running when the board was last written."""
         return {cell - 1 for cell in self._cells[_CURRENT : _CURRENT + 1 + THREADS_MAX] if cell}
 
     def close(self) -> None:

@@ -37,7 +37,7 @@ class Introduction(msgspec.Struct, frozen=True):
     memos: dict[str, Memo]
     ignores: dict[str, list[str]]
     wants_finished: bool = False
-    """Whether the app wants to know how its attempts were settled."""
+    """Whether the app wants reports of stored outcomes."""
     schedules: list[Schedule] = []
     """The app's periodic tasks."""
     announced: Announced = Announced()
@@ -57,7 +57,7 @@ class Question(msgspec.Struct, frozen=True, array_like=True):
 
 
 def question_from(asked: object) -> Question:
-    """A command's question; raises MalformedMessage."""
+    """Decode a command's ask; raises MalformedMessage."""
     try:
         return msgspec.convert(asked, Question)
     except GARBLED as error:

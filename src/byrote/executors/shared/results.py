@@ -49,7 +49,7 @@ class Results:
         self._lengths[slot] = 0
 
     def keep(self, job: Job, result: Result) -> None:
-        """Hand: an attempt has come to this result."""
+        """Hand: store the result of an attempt."""
         piece = _encode(result)
         length = len(piece)
         if length > CELL:

@@ -23,7 +23,7 @@ from byrote.core.outcome import OUTPUT_MAX, Printing
 from byrote.system.memory import make_file
 
 SIZE = 4 * 1024 * 1024
-"""More than one attempt can have kept of both its streams."""
+"""More than one attempt can have stored of both its streams."""
 _CELLS = struct.Struct("<QQ")
 _HEADER = struct.Struct("<IIQQ")
 _BASE = 64
@@ -58,14 +58,14 @@ class Spool:
     # -- The hand's side -------------------------------------------------------------------------
 
     def belong_to_this_process(self) -> None:
-        """Stay silent in processes that a task forks: they have the memory, but not the lock."""
+        """Write nothing in processes that a task forks: they have the memory, but not the lock."""
         os.register_at_fork(after_in_child=self._shut)
 
     def _shut(self) -> None:
         self._open = False
 
     def write(self, serial: int, stream: int, piece: bytes, total: int) -> None:
-        """Keep a piece of a stream that has `total` bytes with it."""
+        """Store a piece of a stream, which has `total` bytes including it."""
         if not self._open:
             return
         record = _HEADER.pack(len(piece), stream, serial, total) + piece + bytes(-len(piece) % 8)
@@ -136,7 +136,7 @@ def _records(content: bytes) -> list[_Record]:
         length, stream, serial, total = _HEADER.unpack_from(content, start)
         end = start + _HEADER.size + length
         if stream > 1 or end > len(content) or total < length:
-            break  # No record of ours: the hand's code has written over it.
+            break  # Not a valid record: the hand's code has overwritten it.
         records.append(_Record(stream, serial, total, content[start + _HEADER.size : end]))
         start = end + -length % 8
     return records

@@ -10,7 +10,7 @@ _PARENT, _UTIME, _CSTIME = 1, 11, 14
 
 
 def postmaster_of(backend: int) -> int | None:
-    """The parent of a backend, or None when that process is not here or no backend."""
+    """The parent of a backend; None if the process is not on this machine or is not a backend."""
     command = Path(f"/proc/{backend}/cmdline")
     try:
         if not command.read_bytes().startswith(b"postgres:"):
@@ -22,7 +22,7 @@ def postmaster_of(backend: int) -> int | None:
 
 
 def seconds(postmaster: int | None) -> float | None:
-    """CPU seconds of the server so far, backends that ended included; None when it is elsewhere."""
+    """CPU seconds of the server so far, with ended backends; None if it runs elsewhere."""
     if postmaster is None:
         return None
     ticks = 0
@@ -31,7 +31,7 @@ def seconds(postmaster: int | None) -> float | None:
             continue
         fields = _stat(int(entry.name))
         if fields and (int(entry.name) == postmaster or int(fields[_PARENT]) == postmaster):
-            # utime, stime, and what reaped children used: cutime, cstime.
+            # utime, stime, and those of reaped children: cutime, cstime.
             ticks += sum(int(field) for field in fields[_UTIME : _CSTIME + 1])
     return ticks / _TICKS_PER_SECOND
 

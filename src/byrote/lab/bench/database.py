@@ -53,7 +53,7 @@ select
 from generate_series(%(first)s::bigint, %(last)s::bigint) as n
 """
 # Claimed and finished by two updates, as in life: that decides where in the table such rows end up,
-# and which room between them is left for new ones.
+# and which space between them is left for new ones.
 _CLAIM = """
 update byrote_task_runs
 set status = 'RUNNING', attempts = 1, moves = 2, leased_by = %(worker)s,
@@ -132,7 +132,7 @@ def tidy(url: str) -> None:
 
 
 def fill(url: str, *, ready: int, done: int) -> None:
-    """Put rows behind the ones to be measured: finished ones, and READY with lower priority."""
+    """Add rows behind the measured ones: finished ones, and READY ones with lower priority."""
     worker = {"worker": worker_id()}
     with (
         DatabaseAddress(url).open("bench", "synchronous_commit=off") as connection,
@@ -152,7 +152,7 @@ def fill(url: str, *, ready: int, done: int) -> None:
                     connection.execute(_CLAIM, worker)
                     connection.execute(_FINISH)
                 bar.update(last + 1 - first)
-        # Or every vacuum between the turns freezes some of them, and the disk is busy with that.
+        # Otherwise every vacuum between the turns freezes some of them and keeps the disk busy.
         connection.execute("vacuum (freeze, analyze)")
 
 
@@ -167,7 +167,7 @@ def drained(url: str, runs: int) -> float:
 
 
 def clear(url: str) -> None:
-    """Forget the measured runs, so that the next turn finds what this one found."""
+    """Delete the measured runs, so that the next turn finds the same state."""
     with DatabaseAddress(url).open("bench") as connection:
         connection.execute("delete from byrote_task_runs where priority = 0")
 

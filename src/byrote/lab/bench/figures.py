@@ -34,7 +34,7 @@ _START_UPS = 3
 """How often the start-up is measured; its CPU time varies by a tenth."""
 _START_S = 30.0
 _SLOWEST_PER_S = 500
-"""A drain slower than this is given up as stuck."""
+"""A drain slower than this is aborted as stuck."""
 _READY_S = 30.0
 _LOOK_S = 0.1
 _TURNS = 5
@@ -76,7 +76,7 @@ class Bench(msgspec.Struct, frozen=True):
 
 
 def enqueue_one(bench: Bench) -> Figure:
-    """One call, one commit, the next call."""
+    """One call, one commit, then the next call."""
     count = bench.sizes.one
     log_step(f"one: {count:,} calls")
     with bench.database() as (_, tasks):
@@ -103,17 +103,17 @@ def enqueue_bulk(bench: Bench) -> Figure:
 
 
 def drain_async(bench: Bench) -> Figure:
-    """A backlog of async no-ops, worked off by the default worker."""
+    """A backlog of async no-ops, processed by the default worker."""
     return _drain(bench, "drain-async", "noop")
 
 
 def drain_sync(bench: Bench) -> Figure:
-    """A backlog of sync no-ops, worked off by the default worker."""
+    """A backlog of sync no-ops, processed by the default worker."""
     return _drain(bench, "drain-sync", "noop_sync")
 
 
 def drain_inline(bench: Bench) -> Figure:
-    """A backlog of async no-ops, worked off by inline workers: one a core, as hands are."""
+    """A backlog of async no-ops, processed by inline workers: one per core, as hands are."""
     return _drain(bench, "drain-inline", "noop", workers=os.cpu_count() or 1, executor="inline")
 
 
@@ -154,12 +154,12 @@ def _drained(
 
 
 def patience_s(runs: int) -> float:
-    """How long a drain of so many may take before it is given up."""
+    """How long a drain of this many runs may take before it is aborted."""
     return _START_S + runs / _SLOWEST_PER_S
 
 
 def send(tasks: BenchTasks, task: str, count: int) -> list[RunHandle[Any]]:
-    """Enqueue so many runs of a task."""
+    """Enqueue this many runs of a task."""
     handle = getattr(tasks, task)
     return tasks.app.enqueue_many(handle.spec(n) for n in range(count))
 
@@ -208,7 +208,7 @@ def growth(bench: Bench) -> Figure:
         for turn in range(1, _TURNS + 1):
             log_step(f"growth: {sizes.growth:,} runs, turn {turn} of {_TURNS}")
             both = [("empty", small, few), ("full", large, many)]
-            # The second measurement may find the machine warmer, or its disk busier.
+            # During the second measurement the machine may be warmer, or its disk busier.
             for name, url, tasks in both if turn % 2 else reversed(both):
                 rates[name].append(_first_runs(bench, url, tasks))
     empty, full = statistics.median(rates["empty"]), statistics.median(rates["full"])
@@ -216,11 +216,11 @@ def growth(bench: Bench) -> Figure:
 
 
 def _first_runs(bench: Bench, url: str, tasks: BenchTasks) -> float:
-    """Runs a second of the ones sent now, which rank before whatever else is there."""
+    """Runs per second of the ones enqueued now, which rank before all others."""
     count = bench.sizes.growth
     send(tasks, "noop", count)
     database.tidy(url)
-    # Guarded like a worker's connection: looking on must not read the table it looks at.
+    # Guarded like a worker's connection: the check must not scan the table.
     watching = DatabaseAddress(url).open("bench", *PLAN_GUARDS)
     with watching as connection, worker(APP, url, folder=bench.folder) as crew:
         _await(

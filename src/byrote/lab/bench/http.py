@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The service's figures: one service process, and a load generator on the same machine.
 
-The load comes from the standard library's HTTP client on a few threads: it is to cost little, for
-what it costs is missing from the service.
+The load comes from the standard library's HTTP client on a few threads, because CPU time that it
+uses is not available to the service.
 """
 
 import http.client
@@ -106,7 +106,7 @@ def _body(first: int, count: int) -> bytes:
 
 
 def http_one(bench: Bench) -> Figure:
-    """One request, one commit, the next request, on one connection."""
+    """One request, one commit, then the next request, on one connection."""
     count = bench.sizes.one
     log_step(f"http-one: {count:,} requests")
     with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
@@ -159,7 +159,7 @@ def http_rate(bench: Bench) -> Figure:
             for n in range(sender, count, RATE_SENDERS):
                 due = began + n / RATE
                 time.sleep(max(due - time.monotonic(), 0))
-                # From when it was to be sent: one that had to wait for the last counts in full.
+                # From when it was due: one that had to wait for the previous one counts in full.
                 connections[sender].send(body)
                 waits.append(int((time.monotonic() - due) * 1e9))
 
@@ -169,7 +169,7 @@ def http_rate(bench: Bench) -> Figure:
 
 
 def http_drain(bench: Bench) -> Figure:
-    """A backlog of async no-ops, worked off by the SDK's worker: no database at hand."""
+    """A backlog of async no-ops, processed by the SDK's worker, without a database connection."""
     count = bench.sizes.drain
     with bench.database() as (url, tasks), service(bench, url, tasks) as (port, secret):
         settings = {"service_url": f"http://127.0.0.1:{port}", "service_token": secret}
@@ -193,4 +193,4 @@ HTTP_FIGURES: Mapping[str, tuple[str, Callable[[Bench], Figure]]] = {
     "http-rate": ("http_rate", http_rate),
     "http-drain": ("http_drain", http_drain),
 }
-"""As FIGURES, through a service."""
+"""The same as FIGURES, through a service."""

@@ -16,7 +16,7 @@ from byrote.lab.bench.stage import log_step, own_folder
 def measure(
     only: Sequence[str], *, url: str | None, runs: int | None, quick: bool
 ) -> dict[str, Any]:
-    """The whole answer of `byrote bench`; nothing is left behind, whatever happens."""
+    """The whole result of `byrote bench`; nothing is left behind, even after an error."""
     sizes = sizes_of(runs=runs, quick=quick)
     figures: dict[str, Figure] = {}
     with own_folder() as folder:

@@ -39,7 +39,7 @@ def own_folder(*, keep: bool = False) -> Iterator[Path]:
     """A new temporary folder, removed afterwards unless it is to be kept."""
     folder = Path(tempfile.mkdtemp(prefix="byrote-"))
     if os.geteuid() == 0:
-        # The server steps down from root and must still reach its files.
+        # The server does not run as root and must still reach its files.
         folder.chmod(0o755)
     try:
         yield folder
@@ -108,7 +108,7 @@ class WorkerProcess:
 def worker(
     app: str, url: str, *, folder: Path, drain: bool = False, **settings: str
 ) -> Iterator[WorkerProcess]:
-    """A worker with default settings but for these; its log is JSON, in the folder."""
+    """A worker with default settings except these; its log is JSON, in the folder."""
     log = folder / f"worker-{app.partition(':')[0]}.log"
     command = [sys.executable, "-m", "byrote.cli.main", "worker", app]
     environ = environment(url, {"log_format": "json", **settings})
@@ -125,12 +125,12 @@ def crew(
         process = subprocess.Popen(  # noqa: S603 -- our own module, our own arguments.
             command,
             env=environ,
-            # Not where a byrote.toml of the user's could change what is measured.
+            # Not in a folder where a byrote.toml of the user could change the measurement.
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
-            # Ctrl-C is for us; we stop the worker in order.
+            # Ctrl-C is for this process, which stops the worker in order.
             start_new_session=True,
         )
     running = WorkerProcess(process, log)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tasks that are measured: as close to nothing as a task can be."""
+"""The tasks that are measured: they do as little as possible."""
 
 import time
 from typing import Any, NamedTuple

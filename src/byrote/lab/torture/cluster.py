@@ -56,7 +56,7 @@ class Node:
             ensure_cluster(self.runner, durable=self.durable, lock_fd=lock.fd)
 
     def start(self) -> None:
-        """Start it and wait until it takes connections."""
+        """Start it and wait until it accepts connections."""
         make_socket_dir(self.home, self.runner.account, os.environ)
         careless = {} if self.durable else CARELESS
         self._running = start(self.runner, self._socket_dir, {**SETTINGS, **careless})
@@ -104,12 +104,12 @@ class Node:
                 connection.execute(statement)
 
     def promote(self) -> None:
-        """Let a replica become the primary, and wait until it takes writes."""
+        """Make a replica the primary, and wait until it accepts writes."""
         # Not by pg_promote(): what the replica replays may cancel any query on it.
         wish = self.home.data / "promote"
         wish.touch()
         owner = self.home.data.stat()
-        # A signal of the server's own may make it look, and take the file away, this very moment.
+        # The server may check for the file by itself, and delete it, at this very moment.
         with contextlib.suppress(FileNotFoundError):
             os.chown(wish, owner.st_uid, owner.st_gid)
         if self._running is not None:
@@ -130,7 +130,7 @@ class Node:
             return False
 
     def reset(self) -> None:
-        """Take back settings that a fault could not take back itself."""
+        """Reset settings that a fault could not reset itself."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             changed = "select name from pg_settings where name = any (%s) and setting <> boot_val"
             found = connection.execute(changed, (list(CHANGED),)).fetchall()
@@ -145,14 +145,14 @@ class Node:
             connection.execute("select pg_reload_conf()")
 
     def remove(self) -> None:
-        """Stop it at once and forget its data."""
+        """Stop it at once and delete its data."""
         self.signal(signal.SIGQUIT)
         shutil.rmtree(self.home.path, ignore_errors=True)
         shutil.rmtree(self._socket_dir, ignore_errors=True)
 
 
 class Cluster:
-    """Whichever node is the primary now."""
+    """The node that is the primary now."""
 
     def __init__(self, folder: Path, *, durable: bool) -> None:
         self._folder = folder
@@ -186,12 +186,12 @@ class Cluster:
                 time.sleep(0.05)
 
     def replace(self, node: Node) -> None:
-        """From now on this node is the primary; the old one is gone."""
+        """Make this node the primary; the old one is gone."""
         old, self.primary = self.primary, node
         old.remove()
 
     def mend(self) -> None:
-        """See that the primary runs and takes writes, whatever a fault left behind half-way."""
+        """Ensure that the primary runs and accepts writes, whatever state a fault left it in."""
         if find_running(self.primary.home) is None:
             self.primary.start()
         for node in self._nodes:
@@ -199,20 +199,20 @@ class Cluster:
                 node.remove()
         deadline = monotonic() + STOP_S
         while not self.primary.takes_writes:
-            # Every connection may still be taken, or a recovery be going on.
+            # Every connection may still be in use, or a recovery under way.
             if monotonic() > deadline:
                 raise StageFailed("The torture's own server does not come back.")
             time.sleep(0.2)
         self.primary.reset()
 
     def close(self) -> None:
-        """Stop everything and leave nothing behind."""
+        """Stop everything and delete all files."""
         for node in self._nodes:
             node.remove()
 
 
 def dump(url: str, path: Path) -> None:
-    """Write a whole database down as SQL, for `byrote verify --dump` or anybody else."""
+    """Dump a whole database as SQL, for `byrote verify --dump`."""
     program = str(find_binaries(os.environ).path / "pg_dump")
     words = [program, "--dbname", url, "--file", str(path)]
     subprocess.run(words, check=False, capture_output=True)  # noqa: S603 -- our own words.

@@ -25,13 +25,13 @@ def note(folder: str | Path, who: str, what: str, **more: Any) -> None:
 
 
 def read(folder: Path, who: str = "") -> Iterator[dict[str, Any]]:
-    """Every whole line of every process whose name begins so; a torn last line is left out."""
+    """Every whole line of every process whose name has this prefix, without a torn last line."""
     for path in sorted(folder.glob(f"{who}*.jsonl")):
         yield from lines(path)
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Every whole JSON object of a file, one per line; what is none is passed over."""
+    """Every whole JSON object of a file, one per line; other lines are skipped."""
     with path.open("rb") as file:
         yield from objects(file)
 

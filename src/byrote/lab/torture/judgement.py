@@ -30,7 +30,7 @@ FINISHED = frozenset(end.kind for end in ENDS)
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """Something that must not happen, seen from outside the database."""
+    """A violation, seen from outside the database."""
 
     kind: str
     run: str

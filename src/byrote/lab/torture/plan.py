@@ -52,19 +52,19 @@ KINDS = {
     "torn_ends": "connections break after the rows of an answer and before its end",
     "late_requests": "connections break and the statement arrives seconds later, or not at all",
 }
-"""Every kind of fault, and what it does."""
+"""Every kind of fault, with a description."""
 
 SHORT = (
     "kill_worker", "kill_hand", "freeze_worker", "term_then_kill", "pg_kill", "terminate_backends",
     "lost_answers", "failover_sync", "failed_commits", "late_requests",
 )  # fmt: skip
-"""The kinds that the suite does."""
+"""The kinds that the test suite uses."""
 
 OWN_SERVER = frozenset(
     {"pg_restart", "pg_immediate", "pg_kill", "kill_backend", "read_only", "disk_full",
      "failover_sync", "failover_async", "connections"}
 )  # fmt: skip
-"""Kinds that are only done to the torture's own server."""
+"""Kinds that are only applied to the torture's own server."""
 
 
 MORE = {"failover_sync": 5}
@@ -82,18 +82,18 @@ LAST_AT = 0.95
 
 
 class PlannedFault(msgspec.Struct, frozen=True):
-    """A fault and when it is to strike; `dice` makes every choice within it."""
+    """A fault and its time; `dice` makes every choice within it."""
 
     at_s: float
     kind: str
     number: int
     seed: int
     spare: bool = False
-    """Only strikes in place of one that did not happen."""
+    """Used only in place of one that did not happen."""
 
     @property
     def dice(self) -> Random:
-        """Chance that belongs to this fault alone: the same seed, the same choices."""
+        """The random generator of this fault alone: the same seed, the same choices."""
         return dice(self.seed, f"fault {self.number}")
 
     @property

@@ -26,7 +26,7 @@ from byrote.store.runners.sync import Store
 
 
 class Order(msgspec.Struct, frozen=True):
-    """The job of a producer."""
+    """The parameters of a producer."""
 
     url: str
     folder: str
@@ -50,7 +50,7 @@ MIX = (
 
 
 def spec_of(task: str, folder: str, chosen: Random) -> Spec:
-    """One call of a task, with arguments and delivery by chance."""
+    """One call of a task, with random arguments and delivery."""
     args: list[Any] = [folder, chosen.randrange(1_000_000)]
     if task in {"torture.work", "torture.block"}:
         args[1] = round(chosen.uniform(0.01, 0.8 if task == "torture.work" else 0.1), 3)
@@ -60,7 +60,7 @@ def spec_of(task: str, folder: str, chosen: Random) -> Spec:
 
 
 def produce(order: Order) -> None:
-    """Send the runs, whatever happens to the database meanwhile."""
+    """Send the runs, whatever the state of the database."""
     chosen = dice(order.seed, order.name)
     names, weights = zip(*MIX, strict=True)
     store = Store(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The nemesis: sets the stage, strikes by the schedule, makes peace, and has it all judged."""
+"""The nemesis: starts everything, injects faults by the schedule, ends them, and judges."""
 
 import contextlib
 import os
@@ -36,7 +36,7 @@ RECOVER_S = 10.0
 PEACE_S = 120.0
 """How long the runs may take to end once the faults have."""
 TRIES = 3
-"""How often a fault is tried that did not find a target."""
+"""How often a fault that did not find a target is tried."""
 
 type FaultFunction = Callable[[TortureSetup, Random], Shown]
 type ShowLine = Callable[[str], None]
@@ -59,7 +59,7 @@ class Wish(msgspec.Struct, frozen=True):
 
     @property
     def possible(self) -> tuple[str, ...]:
-        """The kinds that can be done to the server that is there."""
+        """The kinds that can be applied to the current server."""
         return tuple(k for k in self.kinds if self.url is None or k not in OWN_SERVER)
 
 
@@ -98,7 +98,7 @@ class TortureReport(msgspec.Struct, frozen=True):
 
 
 def fault_of(kind: str) -> FaultFunction:
-    """The function that does a kind of fault; it has the kind's name."""
+    """The function of a kind of fault; it has the kind's name."""
     for module in (processes, servers, networks, services):
         found = getattr(module, kind, None)
         if found is not None:
@@ -107,7 +107,7 @@ def fault_of(kind: str) -> FaultFunction:
 
 
 def plan_of(wish: Wish) -> list[PlannedFault]:
-    """The schedule of a torture; the same wish, the same schedule."""
+    """The schedule of a torture; the same parameters, the same schedule."""
     if wish.calm:
         return []
     return schedule(wish.seed, seconds=wish.seconds, faults=wish.faults, kinds=wish.possible)
@@ -144,7 +144,7 @@ def _stage(wish: Wish, folder: Path) -> Iterator[TortureSetup]:
 
 @contextlib.contextmanager
 def _database(url: str | None, folder: Path) -> Iterator[str | None]:
-    """On a given server a new database, dropped afterwards: what else is there is left alone."""
+    """A new database on a given server, dropped afterwards; all others are not changed."""
     if url is None:
         yield None
         return
@@ -184,7 +184,7 @@ def _strike(stage: TortureSetup, planned: PlannedFault, show: ShowLine) -> dict[
         try:
             shown = fault_of(planned.kind)(stage, chosen)
         except (psycopg.Error, OSError, ByroteError) as failure:
-            # Two faults may get in each other's way; one that could not be done is not counted.
+            # Two faults may interfere; one that could not be applied is not counted.
             error = f"{type(failure).__name__}: {failure}"[:300]
             _heal(stage)
         if shown:
@@ -200,7 +200,7 @@ def _strike(stage: TortureSetup, planned: PlannedFault, show: ShowLine) -> dict[
 def _let_recover(stage: TortureSetup, fault: Mapping[str, Any]) -> None:
     shown, deadline = fault["shown"], monotonic() + RECOVER_S
     while shown and monotonic() < deadline:
-        # The server may be busy with what was done to it.
+        # The server may still be busy with the last fault.
         with contextlib.suppress(psycopg.Error), stage.connect() as connection:
             if recovered(connection, fault["kind"], shown):
                 return
@@ -215,7 +215,7 @@ def _heal(stage: TortureSetup) -> None:
 
 
 def _make_peace(stage: TortureSetup, wish: Wish) -> None:
-    """No more faults: producers end, then every run must."""
+    """End the faults and the producers, then wait until every run has ended."""
     _heal(stage)
     with stage.connect() as connection:
         ticks.end(connection)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Everything that is tortured: a server, proxies before it, workers and producers behind them."""
+"""The processes that are tortured: a server, proxies before it, workers and producers."""
 
 import contextlib
 import os
@@ -62,7 +62,7 @@ class Process:
         return [pid for pid in logged if Path(f"/proc/{pid}").exists()]
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal, if it is still there."""
+        """Send it a signal, if it still runs."""
         with contextlib.suppress(ProcessLookupError):
             self.popen.send_signal(number)
 
@@ -88,7 +88,7 @@ class TortureSetup:
         self.cluster = None if url else Cluster(folder, durable=durable)
         self._given = url
         self.producing_until = monotonic()
-        """When producers are to have sent what they were asked for."""
+        """When producers are to have sent all their runs."""
         self._orders: dict[str, Order] = {}
         migrate(DatabaseAddress(self.url), jitter=jitter)
         self.workers: list[Process] = []
@@ -118,7 +118,7 @@ class TortureSetup:
         return f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port)
 
     def _check_reach(self) -> None:
-        """See that a given server can be reached the way everybody will: through a proxy."""
+        """Check that a given server can be reached the way all processes will: through a proxy."""
         try:
             psycopg.connect(self.proxies[0].url(self.url)).close()
         except psycopg.OperationalError as error:
@@ -130,12 +130,12 @@ class TortureSetup:
             ) from error
 
     def _way(self, number: int) -> str:
-        """How a process reaches the database: past the proxies only where they have no use."""
+        """The address by which a process reaches the database, usually through a proxy."""
         return self.url if self.calm else self.proxies[number % len(self.proxies)].url(self.url)
 
     @contextlib.contextmanager
     def connect(self, *, patience_s: float = 30.0) -> Iterator[psycopg.Connection[Any]]:
-        """A connection of the nemesis' own, past the proxies, as soon as there is one."""
+        """A direct connection of the nemesis, as soon as there is one."""
         deadline = monotonic() + patience_s
         while True:
             try:
@@ -149,7 +149,7 @@ class TortureSetup:
             yield connection
 
     def note(self, what: str, **more: Any) -> None:
-        """A line in the nemesis' own diary."""
+        """Write a line to the nemesis' own diary."""
         note(self.history, "nemesis", what, **more)
 
     def start_worker(self, number: int, **more: str) -> Process:
@@ -181,7 +181,7 @@ class TortureSetup:
         return process
 
     def left_of(self, producer: Process) -> int | None:
-        """How many runs a producer has not sent yet, by its diary; None if it is none."""
+        """How many runs a producer has not sent yet, by its diary; None for other processes."""
         order = self._orders.get(producer.name)
         if order is None:
             return None
@@ -189,7 +189,7 @@ class TortureSetup:
         return order.runs - sum(len(line["ids"]) for line in notes if line["what"] == "enqueue")
 
     def spawn(self, name: str, words: list[str], log: Path, env: dict[str, str]) -> Process:
-        """Start a module of ours as a process."""
+        """Start one of our modules as a process."""
         with log.open("ab") as out:
             popen = subprocess.Popen(  # noqa: S603 -- our own modules, our own arguments.
                 [sys.executable, "-m", *words],
@@ -211,7 +211,7 @@ class TortureSetup:
                 self.start_worker(number)
 
     def busy_worker(self, chosen: Random) -> Process:
-        """Some worker that has runs under way, if there is one within a few seconds."""
+        """A worker that has runs under way, if there is one within a few seconds."""
         text = """select leased_by from byrote_task_runs where status = 'RUNNING'
                   and leased_until > clock_timestamp()"""
         deadline = monotonic() + BUSY_S
@@ -234,7 +234,7 @@ class TortureSetup:
             return [row[0] for row in connection.execute(text, (worker,))]
 
     def send(self, *specs: Spec) -> list[str]:
-        """Accept runs of the nemesis' own."""
+        """Enqueue runs of the nemesis itself."""
         sent = [(new_id(), spec) for spec in specs]
         ids = [run_id for run_id, _ in sent]
         self.note("enqueue", ids=ids)
@@ -250,7 +250,7 @@ class TortureSetup:
             return str(row[0]) if row else ""
 
     def close(self) -> None:
-        """End everything that was started, by its own process id."""
+        """End everything that was started, by process id."""
         self.ending = True
         for process in (*self.producers, *self.workers):
             process.signal(signal.SIGCONT)

@@ -54,7 +54,7 @@ def block(ctx: Context, folder: str, seconds: float) -> dict[str, Any]:
 
 @app.task(name="torture.flaky", retry=SOON)
 async def flaky(ctx: Context, folder: str, n: int) -> dict[str, Any]:
-    """Fail every third time it is asked, by its number."""
+    """Fail every third time, by its number."""
     _begin(ctx, folder)
     if (n + ctx.attempt) % 3 == 0:
         raise ConnectionError("the other side hung up")
@@ -77,7 +77,7 @@ async def _doubled(n: int) -> int:
 
 @app.task(name="torture.poison", retry=SOON)
 def poison(ctx: Context, folder: str) -> None:
-    """Take the process down, each time."""
+    """Crash the process each time."""
     _begin(ctx, folder)
     os._exit(9)
 

@@ -26,7 +26,7 @@ where task_path = 'torture.quick'
 
 
 def begin(connection: psycopg.Connection[Any], history: Path) -> None:
-    """Have a small task run every second; whatever is missed is made up for, tick by tick."""
+    """Schedule a small task every second; all missed ticks are caught up."""
     call = {"folder": str(history), "n": 0}
     spec = describe("torture.quick", 1, [], call, delivery=Delivery())
     made = make_schedule(NAME, spec, every=EVERY, overlap=True, catch_up="all")
@@ -35,7 +35,7 @@ def begin(connection: psycopg.Connection[Any], history: Path) -> None:
 
 
 def end(connection: psycopg.Connection[Any]) -> None:
-    """Let it tick no more."""
+    """Stop the schedule."""
     fetch(connection, queries.pause_schedule(NAME))
 
 

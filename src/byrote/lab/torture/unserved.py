@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs of a task that no worker knows: each must end FAILED after its time, and no other run so."""
+"""Runs of a task that no worker knows: each must end FAILED after its time, and no others."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -17,7 +17,7 @@ TASK = "torture.unknown"
 RUNS = 20
 AFTER = timedelta(seconds=5)
 SOMETIMES_KNOWN = "torture.newcomer"
-"""Rolling deploys leave this task without a worker for a while, so its runs may end so, too."""
+"""Rolling deploys leave this task without a worker for a while, so its runs may end this way."""
 _ENDED = """
 select
   result_id::text, task_path, status, attempts, jsonb_array_length(coalesce(errors_json, '[]')),
@@ -35,7 +35,7 @@ def begin(connection: psycopg.Connection[Any]) -> list[Spec]:
 
 
 def judge_unserved(connection: psycopg.Connection[Any]) -> tuple[int, list[Violation]]:
-    """The number of runs that ended for want of a worker, and what is wrong with any of them."""
+    """The number of runs that ended because no worker knew them, and any violations."""
     rows = connection.execute(_ENDED, {"task": TASK, "kind": FAULT}).fetchall()
     ended = sum(row[1] == TASK and row[2] == "FAILED" for row in rows)
     return ended, [found for row in rows for found in _wrong(*row)]

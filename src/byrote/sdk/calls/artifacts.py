@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Lists the artifacts of a run, and downloads them in pieces that are checked.
 
-A file is written under another name beside its own, which it gets when it is whole and right.
+A file is written under a temporary name and renamed when it is complete and its hash is right.
 """
 
 import contextlib
@@ -30,9 +30,9 @@ from byrote.wire.messages import ArtifactsReply, ArtifactView
 from byrote.wire.problems import NotFound
 
 BYTES_MAX = 16 << 20
-"""Bytes of an artifact that is fetched into memory."""
+"""Maximum bytes of an artifact that is downloaded into memory."""
 TRIES_MAX = 3
-"""How often a content is begun that breaks off."""
+"""How often an interrupted download is started."""
 
 type ArtifactRef = ArtifactView | str
 """An artifact as `artifacts` lists it, or its hash."""
@@ -64,7 +64,7 @@ def fetch(
             try:
                 yield from _copied(run_id, digest, copy)(terms)
             except NotFound as refused:
-                # It may be the run that is not there.
+                # The run itself may not exist.
                 yield from artifacts(run_id)(terms)
                 raise UnknownArtifact(
                     f"Artifact {digest!r} of run {run_id} is not there: {refused}"
@@ -83,7 +83,7 @@ def _copied(run_id: str, digest: str, copy: "Copy") -> Program[None]:
             if tries == TRIES_MAX:
                 raise ServiceUnreachable(
                     f"Artifact {digest} of run {run_id} broke off {tries} times: {copy.why}. "
-                    "What the service has of it may be damaged."
+                    "The copy of the service may be damaged."
                 )
             yield Pause(pause_before(tries, LostResponse(copy.why, sent=True), terms.jitter))
             tries += 1
@@ -103,7 +103,7 @@ def _too_large() -> BadOption:
 
 
 class Copy:
-    """One content on its way here: in memory, or in a file beside the one it is to be."""
+    """One download: in memory, or in a temporary file beside its target."""
 
     def __init__(self, digest: str, target: Path | None, key: str) -> None:
         self._digest = digest
@@ -113,16 +113,16 @@ class Copy:
         self._hasher = hashlib.sha256()
         self.seen = 0
         self.why = ""
-        """Why it broke off; empty: it did not."""
+        """Why it was interrupted; empty: it was not."""
 
     def begin(self) -> None:
-        """Forget what came, and begin anew."""
+        """Drop what has arrived, and start again."""
         self._out.close()
         self._out = io.BytesIO() if self._part is None else self._part.open("wb")
         self._hasher, self.seen, self.why = hashlib.sha256(), 0, ""
 
     def write(self, piece: bytes) -> None:
-        """Add a piece; what is too large for memory is refused."""
+        """Add a piece; refuses a content that is too large for memory."""
         self.seen += len(piece)
         if self._part is None and self.seen > BYTES_MAX:
             raise _too_large()
@@ -130,11 +130,11 @@ class Copy:
         self._out.write(piece)
 
     def cut(self, why: str) -> None:
-        """Remember why it broke off."""
+        """Store why it was interrupted."""
         self.why = why or "the connection ended"
 
     def whole(self, _body: bytes) -> bool:
-        """Whether all of it came; ArtifactDamaged when it is not what was stored."""
+        """Whether all of it arrived; raises ArtifactDamaged if its hash is wrong."""
         found = self._hasher.hexdigest()
         if not self.why and found != self._digest:
             raise ArtifactDamaged(
@@ -144,7 +144,7 @@ class Copy:
         return not self.why
 
     def keep(self) -> bytes | Path:
-        """The content, or the file that has it now."""
+        """The content, or the file that contains it."""
         if self._target is None or self._part is None:
             self._out.seek(0)
             return self._out.read()
@@ -152,7 +152,7 @@ class Copy:
         return self._part.replace(self._target)
 
     def close(self) -> None:
-        """Remove what was not kept."""
+        """Delete the temporary file."""
         self._out.close()
         if self._part is not None:
             self._part.unlink(missing_ok=True)

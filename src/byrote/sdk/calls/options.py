@@ -10,7 +10,7 @@ from byrote.core.policy import Retry
 
 
 class How(TypedDict, total=False):
-    """How a piece of work is to be done: what `enqueue` and `new_run` take by name."""
+    """Options of a run: the keyword arguments of `enqueue` and `new_run`."""
 
     args: Sequence[Any]
     """Positional arguments, instead of a payload."""
@@ -31,6 +31,6 @@ class How(TypedDict, total=False):
     labels: Mapping[str, str] | None
     """Texts to find runs by."""
     traceparent: str | None
-    """Absent: that of the current span, where OpenTelemetry is in use."""
+    """Absent: that of the current span, if OpenTelemetry is installed."""
     unique_key: str | None
-    """While a run of the task with it is unfinished, that one is given: `created` is False."""
+    """While a run of the task with it is unfinished, that run is returned: `created` is False."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every verb of a client: one function each, giving what to send. The clients only run them."""
+"""Every verb of a client: one function each, which returns a request. The clients run them."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -46,7 +46,7 @@ from byrote.wire.progress import RunProgress, progress_of
 from byrote.wire.terms import BATCH_MAX, PAGE
 
 WAIT_S = 20.0
-"""How long one request waits for a run; a longer wait is several."""
+"""How long one request waits for a run; a longer wait takes several requests."""
 ABSENT: Any = object()
 BODY_MAX = 512 * 1024
 """Bytes of specs after which a batch is full."""
@@ -96,7 +96,7 @@ def _policy(retry: Retry) -> RetryPolicy:
 
 
 def current_traceparent() -> str | None:
-    """The caller's span, where OpenTelemetry is in use."""
+    """The caller's span, if OpenTelemetry is installed."""
     if "opentelemetry.trace" not in sys.modules:
         return None
     carrier: dict[str, str] = {}
@@ -110,13 +110,13 @@ def current_traceparent() -> str | None:
 def enqueue(
     task: str, payload: Any = ABSENT, *, key: str | None = None, **how: Unpack[How]
 ) -> ServiceCall[Accepted]:
-    """Have a worker execute a task; with a `key` of yours, once for all calls with that key."""
+    """Enqueue a run of a task; with a `key` of the caller, once for all calls with that key."""
     body = _encode(new_run(task, payload, **how))
     return ServiceCall("POST", "/v1/runs", _reader(Accepted), body=body, keyed=True, key=key)
 
 
 def enqueue_many(runs: Iterable[NewRun], *, key: str | None = None) -> Program[list[Accepted]]:
-    """Have many executed; all or none of each thousand, or of half a megabyte of them."""
+    """Enqueue many runs; all or none of each thousand, or of half a megabyte of them."""
 
     def script(terms: Terms) -> CallScript[list[Accepted]]:
         accepted: list[Accepted] = []
@@ -148,7 +148,7 @@ def _bodies(runs: Iterable[NewRun]) -> Iterable[list[bytes]]:
 
 
 def get(run_id: str) -> ServiceCall[Run]:
-    """The run as the service has it now; RunNotFound when there is none."""
+    """The run as it is now; raises RunNotFound."""
     return _run(run_id, 0.0)
 
 
@@ -159,7 +159,7 @@ def _run(run_id: str, wait_s: float) -> ServiceCall[Run]:
 
 
 def wait(run_id: str, timeout: DurationLike | None = None) -> Program[Run]:
-    """The run, once it has ended; ResultTimeout when time is up first."""
+    """The run, once it has ended; raises ResultTimeout if that takes too long."""
 
     def script(terms: Terms) -> CallScript[Run]:
         patience = None if timeout is None else duration(timeout).total_seconds()
@@ -176,7 +176,7 @@ def wait(run_id: str, timeout: DurationLike | None = None) -> Program[Run]:
 
 
 def result(run_id: str, timeout: DurationLike | None = None) -> Program[Any]:
-    """Return the task's result; raises RunFailed, or ResultTimeout when time is up first."""
+    """Return the task's result; raises RunFailed, or ResultTimeout if that takes too long."""
 
     def script(terms: Terms) -> CallScript[Any]:
         run = yield from wait(run_id, timeout)(terms)
@@ -206,12 +206,12 @@ def runs(
 
 
 def cancel(run_id: str) -> ServiceCall[bool]:
-    """Ask for the run to stop; whether it had not ended yet."""
+    """Cancel the run; returns False if it had already finished."""
     return _move(run_id, "cancel", repeat=True)
 
 
 def retry(run_id: str) -> ServiceCall[bool]:
-    """Give a dead or waiting run another chance now; whether it was one."""
+    """Make a dead or waiting run ready now; returns False if it was neither."""
     return _move(run_id, "retry", repeat=False)
 
 
@@ -222,14 +222,14 @@ def _move(run_id: str, verb: str, *, repeat: bool) -> ServiceCall[bool]:
 
 
 def replay(run_id: str, *, key: str | None = None) -> ServiceCall[Accepted]:
-    """Have an earlier run's spec executed again, as a new run."""
+    """Enqueue an earlier run's spec again, as a new run."""
     path = f"/v1/runs/{_part(run_id)}/replay"
     read, unknown = _reader(Accepted), missing(run_id)
     return ServiceCall("POST", path, read, keyed=True, key=key, otherwise=unknown)
 
 
 def signal(run_id: str, event: str, payload: Any = None) -> ServiceCall[bool]:
-    """Send a run a signal it waits for now or later; False when it has ended already."""
+    """Send a run a signal it waits for now or later; returns False if the run has ended."""
     text = msgspec.Raw(pack(payload).text.encode())
     otherwise = {**missing(run_id), "conflict": lambda _refused: False}
     return ServiceCall(
@@ -243,12 +243,12 @@ def signal(run_id: str, event: str, payload: Any = None) -> ServiceCall[bool]:
 
 
 def cancel_many(ids: Sequence[str]) -> Program[DoneRuns[Moved]]:
-    """Ask for runs to stop; returns those that had not ended, and where they stand."""
+    """Cancel runs; returns those that had not ended, with their status."""
     return _move_many("/v1/runs/cancel", ids, repeat=True)
 
 
 def retry_many(ids: Sequence[str]) -> Program[DoneRuns[Moved]]:
-    """Give dead or waiting runs another chance now; returns those that were some."""
+    """Make dead or waiting runs ready now; returns those."""
     return _move_many("/v1/runs/retry", ids, repeat=False)
 
 
@@ -271,7 +271,7 @@ def events(run_id: str) -> ServiceCall[list[EventView]]:
 
 
 def progress(run_id: str) -> ServiceCall[RunProgress]:
-    """Where a run stands and how far it has come, as its task reported it last."""
+    """The status of a run and its progress, by its last report."""
     path = f"/v1/runs/{_part(run_id)}/progress"
     return ServiceCall("GET", path, _reader(RunProgress), otherwise=missing(run_id))
 
@@ -293,12 +293,12 @@ def dead(
 
 
 def requeue(ids: Sequence[str]) -> Program[DoneRuns[Moved]]:
-    """Bring dead letters back; returns those that were some."""
+    """Bring dead letters back; returns those that were dead."""
     return _move_many("/v1/dead/requeue", ids, repeat=False)
 
 
 def delete(ids: Sequence[str]) -> ServiceCall[DoneRuns[str]]:
-    """Delete dead letters for good; returns those that were some."""
+    """Delete dead letters for good; returns those that were dead."""
 
     def read(body: bytes) -> DoneRuns[str]:
         reply = _reader(Deleted)(body)
@@ -335,7 +335,7 @@ def stats(*, window: str = "5m") -> ServiceCall[StatsReply]:
 
 
 def workers() -> ServiceCall[list[WorkerView]]:
-    """Workers that have not been forgotten."""
+    """Workers in the registry."""
     read = _reader(WorkersReply)
     return ServiceCall("GET", "/v1/workers", lambda body: read(body).workers)
 

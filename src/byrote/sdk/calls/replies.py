@@ -33,18 +33,18 @@ class RunRead(RunView, frozen=True, kw_only=True):
 
 
 def text_of(raw: Raw) -> str | None:
-    """A value's text; None where null stands for an absent value."""
+    """A value's text; None if null stands for an absent value."""
     text = bytes(raw).decode()
     return None if text == "null" else text
 
 
 def given(raw: Raw | UnsetType) -> str | None:
-    """A value's text; None where it was left out."""
+    """A value's text; None if it is absent."""
     return None if raw is UNSET else bytes(raw).decode()
 
 
 def missing(run_id: str) -> dict[str, Callable[[Refused], Any]]:
-    """Of a run, that something was not found means RunNotFound."""
+    """Turn "not found" of a run into RunNotFound."""
 
     def unknown(refused: Refused) -> Any:
         raise RunNotFound(run_id) from refused

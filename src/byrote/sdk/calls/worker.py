@@ -60,7 +60,7 @@ _limit = msgspec.json.Decoder(ArtifactTerms).decode
 
 
 def claim(wanted: ClaimRequest, *, wait_s: float = 0.0) -> ServiceCall[list[Leased]]:
-    """Lease what is wanted; the service waits so long for something to lease."""
+    """Lease the requested runs; the service waits up to `wait_s` for one."""
     body: dict[str, Any] = {
         "worker": wanted.worker,
         "tasks": wanted.tasks,
@@ -115,7 +115,7 @@ def leased_of(lease: LeaseRead, wanted: ClaimRequest) -> Leased:
 
 
 def renew(leases: Sequence[Leased], *, lease_for: timedelta) -> ServiceCall[dict[str, bool | str]]:
-    """Extend leases: ids still held and whether their cancellation is wanted, or LOCKED."""
+    """Extend leases: ids still held and whether cancellation was requested, or LOCKED."""
     body = {"leases": _held(leases), "lease_for_s": lease_for.total_seconds()}
     return ServiceCall(
         "POST",
@@ -137,7 +137,7 @@ def _held(leases: Sequence[Leased]) -> list[dict[str, str]]:
 
 
 def finish(judged: Sequence[Judged]) -> ServiceCall[dict[str, str]]:
-    """Settle attempts: the ids accepted, and as which letter, or LOCKED."""
+    """Settle attempts: the accepted ids and their code letters, or LOCKED."""
 
     def read(body: bytes) -> dict[str, str]:
         # `already`: an earlier copy of this report was accepted, with the same verdict.
@@ -188,7 +188,7 @@ def _trouble_of(outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
 
 
 def release(leases: Sequence[Leased]) -> ServiceCall[bool]:
-    """Give leases back at once, at no cost to their runs."""
+    """Release leases at once; the attempts do not count."""
     body = _encode({"leases": _held(leases)})
     return ServiceCall("POST", "/v1/leases/release", lambda _received: True, body=body)
 
@@ -292,7 +292,7 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def progress(reports: Sequence[Mapping[str, Any]]) -> ServiceCall[tuple[list[str], list[str]]]:
-    """Write how far attempts have come; returns the runs it was written for, and locked ones."""
+    """Write the progress of attempts; returns the runs it was written for, and locked ones."""
 
     def read(received: bytes) -> tuple[list[str], list[str]]:
         reply = _reported(received)
@@ -323,7 +323,7 @@ def cancellation_hint(worker: str, *, wait_s: float) -> ServiceCall[bool]:
 
 
 def artifact_limit() -> ServiceCall[int]:
-    """How large an artifact may be at the service."""
+    """The maximum size of an artifact at the service."""
     return ServiceCall("GET", "/v1/leases/artifacts", lambda received: _limit(received).size_max)
 
 

@@ -29,7 +29,7 @@ class ServiceAddress(NamedTuple):
 
     @classmethod
     def find(cls, url: str | None, token: str | None) -> "ServiceAddress":
-        """As given, or else from BYROTE_SERVICE_URL and BYROTE_SERVICE_TOKEN."""
+        """As passed, or else from BYROTE_SERVICE_URL and BYROTE_SERVICE_TOKEN."""
         settings = resolve({"service_url": url, "service_token": token}).settings
         if not settings.service_url:
             raise BadOption("No service is named; give its URL or set BYROTE_SERVICE_URL.")
@@ -60,7 +60,7 @@ class ServiceAddress(NamedTuple):
             "base_url": self.url,
             "headers": headers,
             "verify": verify,
-            # Kept for a minute: a client that calls every few seconds need not connect anew.
+            # A minute, so that a client that calls every few seconds reuses its connection.
             "limits": httpx2.Limits(max_connections=100, keepalive_expiry=60.0),
         }
 
@@ -89,7 +89,7 @@ def answer_of(response: httpx2.Response) -> ServiceResponse:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the service asks to wait; a date, or nonsense, is none."""
+    """Seconds the service asks to wait; None for a date or an invalid value."""
     given = headers.get("Retry-After", "")
     return min(float(given), RETRY_AFTER_MAX_S) if given.isdecimal() else None
 

@@ -24,7 +24,7 @@ BACKOFF_MAX_S = 5.0
 
 
 class SendRequest(NamedTuple):
-    """Send this request, and wait for the answer so long at most."""
+    """Send this request, and wait for the answer up to `within_s`."""
 
     call: "ServiceCall[Any]"
     headers: Mapping[str, str]
@@ -32,13 +32,13 @@ class SendRequest(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """Do nothing for a while."""
+    """Wait for a while."""
 
     seconds: float
 
 
 class ServiceResponse(NamedTuple):
-    """The service, or something before it, has answered."""
+    """The service, or a proxy, has answered."""
 
     status: int
     body: bytes
@@ -50,7 +50,7 @@ class LostResponse(NamedTuple):
 
     why: str
     sent: bool
-    """Whether the request may have arrived all the same."""
+    """Whether the request may have arrived nevertheless."""
 
 
 type CallScript[T] = Generator[SendRequest | Pause, Any, T]
@@ -72,20 +72,20 @@ type Program[T] = Callable[[Terms], CallScript[T]]
 
 
 type Body = bytes | Callable[[], Iterator[bytes]]
-"""Bytes, or a function that yields them in pieces, called anew for every try."""
+"""Bytes, or a function that yields them in pieces, called again for every try."""
 
 
 class Sink(Protocol):
-    """Takes the content of an answer in pieces."""
+    """Receives the content of an answer in pieces."""
 
     def begin(self) -> None:
-        """A content comes, from its start; what came before is void."""
+        """A content begins; pieces received before are void."""
 
     def write(self, piece: bytes) -> None:
-        """Its next piece."""
+        """The next piece."""
 
     def cut(self, why: str) -> None:
-        """No more pieces come, and it was not the end."""
+        """The content was interrupted."""
 
 
 def _withheld(held: Withholding, method: str, path: str, body: "Body | None") -> bytes:
@@ -144,11 +144,11 @@ class ServiceCall[T]:
         self.wait_s = wait_s
         """How long the service may take because it was asked to wait."""
         self.otherwise = otherwise or {}
-        """Results of some refusals, by their code; all others are raised."""
+        """Results for some refusals, by their code; all others are raised."""
         self.sink: Sink | None = None
 
     def into(self, sink: Sink) -> Self:
-        """Have the content of a good answer poured into a sink; `read` is then given none."""
+        """Send the content of a successful answer to a sink; `read` then receives none."""
         self.sink = sink
         return self
 
@@ -194,7 +194,7 @@ class ServiceCall[T]:
 def pause_before(
     tries: int, response: ServiceResponse | LostResponse, jitter: Callable[[], float]
 ) -> float:
-    """Seconds to wait after so many tries: full jitter, and never less than was asked for."""
+    """Seconds to wait after this many tries: full jitter, but never less than requested."""
     jittered: float = min(BACKOFF_FIRST_S * 2 ** min(tries - 1, 20), BACKOFF_MAX_S) * jitter()
     asked = response.retry_after_s if isinstance(response, ServiceResponse) else None
     return jittered if asked is None else asked + jittered

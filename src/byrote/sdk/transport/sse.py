@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Server-sent events: reads them from pieces as they come, and knows where to go on."""
+"""Server-sent events: parses them from pieces, and knows where to resume."""
 
 from collections.abc import Iterator
 
@@ -11,14 +11,14 @@ from byrote.wire.messages import EventView
 from byrote.wire.problems import PASSING, error_of
 
 SILENCE_MAX_S = 60.0
-"""The service sends something more often than that, at least a comment."""
+"""The service sends something more often than this, at least a comment."""
 LINE_MAX = 1 << 20
 
 _event = msgspec.json.Decoder(EventView).decode
 
 
 class Stream:
-    """One subscription, over as many connections as it takes."""
+    """One subscription, over any number of connections."""
 
     def __init__(
         self, terms: Terms, *, queue: str | None, run: str | None, after: str | None
@@ -43,7 +43,7 @@ class Stream:
         )
 
     def opened(self, answer: httpx2.Response) -> None:
-        """Check that there is a stream; raises what a person has to do something about."""
+        """Check that the response is a stream; raises errors that a person must fix."""
         self._rest, self._data = b"", []
         if answer.status_code < 300:
             return
@@ -67,7 +67,7 @@ class Stream:
                 yield event
 
     def ended(self, error: httpx2.TransportError | None) -> None:
-        """The connection is gone; the next one comes after `pause_s`."""
+        """The connection is lost; the next one is opened after `pause_s`."""
         self._tries += 1
         gone = LostResponse("", sent=True) if error is not None else ServiceResponse(200, b"")
         self.pause_s = pause_before(self._tries, gone, self._terms.jitter)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Who asks, and what they may do.
+"""Authenticates tokens and checks their rights.
 
-A token is 256 random bits behind the prefix `byr_`; the database knows its SHA-256 only. What was
-found for a token is believed for three seconds, so that a revoked one is refused within five, and
-what waits or is streamed under it ends. Everything is denied that a token does not allow.
+A token is 256 random bits behind the prefix `byr_`; the database stores only its SHA-256. The
+rights of a token are cached for three seconds, so that a revoked one is refused within five, and
+its waiting requests and streams end. Everything that a token does not allow is denied.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ from byrote.wire.problems import Forbidden, TooMany, Unauthorized, Unavailable
 PREFIX: Final = "byr_"
 BELIEVED_S: Final = 3.0
 LOOK_S: Final = 0.5
-"""How often tokens are looked at that requests wait with."""
+"""How often the tokens of waiting requests are checked again."""
 CACHED_MAX: Final = 10_000
-"""Tokens that are remembered, and as many that are none."""
+"""Valid tokens in the cache, and as many invalid ones."""
 LOOKED_AT_ONCE: Final = 4
 UNKNOWN_TOKENS_MAX: Final = 256
 UNKNOWN_TOKENS_AT_ONCE: Final = 2
-"""Unknown tokens that are looked up at once: the other connections are for those that are known."""
+"""Unknown tokens looked up at once: the other connections are for known ones."""
 ANY: Final = "*"
 ROLES: Final = ("enqueue", "work", "read", "admin")
 
@@ -45,7 +45,7 @@ class Bucket:
         self._at = now
 
     def spend(self, now: float) -> None:
-        """Take one; TooMany if there is none. A moment before the last one counts as that one."""
+        """Take one; raises TooMany if there is none. A time before the last call counts as it."""
         now = max(now, self._at)
         self._left = min(self._left + (now - self._at) * self.rate, self.rate)
         self._at = now
@@ -75,7 +75,7 @@ class Grant:
 
     @property
     def until(self) -> float:
-        """Until when it is believed that the token is good."""
+        """Until when the token is known to be valid."""
         return self._until if self._successor is None else self._successor.until
 
     @until.setter
@@ -88,40 +88,40 @@ class Grant:
         return self._ended if self._successor is None else self._successor.ended
 
     def end(self) -> None:
-        """The token is not good any more."""
+        """The token is no longer valid."""
         self._ended = True
 
     def succeed(self, successor: "Grant") -> None:
-        """The same token was found with other rights; its end is that of both."""
+        """The same token was found with other rights; both end together."""
         self._successor = successor
 
     @property
     def limited(self) -> bool:
-        """Whether there are queues or tasks the token is not for."""
+        """Whether the token is limited to some queues or tasks."""
         return self.queues is not None or self.tasks is not None
 
     def allows(self, queue: str, task: str) -> bool:
-        """Whether runs of this task in this queue are any business of this token."""
+        """Whether the token grants access to this queue and task."""
         return (self.queues is None or queue in self.queues) and (
             self.tasks is None or task in self.tasks
         )
 
     def sees(self, queues: Iterable[str], tasks: Iterable[str]) -> bool:
-        """Whether a worker of these queues and these tasks, as `name@version`, is all its own."""
+        """Whether the token grants access to all these queues and tasks, as `name@version`."""
         names = {task.rpartition("@")[0] for task in tasks}
         return (self.queues is None or set(queues) <= set(self.queues)) and (
             self.tasks is None or names <= set(self.tasks)
         )
 
     def serves(self, queues: Iterable[str], tasks: Iterable[str]) -> bool:
-        """Whether a worker of these queues and tasks executes anything that is the token's."""
+        """Whether the token grants access to any of these queues and tasks."""
         names = {task.rpartition("@")[0] for task in tasks}
         return (self.queues is None or not set(queues).isdisjoint(self.queues)) and (
             self.tasks is None or not names.isdisjoint(self.tasks)
         )
 
     def check_role(self, roles: Sequence[str]) -> None:
-        """Refuse what is not this token's role; an admin has them all."""
+        """Raise Forbidden unless the token has the role; an admin has all roles."""
         if roles and self.token.role != "admin" and self.token.role not in roles:
             raise Forbidden(
                 f"This needs a token with the role {' or '.join(roles)}; "
@@ -129,7 +129,7 @@ class Grant:
             )
 
     def check(self, queues: Iterable[str] = (), tasks: Iterable[str] = ()) -> None:
-        """Refuse queues and tasks that the token is not for."""
+        """Raise Forbidden for queues and tasks that the token does not grant."""
         for what, asked, allowed in (("queue", queues, self.queues), ("task", tasks, self.tasks)):
             if allowed is not None:
                 for name in asked:
@@ -138,10 +138,10 @@ class Grant:
 
 
 class Keyring:
-    """Finds what a token may do, and remembers it for a moment.
+    """Finds the rights of a token, and caches them for a few seconds.
 
-    A token is looked up once for all requests that wait for the answer. What is not a token is
-    remembered apart: however many are made up, nothing is forgotten of those that are.
+    A token is looked up once for all requests that wait for the answer. Invalid tokens have their
+    own cache, so that no number of them displaces valid ones.
     """
 
     def __init__(self, store: AsyncStore, clock: Clock, *, rate: int, token_s: float) -> None:
@@ -175,7 +175,7 @@ class Keyring:
         return known
 
     async def spend(self, grant: Grant) -> None:
-        """Take one request from what a token may ask a second, if the token is still good."""
+        """Count one request against the rate of a token; raises if the token is no longer valid."""
         now = self._clock()
         if grant.ended or grant.until <= now:
             await self.confirm(grant)
@@ -183,7 +183,7 @@ class Keyring:
         grant.bucket.spend(now)
 
     async def confirm(self, grant: Grant) -> None:
-        """Unauthorized if the token was revoked or has expired, or that cannot be found out."""
+        """Raise Unauthorized if the token was revoked or has expired, or that cannot be read."""
         if grant.until <= self._clock():
             found = await self._look_up(grant.token.hash)
             if found is None:
@@ -198,7 +198,7 @@ class Keyring:
         if task is None:
             task = self._looking[digest] = asyncio.ensure_future(self._find(digest))
             task.add_done_callback(lambda done: self._looked(digest, done))
-        # Not a timeout around the statement: to cancel one at a database that hangs takes time.
+        # Not a timeout around the statement: cancelling one takes long if the database hangs.
         await asyncio.wait({task}, timeout=self._token_s)
         if not task.done():
             raise Unavailable("The database does not answer.", retry_after_s=2)
@@ -228,7 +228,7 @@ class Keyring:
         return known
 
     def _replace(self, digest: bytes, grant: Grant) -> None:
-        """Cache a grant; requests with the earlier grant go on with the rights of that one."""
+        """Cache a grant; requests with the earlier grant keep the rights of that one."""
         if len(self._known) >= CACHED_MAX:
             oldest = sorted(self._known, key=lambda known: self._known[known].until)
             for known in oldest[: CACHED_MAX // 10]:
@@ -240,7 +240,7 @@ class Keyring:
         self._strange.pop(digest, None)
 
     def _forget(self, digest: bytes) -> None:
-        """A token that is not good: end what waits with it."""
+        """End the waiting requests of a token that is not valid."""
         ended = self._known.pop(digest, None)
         if ended is not None:
             ended.end()
@@ -256,7 +256,7 @@ class Keyring:
 
     @contextlib.contextmanager
     def watched(self, grant: Grant, gone: asyncio.Future[None]) -> Iterator[None]:
-        """See to it that `gone` is done soon after the token has ended."""
+        """Call `gone` soon after the token has ended."""
         digest = grant.token.hash
         waiting = self._watched.setdefault(digest, set())
         waiting.add(gone)
@@ -268,7 +268,7 @@ class Keyring:
                 del self._watched[digest]
 
     async def run(self) -> None:
-        """Look again at tokens with requests that last, for as long as the process lives."""
+        """Check the tokens of waiting requests and streams again, while the process lives."""
         while True:
             await asyncio.sleep(LOOK_S)
             now = self._clock()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From the words of the wire to records of the core, and back."""
+"""Converts messages of the wire to records of the core, and back."""
 
 import contextlib
 from collections.abc import Iterable
@@ -63,12 +63,12 @@ def retry_of(policy: RetryPolicy) -> Retry:
 
 
 def prefixed(error: BadPayload, path: str) -> BadPayload:
-    """The same refusal, with where in the request it is."""
+    """The same refusal, with its path in the request."""
     return BadPayload(path + error.path.removeprefix("$"), error.reason)
 
 
 def check_once(keys: Iterable[object], path: str, what: str) -> None:
-    """Refuse a request that names something twice; the error names it and both positions."""
+    """Refuse a request with a duplicate; the error names it and both positions."""
     seen: dict[object, int] = {}
     for index, key in enumerate(keys):
         first = seen.setdefault(key, index)
@@ -107,7 +107,7 @@ def _raw(text: str | None) -> Raw | None:
 
 
 def plain(text: str | None) -> str | None:
-    """A filter that the database can take."""
+    """A filter that the database accepts."""
     if text is not None and "\x00" in text:
         raise Invalid("A name has no NUL in it.")
     return text

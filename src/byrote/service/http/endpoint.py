@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Checks every request: token, rights, size, content and time limit.
 
-Nothing is parsed before the token was looked at and the size is known. Every way out is either the
-answer or a problem; whatever is neither is a fault of ours, and is logged under the request's id.
+Nothing is parsed before the token was checked and the size is known. Every request ends with an
+answer or a problem; any other exception is a bug in the service, and is logged under the request's
+id.
 """
 
 import asyncio
@@ -44,7 +45,7 @@ class RouteApp:
         request, service = Request(scope, receive), self._service
         grant = await service.keyring.grant(request.headers.get("authorization"))
         scope["byrote.token"] = grant.token.name
-        # Places are taken before anything is awaited on behalf of the token.
+        # Slots are taken before anything is awaited on behalf of the token.
         slots = service.probes if self._endpoint.probe else service.requests
         with slots.take(grant.token.id) as slot:
             if not self._endpoint.lasts:
@@ -58,7 +59,7 @@ class RouteApp:
         await keyring.spend(grant)
         grant.check_role(endpoint.roles)
         call = await self._call(request, grant, slot)
-        # The body may have taken longer to arrive than a token is believed.
+        # The body may have taken longer to arrive than rights are cached.
         await call.confirm()
         if not (endpoint.waits or endpoint.lasts or endpoint.streams):
             answer = await self._answer(call, request.receive)
@@ -76,7 +77,7 @@ class RouteApp:
             watch = asyncio.ensure_future(_hang_up(receive, call.gone))
         handling = asyncio.ensure_future(self._endpoint.handler(call))
         try:
-            # Not a timeout around the handler: to cancel a statement at a database that hangs
+            # Not a timeout around the handler: cancelling a statement when the database hangs
             # takes psycopg up to 37 s (measured), which the client would have to wait for.
             await asyncio.wait({handling}, timeout=self._seconds())
             if not handling.done():
@@ -146,7 +147,7 @@ async def _hang_up(receive: Receive, gone: asyncio.Future[None]) -> None:
 
 
 async def _whole(request: Request, limit: int) -> bytes:
-    """The body. Starlette's own limit would answer with its own page, not with a problem."""
+    """Read the body. Starlette's own limit would answer with its own page, not with a problem."""
     parts, size = [], 0
     async for part in request.stream():
         parts.append(part)

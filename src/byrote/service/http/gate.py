@@ -34,7 +34,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 _encode = msgspec.json.Encoder().encode
 
 DROPPED_MAX = 64 * 1024 * 1024
-"""Bytes of a body that are read only to be dropped."""
+"""Bytes of a body that are read and dropped."""
 DROPPED_S = 10.0
 """How long that may take."""
 
@@ -48,7 +48,7 @@ class Gate:
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -89,7 +89,7 @@ class Gate:
 
 
 class _Exchange:
-    """One request and its answer: knows what was answered, and whether all was read."""
+    """One request and its answer: records the status, and whether the body was read."""
 
     def __init__(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         self._id = scope["byrote.id"]
@@ -101,12 +101,12 @@ class _Exchange:
         self.status = 0
 
     def check_framing(self) -> None:
-        """Refuse a request that states its length in two ways: a proxy may go by the other one."""
+        """Refuse a request that states its length in two ways: a proxy may use the other one."""
         if self._chunked and self._length is not None:
             raise problems.BadRequest("Send either Content-Length or Transfer-Encoding, not both.")
 
     async def receive(self) -> Message:
-        """The next part of the body, or that the client has hung up."""
+        """The next part of the body, or the notice that the client has disconnected."""
         message = await self._receive()
         if not message.get("more_body", False):
             self._unread = False

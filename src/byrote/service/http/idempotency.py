@@ -30,7 +30,7 @@ type Created = messages.Accepted | messages.AcceptedRuns
 async def once[R: Created](
     call: RequestContext, query: Query[Any], audit: Query[None], reply: R
 ) -> R:
-    """Run a statement that creates; with an Idempotency-Key once, whatever happens to answers."""
+    """Run a statement that creates; with an Idempotency-Key once, even if answers are lost."""
     key = _key_of(call)
     if key is None:
         await call.service.work.all(query, also=[audit])
@@ -40,7 +40,7 @@ async def once[R: Created](
     except psycopg.errors.UniqueViolation:
         kept = await _answered(call, key, type(reply))
         if kept is None:
-            raise  # Not the key: then it is a fault of ours.
+            raise  # If it is not the key, it is a bug in the service.
         return kept
     return reply
 
@@ -51,7 +51,7 @@ async def copied[R: Created](
     noted: Callable[[list[str]], Sequence[Query[None]]],
     reply: R,
 ) -> R:
-    """Run a statement that copies a run, once for its Idempotency-Key; nothing if there is none."""
+    """Run a statement that copies a run, once for its Idempotency-Key; raises NotFound."""
     key = _key_of(call)
 
     def behind(made: list[str]) -> list[Query[None]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads large JSON on a thread, so that the event loop goes on answering meanwhile.
+"""Reads large JSON on a thread, so that the event loop continues to answer requests.
 
 The canonical form of a value is made in Python, at about 2 µs for each value in it: a body of
 1,000,000 values takes seconds. Tokens take turns: each has one job under way.
@@ -23,7 +23,7 @@ _STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
 class Offload:
-    """The thread, and whose turn it is."""
+    """The thread, and the tokens that wait for it."""
 
     def __init__(self) -> None:
         # One: more would only take the interpreter from the event loop.
@@ -31,7 +31,7 @@ class Offload:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run[T](self, token: str, work: Callable[[], T]) -> T:
-        """What `work` returns, when it is this token's turn."""
+        """Return the result of `work`, called when it is this token's turn."""
         turn = self._turns.get(token)
         if turn is None:
             turn = self._turns[token] = asyncio.Lock()
@@ -39,7 +39,7 @@ class Offload:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Start no more jobs."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
@@ -61,5 +61,5 @@ def check_values(raw: bytes, limit: int) -> None:
 
 
 def _separators(raw: bytes) -> int:
-    """Commas and opening brackets: one less than there are values, where no string has any."""
+    """Commas and opening brackets: one less than the number of values if no string has any."""
     return raw.count(b",") + raw.count(b"[") + raw.count(b"{")

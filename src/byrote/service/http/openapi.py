@@ -109,7 +109,7 @@ def _query_parameters(endpoint: Endpoint, components: JsonSchema) -> list[JsonSc
 
 
 def _plain(schema: JsonSchema) -> JsonSchema:
-    """A parameter is absent or there, never null."""
+    """A parameter is absent or present, never null."""
     options = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
     if len(options) != 1:
         return {key: value for key, value in schema.items() if value is not None}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One request on its way through a route, and what a route is."""
+"""One request on its way through a route, and the description of a route."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from byrote.wire.terms import Reply
 
 
 class RequestContext(msgspec.Struct, frozen=True):
-    """A request that was let in and understood."""
+    """A request that was authorised and decoded."""
 
     service: Service
     grant: Grant
@@ -34,18 +34,18 @@ class RequestContext(msgspec.Struct, frozen=True):
     raw: bytes
     headers: Mapping[str, str]
     gone: asyncio.Future[None]
-    """Done when the client has hung up or its token has ended: nothing is for it any more."""
+    """Resolved when the client has disconnected or its token has ended."""
     slot: Slot
     """Its slot among the requests under way."""
     heavy: bool
     """Whether its body is too large to be worked on by the event loop."""
     stream: Callable[[], AsyncIterator[bytes]] | None = None
-    """The body as it comes, where the route takes bytes."""
+    """The body as a stream, if the route reads bytes."""
 
     def audit(
         self, action: str, runs: Sequence[str] = (), *, subject: str | None = None, items: int = 0
     ) -> Query[None]:
-        """The entry of the audit that is to be written with what this request changes."""
+        """The audit entry that is written with the changes of this request."""
         return queries.audit(
             token_id=self.grant.token.id,
             action=action,
@@ -110,14 +110,14 @@ class RequestContext(msgspec.Struct, frozen=True):
         return entries
 
     async def aside[T](self, work: Callable[[], T]) -> T:
-        """What `work` makes of the body; of a large one, on a thread."""
+        """Return what `work` makes of the body; for a large body, on a thread."""
         if not self.heavy:
             return work()
         return await self.service.offload.run(self.grant.token.id, work)
 
     @contextlib.contextmanager
     def waits(self) -> Iterator[None]:
-        """Be counted among those that wait meanwhile, not among those under way."""
+        """Count as a waiting request meanwhile, not as one under way."""
         with self.service.waits.take(self.grant.token.id), self.slot.left():
             yield
 
@@ -134,7 +134,7 @@ class RequestContext(msgspec.Struct, frozen=True):
         return [run_id for run_id in ids if run_id in mine]
 
     async def check_mine(self, run_id: str) -> None:
-        """Refuse a run that is not there, as far as this token may know."""
+        """Raise not-found for a run that does not exist or that the token may not see."""
         found = await self.service.work.first(queries.run_access([run_id]))
         if found is None or not self.grant.allows(found.queue, found.task):
             raise not_here(run_id)
@@ -146,7 +146,7 @@ def not_here(run_id: str) -> NotFound:
 
 
 async def found_run(call: RequestContext) -> Run:
-    """The run a request speaks of; not found when it is none of the token's business."""
+    """The run of a request; not found if the token may not see it."""
     run_id = call.path["id"]
     run = await call.service.reads.first(queries.run(run_id))
     if run is None or not call.grant.allows(run.queue, run.task):
@@ -159,11 +159,11 @@ type RouteHandler = Callable[[RequestContext], Awaitable[HandlerResult]]
 
 
 class NoQuery(msgspec.Struct, frozen=True):
-    """A route without parameters after the question mark."""
+    """A route without query parameters."""
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One route: who may use it, what it takes and what it answers."""
+    """One route: its roles, its input and its answer."""
 
     method: str
     path: str
@@ -171,12 +171,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     reply: Any
     """The type of the answer."""
     roles: Sequence[str] = ()
-    """Any of these, or admin; none: any token."""
+    """One of these roles, or admin; empty: any token."""
     body: Any = None
     query: type = NoQuery
     status: int = 200
     found: bool = False
-    """Whether it answers 200 where what it would create is there already."""
+    """Whether it answers 200 if what it would create exists already."""
     refusals: Sequence[int] = ()
     """Statuses beyond those that every route may answer."""
     keyed: bool = False
@@ -185,12 +185,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     waits: bool = False
     """Whether it may wait for something to happen."""
     media: str = "application/json"
-    """The kind of the answer; only JSON has a type."""
+    """The media type of the answer; only JSON has a type."""
     probe: bool = False
-    """Whether it asks after the service itself, and must be answered however busy that is."""
+    """Whether it is about the service itself, and must be answered however busy that is."""
     lasts: bool = False
-    """Whether its answer goes on for as long as its reader likes."""
+    """Whether its answer is a stream without an end."""
     streams: bool = False
-    """Whether its body is bytes that the handler reads as they come."""
+    """Whether its body is bytes that the handler reads as they arrive."""
     batch_reply: Any = None
-    """The type of the answer to a batch, where that is another."""
+    """The type of the answer to a batch, if it is another."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Places for requests, counted by token, so that no token takes them all.
+"""Slots for requests, counted by token, so that no token takes them all.
 
 A token may take a slot while it has fewer than are still free: alone it gets half of them, `n`
-greedy tokens together leave one part in `n + 1` to the next. Places are counted when they are
-taken, before anything is awaited.
+greedy tokens together leave one part in `n + 1` to the next. Slots are counted when they are taken,
+before anything is awaited.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ class Slots:
         return Slot(self, token)
 
     def count(self, token: str, change: int) -> None:
-        """Add to what a token has."""
+        """Add to the slots of a token."""
         self.used += change
         held = self._held.get(token, 0) + change
         if held:
@@ -44,7 +44,7 @@ class Slots:
 
 
 class Slot:
-    """One slot, held until it is left."""
+    """One slot, held until it is released."""
 
     def __init__(self, slots: Slots, token: str) -> None:
         self._slots = slots
@@ -59,12 +59,12 @@ class Slot:
             self._slots.count(self._token, 1 if taken else -1)
 
     def leave(self) -> None:
-        """Make room for others."""
+        """Release the slot."""
         self._count(taken=False)
 
     @contextlib.contextmanager
     def left(self) -> Iterator[None]:
-        """Make room for others meanwhile; what comes back is let in even if there is none."""
+        """Release the slot meanwhile; it is taken again afterwards even if none is free."""
         self._count(taken=False)
         try:
             yield
@@ -75,6 +75,6 @@ class Slot:
         return self
 
     def __exit__(self, *_raised: object) -> None:
-        # A handler that was abandoned may still come back from `left`.
+        # A handler that was cancelled may still return from `left`.
         self._over = True
         self.leave()

@@ -20,7 +20,7 @@ from byrote.wire.terms import PAGE, PAGE_MAX
 
 
 class DeadFilters(msgspec.Struct, frozen=True):
-    """Which dead letters."""
+    """Filters of dead letters."""
 
     queue: Annotated[str, msgspec.Meta(max_length=200)] | None = None
     task: Annotated[str, msgspec.Meta(max_length=200)] | None = None
@@ -67,7 +67,7 @@ def _before(cursor: str | None) -> tuple[datetime, str] | None:
 
 
 async def requeue(call: RequestContext) -> messages.MovedRuns:
-    """Bring dead letters back with a fresh budget; what is not dead is missing from the answer."""
+    """Bring dead letters back with a fresh budget; other runs are missing from the answer."""
     requeued = partial(queries.retry, was=Status.FAILED)
     return revived(await call.move(requeued, call.body.runs, "requeue", list))
 

@@ -37,14 +37,14 @@ async def artifacts(call: RequestContext) -> messages.ArtifactsReply:
 
 
 async def download(call: RequestContext) -> Response:
-    """The content of an artifact, by its hash; if it has another, its last part does not come."""
+    """The content of an artifact, by its hash; damaged content is cut off before its last part."""
     entry = await _entry(call)
     content = Artifact(entry, await _source(call, entry)).chunks()
     try:
         # Read the first piece now, while an error can still be the response.
         first = await asyncio.to_thread(next, content, b"")
     except UnknownArtifact:
-        # Not its own message: that names a path of this machine.
+        # Without the store's own message, which names a path of this machine.
         raise NotFound(f"The content of {entry.name!r} is gone.") from None
     # As bytes, whatever its media type: no browser may render it as a page of the service.
     headers = {"content-length": str(entry.size), "x-content-type-options": "nosniff"}

@@ -55,14 +55,14 @@ def event_of(entry: LogEntry) -> messages.EventView:
 
 
 class StreamFilters(Identified, frozen=True, kw_only=True):
-    """Which events."""
+    """Filters of events."""
 
     queue: Annotated[str, msgspec.Meta(max_length=200)] | None = None
     run: Id | None = None
 
 
 async def stream(call: RequestContext) -> Response:
-    """Follow what happens, as server-sent events; `Last-Event-ID` goes on where one left off."""
+    """Follow events as server-sent events; `Last-Event-ID` resumes after that event."""
     plain(call.query.queue)
     return StreamingResponse(
         _follow(call, await _begin(call)),
@@ -72,7 +72,7 @@ async def stream(call: RequestContext) -> Response:
 
 
 async def _begin(call: RequestContext) -> Cursor:
-    """The position to begin at: behind the event that was sent last, or behind all there are."""
+    """The position to begin at: after the last event that was sent, or after all events."""
     last = call.headers.get("last-event-id")
     if not last:
         return await call.service.reads.first(queries.cursor(back=0)) or BEGINNING
@@ -106,7 +106,7 @@ async def _follow(call: RequestContext, cursor: Cursor) -> AsyncIterator[bytes]:
 
 
 class _Followed:
-    """The progress of the one run that a stream is about, looked at once a second."""
+    """The progress of the run of a stream, read once a second."""
 
     def __init__(self, call: RequestContext) -> None:
         self._call = call
@@ -114,7 +114,7 @@ class _Followed:
         self._look_at = 0.0
 
     async def text(self, cursor: Cursor) -> bytes:
-        """Its progress since the last look. A client that resumes here gets the events after it."""
+        """Its progress since the last call. A client that resumes here gets the events after it."""
         reads, clock = self._call.service.reads, self._call.service.context.clock
         asked: StreamFilters = self._call.query
         if asked.run is None or clock() < self._look_at:

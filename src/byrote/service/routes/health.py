@@ -21,7 +21,7 @@ async def whoami(call: RequestContext) -> messages.Whoami:
 
 
 async def readyz(call: RequestContext) -> messages.Health:
-    """Whether requests that need the database would be done."""
+    """Whether the service can process requests that need the database."""
     if call.service.stopping:
         raise Unavailable("The service is stopping.", retry_after_s=2)
     await call.service.readiness.check()

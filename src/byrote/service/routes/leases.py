@@ -28,7 +28,7 @@ from byrote.wire.problems import Invalid
 
 
 async def claim(call: RequestContext) -> wire.Leases:
-    """Lease runs to a worker; waits for one if there is none, for as long as it was asked to."""
+    """Lease runs to a worker; waits for one if there is none, for as long as requested."""
     asked: wire.Claim = call.body
     call.grant.check(asked.queues, {task.rpartition("@")[0] for task in asked.tasks})
     token = asked.token or call.service.context.token()
@@ -88,7 +88,7 @@ async def _claim(
     store = call.service.work
 
     def audit(found: list[Leased]) -> list[Query[None]]:
-        # A claim that finds nothing is nothing to note.
+        # A claim that finds nothing is not audited.
         ids = [run.id for run in found]
         return [call.audit("claim", ids, subject=asked.worker)] if ids else []
 
@@ -97,12 +97,12 @@ async def _claim(
     except Interrupted:
         again = queries.claimed(worker=asked.worker, token=token, deadline=0.0, claimed_at=0.0)
         leased = [run for run in await store.all(again) if run.id not in found]
-        # If it has leased nothing, nothing will come of it any more: it can be sent again.
+        # If it has leased nothing, it no longer can: it may be sent again.
         return leased or await store.ask(query, behind=audit)
 
 
 class Claimant(msgspec.Struct, frozen=True):
-    """Who had claimed."""
+    """The worker of a claim."""
 
     worker: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
@@ -120,7 +120,7 @@ async def claimed(call: RequestContext) -> wire.Leases:
 
 
 async def renew(call: RequestContext) -> wire.RenewReply:
-    """Extend leases; the reply names what is lost, what is locked, and what is to be cancelled."""
+    """Extend leases; the reply lists those that are lost, locked, or to be cancelled."""
     asked: wire.Renew = call.body
     check_once((held.run for held in asked.leases), "$.leases", "The run")
     mine = await held_by(call, asked.leases)
@@ -156,7 +156,7 @@ async def finish(call: RequestContext) -> wire.FinishReply:
 
 
 async def _check_provenance(call: RequestContext, sent: Sequence[wire.Finish]) -> None:
-    """Refuse numbers that no environment has; those that were seen once are remembered."""
+    """Refuse numbers that no environment has; those that exist are cached."""
     known = call.service.provenances
     if asked := {item.provenance for item in sent if item.provenance} - known:
         found = await call.service.work.all(queries.provenances(sorted(asked)))
@@ -182,7 +182,7 @@ async def _judged(call: RequestContext, sent: Sequence[wire.Finish]) -> dict[str
 
 
 async def release(call: RequestContext) -> wire.FinishReply:
-    """Give leases back at once; costs their runs nothing."""
+    """Release leases at once; the attempts do not count."""
     sent: Sequence[wire.Held] = call.body.leases
     check_once((held.run for held in sent), "$.leases", "The run")
     mine = await held_by(call, sent)
@@ -193,7 +193,7 @@ async def release(call: RequestContext) -> wire.FinishReply:
     return reply_of([held.run for held in sent], accepted)
 
 
-# -- What executes --------------------------------------------------------------------------------
+# -- Environments ----------------------------------------------------------------------------------
 
 
 async def unfinished(call: RequestContext) -> wire.UnfinishedReply:
@@ -206,7 +206,7 @@ async def unfinished(call: RequestContext) -> wire.UnfinishedReply:
 
 
 async def provenance(call: RequestContext) -> wire.ProvenanceReply:
-    """Give a description of what executes attempts a number to name it by."""
+    """Store a description of an environment, and return its number."""
     doc = bytes(call.body.doc)
     if (await call.aside(lambda: digest_of(doc))).hex() != call.body.digest:
         raise Invalid("digest: it is not the SHA-256 of the document's canonical form.")

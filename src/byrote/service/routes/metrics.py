@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`/metrics`: queues and this process, in the text form that Prometheus reads."""
+"""`/metrics`: queues and this process, in the format of Prometheus."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,7 +15,7 @@ type Sample = tuple[Mapping[str, str], float]
 
 
 async def metrics(call: RequestContext) -> Response:
-    """Depths of queues, workers, and what this process is busy with."""
+    """Depths of queues, workers, and the requests of this process."""
     reads, service, grant = call.service.reads, call.service, call.grant
     depths = await reads.all(queries.depths(queues=grant.queues, tasks=grant.tasks))
     workers = [
@@ -66,7 +66,7 @@ def _depths(rows: Sequence[QueueRow]) -> list[str]:
 def _gauge(name: str, about: str, samples: Iterable[Sample]) -> str:
     lines = [f"# HELP {name} {about}\n# TYPE {name} gauge\n"]
     for labels, value in samples:
-        # Names of queues have nothing that would need escaping.
+        # Names of queues contain nothing that needs escaping.
         pairs = ",".join(f'{key}="{text}"' for key, text in labels.items())
         lines.append(f"{name}{{{pairs}}} {value:.15g}\n" if pairs else f"{name} {value:.15g}\n")
     return "".join(lines)

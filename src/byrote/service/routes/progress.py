@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Routes of progress: workers report it, clients read it.
 
-A report is not audited, as a renewal is not: it is not a change that an operator would look up
-later. It does not change the run's status, so it is not an event either.
+A report is not audited, as a renewal is not: operators do not need to look it up later. It does not
+change the run's status, so it is not an event either.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ async def show_progress(call: RequestContext) -> wire.RunProgress:
 
 
 def run_progress_of(run: Run) -> wire.RunProgress:
-    """Where a run stands, and how far it has come."""
+    """The status of a run and its progress."""
     return wire.RunProgress(
         run=run.id,
         status=run.status,

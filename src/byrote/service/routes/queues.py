@@ -37,7 +37,7 @@ async def _queues(
 
 
 async def pause(call: RequestContext) -> messages.QueueState:
-    """Stop claims from a queue; what is under way goes on."""
+    """Stop claims from a queue; running attempts continue."""
     return await _switch(call, paused=True)
 
 
@@ -69,7 +69,7 @@ async def wait_for_worker(call: RequestContext) -> messages.QueuePatience:
 
 
 class QueueQuery(msgspec.Struct, frozen=True):
-    """Which queue; absent: all that the token may see."""
+    """The queue; absent: all that the token may see."""
 
     queue: Annotated[str, msgspec.Meta(max_length=200)] | None = None
 

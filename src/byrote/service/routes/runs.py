@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Routes of runs: enqueue, look, cancel, retry, replay, signal."""
+"""Routes of runs: enqueue, read, cancel, retry, replay, signal."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -33,7 +33,7 @@ from byrote.wire.terms import PAGE, PAGE_MAX, Digest, Id
 
 
 async def enqueue(call: RequestContext) -> messages.Accepted | messages.AcceptedRuns | Response:
-    """Accept one run, or a batch of them: all or none; or name who holds their unique keys."""
+    """Accept one run, or a batch: all or none; returns the holders of taken unique keys."""
     one = isinstance(call.body, messages.NewRun)
     asked: Sequence[messages.NewRun] = [call.body] if one else call.body
     call.grant.check({run.queue for run in asked}, {run.task for run in asked})
@@ -82,7 +82,7 @@ def _spec(
 
 
 def _identity(run: messages.NewRun) -> bytes:
-    """The JSON text of what is to be computed, with the values byte for byte as they were sent."""
+    """The JSON text of a spec, with the values byte for byte as they were sent."""
     args, kwargs = _part(run.args, b"[]"), _part(run.kwargs, b"{}")
     if run.payload is not UNSET:
         if run.args is not UNSET or run.kwargs is not UNSET:
@@ -93,7 +93,7 @@ def _identity(run: messages.NewRun) -> bytes:
     if not kwargs.startswith(b"{"):
         raise BadPayload("$.kwargs", "Send an object of arguments by name.")
     return b'{"task":"%b","version":%d,"args":%b,"kwargs":%b}' % (
-        run.task.encode(),  # A name has nothing that JSON would escape.
+        run.task.encode(),  # A name contains nothing that JSON would escape.
         run.version,
         args,
         kwargs,
@@ -104,11 +104,11 @@ def _part(raw: Raw | Any, absent: bytes) -> bytes:
     return absent if raw is UNSET else bytes(raw).strip()
 
 
-# -- Look ------------------------------------------------------------------------------------------
+# -- Read ------------------------------------------------------------------------------------------
 
 
 class WaitQuery(msgspec.Struct, frozen=True):
-    """How long to wait for the end; or the moment of the past that is asked about."""
+    """How long to wait for the end, or the past moment to show."""
 
     wait: Annotated[
         str, msgspec.Meta(max_length=40, description="How long to wait for its end, as in `10s`.")
@@ -122,7 +122,7 @@ class WaitQuery(msgspec.Struct, frozen=True):
 
 
 async def show(call: RequestContext) -> messages.RunView:
-    """One run and everything that is known of it; with `wait`, once it has ended; or as it was."""
+    """One run with all its fields; with `wait`, once it has ended; or at a past moment."""
     run = await found_run(call)
     if call.query.at is not None:
         return view_of(await _then(call, run, call.query.at))
@@ -136,7 +136,7 @@ async def show(call: RequestContext) -> messages.RunView:
 
 
 async def _then(call: RequestContext, run: Run, text: str) -> Run:
-    """The run as it was at a moment, from the log; not found before it was enqueued."""
+    """The run at a past moment, from the log; not found before it was enqueued."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -150,7 +150,7 @@ async def _then(call: RequestContext, run: Run, text: str) -> Run:
 
 
 class Filters(msgspec.Struct, frozen=True):
-    """Which runs."""
+    """Filters of runs."""
 
     status: Status | None = None
     queue: Annotated[str, msgspec.Meta(max_length=200)] | None = None
@@ -201,7 +201,7 @@ def _before(cursor: str | None) -> str | None:
         raise Invalid("cursor: send the `next` of an earlier page.") from None
 
 
-# -- Move ------------------------------------------------------------------------------------------
+# -- Change ----------------------------------------------------------------------------------------
 
 
 async def cancel(call: RequestContext) -> messages.Moved:
@@ -215,7 +215,7 @@ async def cancel(call: RequestContext) -> messages.Moved:
 
 
 async def cancel_many(call: RequestContext) -> messages.MovedRuns:
-    """Cancel runs; those that had ended, or are not there, are missing from the answer."""
+    """Cancel runs; those that had ended, or do not exist, are missing from the answer."""
     moves = await _cancel(call, call.body.runs)
     runs = [messages.Moved(id=row.id, status=Status(row.status)) for row in moves.done]
     return messages.MovedRuns(runs=runs, locked=moves.locked or UNSET)
@@ -226,7 +226,7 @@ async def _cancel(call: RequestContext, ids: Sequence[str]) -> Moves[MovedRun]:
 
 
 async def retry(call: RequestContext) -> messages.Moved:
-    """Bring a dead run back, or let a waiting one go now, with a fresh budget of attempts."""
+    """Make a dead or a waiting run ready now, with a fresh budget of attempts."""
     moved = (await call.move(queries.retry, [call.path["id"]], "retry", list)).only
     if moved is None:
         await found_run(call)
@@ -235,7 +235,7 @@ async def retry(call: RequestContext) -> messages.Moved:
 
 
 async def retry_many(call: RequestContext) -> messages.MovedRuns:
-    """Bring dead runs back and let waiting ones go now; others are missing from the answer."""
+    """Make dead and waiting runs ready now; others are missing from the answer."""
     return revived(await call.move(queries.retry, call.body.runs, "retry", list))
 
 
@@ -252,7 +252,7 @@ async def replay(call: RequestContext) -> messages.Accepted:
     try:
         return await copied(call, query, noted, reply)
     except psycopg.errors.UniqueViolation:
-        # Sent again after its answer was lost, and it had been accepted.
+        # It was sent again after a lost answer, and the first copy was accepted.
         return reply
 
 

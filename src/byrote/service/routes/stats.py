@@ -40,7 +40,7 @@ def stats_of(
     tallies: Sequence[Tally],
     telling: Sequence[UnderWay],
 ) -> StatsReply:
-    """Queues as they are now, and what tasks did within a window."""
+    """Queues as they are now, and activity of tasks within a window."""
     counted = {duty: at for duty, _, at in duties}
     known = depths if "depths" in counted else None
     return StatsReply(
@@ -124,7 +124,7 @@ def seconds_of(bucket: int) -> float:
 
 
 class Window(msgspec.Struct, frozen=True):
-    """Over how long."""
+    """The length of the window."""
 
     window: Annotated[
         str, msgspec.Meta(max_length=40, description="One minute to two days, as in `5m`.")
@@ -132,7 +132,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 async def stats(call: "RequestContext") -> StatsReply:
-    """Queues as they are now, and what tasks did within a window; counted as it happens."""
+    """Queues as they are now, and activity of tasks within a window, from running counts."""
     try:
         window = duration(call.query.window)
     except ValueError as error:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Files of any size for runs under way: read as a stream, stored with the large artifacts.
 
-The lease is looked at before anything is read. Then the body is written to a temporary file, so
-that a slow sender holds neither a connection of the database nor memory. What is small goes to
+The lease is checked before anything is read. Then the body is written to a temporary file, so that
+a slow sender holds neither a connection of the database nor memory. Small files are stored in
 PostgreSQL, as always.
 """
 
@@ -45,7 +45,7 @@ class _File(NamedTuple):
 
 
 async def artifact_terms(call: RequestContext) -> ArtifactTerms:
-    """How large a file may be here."""
+    """The maximum size of a file."""
     return ArtifactTerms(size_max=_limit(call))
 
 
@@ -71,12 +71,12 @@ async def upload(call: RequestContext) -> Kept:
 
 
 async def _holds(call: RequestContext) -> bool:
-    """Whether the run is under way with this token, and any business of the sender.
+    """Whether the run is under way with this lease token, and the sender may access it.
 
     Checked before the body is read. The row's statement checks the lease again.
     """
     query = queries.leased_runs([(call.query.run, call.path["token"])])
-    # The limit of the whole request is for a large file, hours that is: not for this look.
+    # The limit of the whole request allows hours for a large file: too long for this query.
     looking = asyncio.ensure_future(call.service.work.first(query))
     await asyncio.wait({looking}, timeout=call.service.options.request_s)
     if not looking.done():
@@ -87,7 +87,7 @@ async def _holds(call: RequestContext) -> bool:
 
 
 async def _spool(call: RequestContext, file: IO[bytes]) -> tuple[bytes, int]:
-    """Write the body down; its hash and size."""
+    """Write the body to the file; returns its hash and size."""
     known, size, limit = hashlib.sha256(), 0, _limit(call)
     held = bytearray()
     length = call.headers.get("content-length", "0")
@@ -165,7 +165,7 @@ async def _keep(call: RequestContext, sent: _File) -> Kept:
             data=None if contents is not None else b"".join(_pieces(sent.file)),
         )
         kept = await stored(call, query, lease.id)
-        # A sweep may have come between the content and its row.
+        # A sweep may have run between the content and its row.
         if contents is None or await asyncio.to_thread(contents.has, sent.digest.hex()):
             return kept
     raise Unavailable("The file was swept away; send it again.", retry_after_s=1)
@@ -206,7 +206,7 @@ async def keep(call: RequestContext) -> Kept:
 
 
 async def stored(call: RequestContext, query: Query[ArtifactReply], run_id: str) -> Kept:
-    """Write an artifact's row; what is under its name then, unless the lease is lost."""
+    """Write an artifact's row; returns what is stored under its name, unless the lease is lost."""
 
     def changed(found: list[ArtifactReply]) -> list[str]:
         return [run_id for keeping in found if keeping.verdict == "stored"]

@@ -20,13 +20,13 @@ from byrote.wire import messages
 from byrote.wire.problems import Conflict, Invalid
 
 SERVICE: Final = "service-"
-"""How the names of services begin."""
+"""The prefix of the names of services."""
 VERBS: Final = ("/cancellations", "/heartbeat")
 """Suffixes of a worker's path; no name may end in one."""
 
 
 async def register(call: RequestContext) -> wire.Known:
-    """Introduce a worker; its name belongs to the token from then on."""
+    """Register a worker; its name belongs to the token from then on."""
     asked: wire.Register = call.body
     call.grant.check(asked.queues)
     if asked.worker.endswith(VERBS):
@@ -58,7 +58,7 @@ async def heartbeat(call: RequestContext) -> wire.Known:
 
 
 async def deregister(call: RequestContext) -> wire.Known:
-    """Take a worker that stops off the list."""
+    """Remove a worker that stops from the registry."""
     worker = call.path["worker"]
     if not await _may(call):
         return wire.Known(known=False)
@@ -68,12 +68,12 @@ async def deregister(call: RequestContext) -> wire.Known:
 
 
 def _holder(call: RequestContext) -> str | None:
-    """Whose workers a statement may change; None: anybody's, as `_may` has looked."""
+    """The holder whose workers a statement may change; None: any, since `_may` has checked."""
     return None if call.grant.token.role == "admin" else call.grant.token.holder
 
 
 async def _may(call: RequestContext) -> bool:
-    """Whether an admin may change this worker; of others, the statement sees to it."""
+    """Whether an admin may change this worker; for others, the statement checks it."""
     if _holder(call) is not None:
         return True
     found = await call.service.work.first(queries.worker_owner(call.path["worker"]))

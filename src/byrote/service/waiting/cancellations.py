@@ -11,7 +11,7 @@ import asyncio
 from collections import OrderedDict
 
 MISSED_MAX = 10_000
-"""Workers whose call is kept; of more, those are forgotten that were called first."""
+"""Workers whose cancellation is stored; beyond that, the oldest are dropped."""
 
 
 DEAF = ""
@@ -57,7 +57,7 @@ class CancellationWaiters:
         return called.done() and not self._closed
 
     def call(self, worker: str) -> None:
-        """A run of this worker was cancelled."""
+        """Notify the requests of this worker that one of its runs was cancelled."""
         waiting = self._waiting.get(worker, {})
         self._missed[worker] = set(waiting.values())
         self._missed.move_to_end(worker)

@@ -59,7 +59,7 @@ class ClaimWaiters:
 
     @property
     def waiting(self) -> int:
-        """How many claims wait. May be asked by any thread."""
+        """How many claims wait. Callable from any thread."""
         return sum(map(len, list(self._waiters.values())))
 
     def _tasks(self) -> frozenset[str]:
@@ -98,12 +98,12 @@ class ClaimWaiters:
             if not waiters and self._waiters.get(key) is waiters:
                 del self._waiters[key]
         if gone.done():
-            self.pass_on(key)  # It may have been rung for nothing.
+            self.pass_on(key)  # Pass the wake-up on; this client is gone.
             return False
         return rung.done() and await look()
 
     def ring(self, queue: str) -> None:
-        """Something may be there in this queue."""
+        """Wake claims of this queue: there may be runs."""
         for key in [key for key in self._waiters if queue in key[0]]:
             self.pass_on(key)
 
@@ -161,14 +161,14 @@ class ClaimWaiters:
                     await self._announce()
 
     async def leave(self) -> None:
-        """Take the process off the list of workers."""
+        """Remove the process from the registry of workers."""
         with contextlib.suppress(ByroteError, psycopg.Error, Interrupted):
             await self._store.ask(queries.deregister(worker=self._context.name))
 
     # -- Listening -------------------------------------------------------------------------------
 
     async def poll(self) -> None:
-        """Look at what is waited for, about once a second, for as long as the process lives."""
+        """Check the queues that claims wait for about once a second, while the process lives."""
         while True:
             await asyncio.sleep(self._poll_s * (0.75 + 0.5 * self._context.jitter()))
             wanted: Sequence[str] = sorted(self._queues())[:QUEUES_MAX]

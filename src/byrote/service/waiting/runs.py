@@ -17,8 +17,8 @@ from byrote.store.runners.aio import AsyncStore
 
 TICK_S = 0.03
 QUIET_S = 0.5
-"""How long the number may stand still before the runs are looked up all the same: what it counts
-may have been committed later than it was counted."""
+"""How long the number may stay the same before the runs are looked up nevertheless: an event may be
+committed later than it is counted."""
 IDS_MAX = 5_000
 
 
@@ -39,7 +39,7 @@ class RunWaiters:
         return sum(map(len, self._runs.values()))
 
     async def until_ended(self, run_id: str, seconds: float, gone: asyncio.Future[None]) -> None:
-        """Wait until a run has ended, up to `seconds`, or until the client has gone."""
+        """Wait until a run has ended, up to `seconds`, or until the client has disconnected."""
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiters = self._runs.setdefault(run_id, set())
         waiters.add(ended)
@@ -51,7 +51,7 @@ class RunWaiters:
                 del self._runs[run_id]
 
     async def until_news(self, seconds: float, gone: asyncio.Future[None]) -> None:
-        """Wait until something has happened to some run, or for so long, or until `gone`."""
+        """Wait until an event has happened, up to `seconds`, or until `gone`."""
         news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._news.add(news)
         try:

@@ -8,7 +8,7 @@ from byrote.core.errors import BadOption
 
 
 class ConnectionKind(Enum):
-    """What a caller can pass as `connection`, besides a connection of psycopg 3."""
+    """The types that a caller can pass as `connection`, besides psycopg 3's."""
 
     ALCHEMY_SESSION = "a Session of SQLAlchemy"
     ALCHEMY = "a Connection of SQLAlchemy"

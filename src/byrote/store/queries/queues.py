@@ -30,7 +30,7 @@ def queues() -> Query[rows.QueueRow]:
 
 
 DEPTH_MAX = 10_000
-"""Where counting stops."""
+"""The number of runs at which counting stops."""
 
 
 class Depth(msgspec.Struct, frozen=True):

@@ -64,7 +64,7 @@ def verify_written() -> Query[AttemptWrite]:
 
 
 def verify_recorded() -> Query[LoggedRecord]:
-    """What the log has of steps and artifacts, run by run and in order."""
+    """The log's entries on steps and artifacts, run by run and in order."""
     return Query("verify_recorded", {}, lambda row: LoggedRecord(*row))
 
 

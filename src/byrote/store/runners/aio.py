@@ -79,7 +79,7 @@ async def afetch_committed[Row](
     *,
     schema: str | None = None,
 ) -> list[Row]:
-    """Do the same on an idle connection of any mode, in a transaction of its own."""
+    """Do the same on an idle connection of any mode, in its own transaction."""
     if connection.autocommit:
         return await afetch(connection, query, also, behind, schema=schema)
     async with connection.transaction():

@@ -45,7 +45,7 @@ class AsyncPreparedRunner:
                 return await _in_one_trip(connection, [*also, query], known)
             return await _in_two_trips(connection, [*also, query], behind, known)
         except asyncio.CancelledError:
-            # Otherwise the server goes on with a statement whose caller has left.
+            # Otherwise the server continues with a statement whose caller was cancelled.
             with contextlib.suppress(psycopg.Error):
                 await connection.cancel_safe(timeout=CANCEL_S)
             raise

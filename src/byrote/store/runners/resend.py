@@ -49,7 +49,7 @@ def ended(pids: Sequence[int]) -> QueryScript[None]:
 
 
 class Transaction(NamedTuple):
-    """A request to run a script of queries in one transaction, on a connection of its own."""
+    """A request to run a script of queries in one transaction, on a separate connection."""
 
     script: QueryScript[Any]
     lost: list[int]

@@ -76,7 +76,7 @@ def fetch[Row](
 def fetch_committed[Row](
     connection: psycopg.Connection[Any], query: Query[Row], schema: str | None = None
 ) -> list[Row]:
-    """Run a query on an idle connection of any mode, in a transaction of its own."""
+    """Run a query on an idle connection of any mode, in its own transaction."""
     if connection.autocommit:
         return fetch(connection, query, schema)
     with connection.transaction():

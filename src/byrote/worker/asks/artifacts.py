@@ -76,7 +76,7 @@ def refusal(verdict: str, name: str) -> ByroteError:
 
 
 def prune(duties: MaintenancePort, cursor: str | None, *, going_on: Callable[[], bool]) -> str:
-    """Forget artifacts of pruned runs, then contents nothing refers to; returns the next cursor."""
+    """Delete artifacts of pruned runs, then unused contents; returns the next cursor."""
     run, _, digest = (cursor or f"{START_RUN} ").partition(" ")
     run = _walk(duties.prune_artifacts, run, going_on) or START_RUN
     digest = _walk(duties.prune_blobs, digest, going_on) or ""
@@ -86,7 +86,7 @@ def prune(duties: MaintenancePort, cursor: str | None, *, going_on: Callable[[],
 def _walk(
     step: Callable[[str], Walked], at: str | None, going_on: Callable[[], bool]
 ) -> str | None:
-    """Step by step from a bookmark; None when the end was reached."""
+    """Delete step by step from a cursor; returns None at the end."""
     while at is not None:
         at = step(at).reached
         if not going_on():
@@ -108,11 +108,11 @@ class ArtifactCleaner:
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """Sweep no more."""
+        """Stop sweeping."""
         self._stopped.set()
 
     def run(self) -> None:
-        """Sweep a shard now and then until stopped."""
+        """Sweep a shard at intervals until stopped."""
         while not self._stopped.wait(SWEEP_EVERY_S * (0.5 + self._context.jitter())):
             try:
                 self.sweep()
@@ -120,11 +120,11 @@ class ArtifactCleaner:
                 # A store that is unavailable now is tried again; nothing depends on it.
                 reason = " ".join(str(error).split())[:300]
                 self._context.emit([events.Troubled(self._context.worker, "artifacts", reason)])
-            # A connection that is used once a minute is better not kept.
+            # Used once a minute, so the connection is closed in between.
             self._artifact_rows.close()
 
     def sweep(self) -> int:
-        """Remove what no row refers to from the next shard; returns how much."""
+        """Delete the contents of the next shard that no row refers to; returns how many."""
         contents: ContentStore = content_store_for(self._where, self._artifact_rows.prefix())
         self._shard = (self._shard + 1) % SHARDS
         return contents.sweep(

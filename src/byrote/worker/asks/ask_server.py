@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Answers what tasks ask of the store: one thread, one connection, opened when first needed.
+"""Answers the asks of tasks to the store: one thread, one connection, opened on demand.
 
 A request that meets a locked row is put aside and tried again until the row is free or the lease
 is lost; no other request waits for it.
@@ -15,23 +15,23 @@ from byrote.core.ports.store import ArtifactPort
 from byrote.core.run import Leased
 
 ASIDE_S = 0.1
-"""How long to wait before what was put aside is tried again."""
+"""How long to wait before postponed requests are tried again."""
 
 BATCH_MAX = 20
-"""Requests after which what was put aside is tried again."""
+"""Requests after which postponed ones are tried again."""
 
 type AskHandler = Callable[[ArtifactPort, Leased, Any], Any]
-"""Answers one verb; the message of a ByroteError it raises is what the task gets to see."""
+"""Answers one verb. The task sees the message of a ByroteError that it raises."""
 
 
 class NotHolder(ByroteError):
-    """The attempt that asks does not hold its run any more."""
+    """The attempt that asks no longer holds the lease of its run."""
 
     code = "lease_lost"
 
 
 class AskServer:
-    """Answers asks in order, each by the function of its verb, except those put aside."""
+    """Answers asks in order, each by the function of its verb, except postponed ones."""
 
     def __init__(
         self, artifact_rows: ArtifactPort, asks: Asks, answers: Mapping[str, AskHandler]
@@ -84,5 +84,5 @@ class AskServer:
         except ByroteError as error:
             return False, str(error)
         except (KeyError, TypeError, ValueError) as error:
-            # A hand runs others' code: what it sends may be anything, and must not end the worker.
+            # A hand runs user code: it may send anything, and that must not end the worker.
             return False, f"{ask.verb!r} was not understood: {error!r}"

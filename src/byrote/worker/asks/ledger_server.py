@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Serves the ledgers of runs under way, and their progress: whatever was asked since the last look.
+"""Serves the ledgers and the progress of runs under way, in batches of the asks that arrived.
 
-Hands have no database; their asks come through a queue and are answered from one thread with one
-line, in batches: one at idle, hundreds under load. A step whose lease does not hold is refused by
-the store itself, and its attempt receives the error. One whose row another transaction has locked
-is put aside and asked again until the row is free; no other waits for it.
+Hands have no database; their asks come through a queue and are answered by one thread with one
+connection, in batches: one at idle, hundreds under load. A step whose lease does not hold is
+refused by the store itself, and its attempt receives the error. A step whose row another
+transaction has locked is postponed and sent again until the row is free; no other step waits for
+it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,18 +21,18 @@ from byrote.core.ports.store import StepPort
 from byrote.core.progress import ProgressReport
 
 LEDGER = frozenset({"load", "note", "progress"})
-"""Verbs that are answered here; all others are passed on to the clerk."""
+"""Verbs that are answered here; all others are passed on to the ask server."""
 NOTES_MAX = 500
 CHARS_MAX = 8 * 1024 * 1024
 """Characters of results after which a batch is full."""
 ASIDE_S = 0.1
-"""How long to wait before what was put aside is asked again."""
+"""How long to wait before postponed asks are sent again."""
 LOADS_MAX = 16
-"""Ledgers read in one go; each may be large."""
+"""Ledgers read by one statement; each may be large."""
 
 
 class LedgerServer:
-    """The worker's ledger keeper, on its own thread and connection."""
+    """Reads and writes the ledgers, on its own thread and connection."""
 
     def __init__(self, ledgers: StepPort, asks: Asks, others: Asks) -> None:
         self._ledgers = ledgers
@@ -90,7 +91,7 @@ class LedgerServer:
         try:
             answers = self._verbs[asks[0].verb](asks)
         except (StoreRefused, msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
-            # A hand runs others' code: what it sends may be anything, and must not end the worker.
+            # A hand runs user code: it may send anything, and that must not end the worker.
             self._serve_apart(asks, error)
             return
         missing = [ask for ask, answer in zip(asks, answers, strict=True) if answer is None]
@@ -102,12 +103,12 @@ class LedgerServer:
                 ask.answer(answer is not None, answer)
 
     def _locked(self, missing: Sequence[Ask]) -> set[str]:
-        """Runs among these whose leases hold: then it was a lock that kept them from the answer."""
+        """Runs among these whose leases hold: a locked row kept them out of the answer."""
         leases = {ask.run.id: {"id": ask.run.id, "token": ask.run.token} for ask in missing}
         return set(self._ledgers.holding(list(leases.values())))
 
     def _serve_apart(self, asks: Sequence[Ask], error: Exception) -> None:
-        """One ask the store will not take must not hold back the others."""
+        """Send each ask alone, so that one that the store refuses does not hold back the others."""
         if len(asks) > 1:
             for ask in asks:
                 self._serve([ask])
@@ -131,7 +132,7 @@ class LedgerServer:
         return [None if row is None else [row.open, row.result_json, row.left_us] for row in found]
 
     def _progress(self, asks: Sequence[Ask]) -> list[bool | None]:
-        """Write the latest word of each run; None where the lease did not hold."""
+        """Write the latest report of each run; None if the lease did not hold."""
         rows: dict[str, dict[str, Any]] = {}
         for ask in asks:
             report = msgspec.structs.asdict(msgspec.convert(ask.payload, ProgressReport))

@@ -24,9 +24,9 @@ Five rules decide, in this order. Each is a pure class that takes time as a numb
    past everything that waits for the others before it finds nothing; after such a claim the next
    waits `ASIDE_S`, or `ASIDE_FACTOR` times as long as it took. If it is wrong: a task with room
    starts that much later; any claim that finds enough ends the wait.
-4. From which queues: `Shares`. The limit is divided by weight; what a dry queue leaves goes to the
-   others in the same turn, and rounding is owed to the next claim. If it is wrong: no queue is off
-   by more than the rounding of one claim.
+4. From which queues: `Shares`. The limit is divided by weight; the unused part of an empty queue
+   goes to the others in the same turn, and the next claim makes up for rounding. If it is wrong: no
+   queue is off by more than the rounding of one claim.
 5. From where in each queue: `Watermark`. While dead index entries slow claims down, they start at
    the last rank that was found. A claim from a mark that comes back short does not prove that the
    queue is dry, so the turn counts as one with more to come. If it is wrong: a mark lasts two
@@ -52,7 +52,7 @@ ASIDE_S, ASIDE_FACTOR = 0.05, 20
 
 
 class ClaimTurn:
-    """The claims of one turn: queues that gave their whole share are asked for what is left."""
+    """The claims of one turn: queues that returned their whole share are asked for the rest."""
 
     def __init__(self, room: Capacity, shares: Shares, watermark: Watermark) -> None:
         self.tasks = room.tasks
@@ -79,7 +79,7 @@ class ClaimTurn:
 
     def note(self, quotas: Mapping[str, int], claimed: Counter[str]) -> None:
         """Record what a claim with these quotas returned from each queue."""
-        # A queue that gave its whole share may have more; one that got no share was not asked.
+        # A queue that returned its whole share may have more; one without a share was not asked.
         dry = [queue for queue, quota in quotas.items() if claimed[queue] < quota]
         self._shares.note_claims(claimed, dry, self._unasked)
         self._left -= claimed.total()

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Claims runs as long as there is room for them, and waits well when there is nothing to claim.
+"""Claims runs while there is room for them, and waits when there is nothing to claim.
 
-Polling is the contract, NOTIFY a hint. A worker whose claim comes back short registers as
-`idle`, and from then on enqueues wake it. An enqueue that looked before the worker registered so,
-and commits after the worker looked, wakes no worker: hence the further looks, a few milliseconds
-later, before settling down to the slow rhythm of polling.
+Polling is the contract, NOTIFY a hint. A worker whose claim comes back short registers as `idle`,
+and from then on enqueues wake it. An enqueue that read the list of workers before that, and commits
+after the worker's claim, wakes no worker: so the worker claims again a few milliseconds later,
+before it polls at its slow interval.
 
 How many runs a claim asks for, and from which queues, is decided in `claim_size.py`.
 
-A claim whose answer is lost is asked for again by its token, by the store itself: those runs are
-ours, and no other worker would look at them until their lease expired.
+A claim whose answer is lost is asked for again by its token, by the store itself: those runs belong
+to this worker, and no other could claim them until their lease expired.
 """
 
 from collections import Counter
@@ -32,10 +32,10 @@ from byrote.worker.leases import HeldLeases
 from byrote.worker.recorder import Recorder
 
 LOOKS_S = (0.005, 0.05)
-"""When to look again after registering as idle, before polling slowly."""
+"""When to claim again after registering as idle, before polling slowly."""
 LOOK_AROUND_S = 1.0
 DEADLINE_MARGIN = 0.9
-"""The share of a lease that is believed; the rest is for drifting clocks."""
+"""The share of a lease that the worker relies on; the rest allows for clock drift."""
 
 
 class ClaimOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,23 +95,23 @@ class Claimer:
         return self._size.queues
 
     def serve(self, queue: str) -> None:
-        """Serve one queue more."""
+        """Serve another queue."""
         self._size.add(queue)
 
     def nudge(self) -> None:
-        """There may be room again, or something else to look at."""
+        """Wake the claimer: there may be room again, or another reason to claim."""
         if self._asleep:
             self._asleep = False
             self._wake.set()
 
     def stop(self) -> None:
-        """Claim no more."""
+        """Stop claiming."""
         self._stopping = True
         self._asleep = True
         self.nudge()
 
     def run(self) -> None:
-        """Claim until stopped, or until the queues are dry when draining."""
+        """Claim until stopped or, when draining, until the queues are empty."""
         looks = 0
         while not self._stopping:
             room = self._room()
@@ -135,12 +135,12 @@ class Claimer:
             if self._options.drain and self._dry():
                 return
             self._announce_idle(idle=True)
-            # One that drains looks again as soon as something has ended: it may have been the last.
+            # A draining worker claims again when an attempt has ended: it may have been the last.
             self._wait(self._next_look(looks), for_room=self._options.drain)
             looks += 1
 
     def _room(self) -> Capacity:
-        # Raised before looking, so that room made meanwhile is not slept through.
+        # Registered before the claim, so that room that is freed meanwhile ends the wait.
         self._asleep = True
         return self._executor.room()
 
@@ -197,7 +197,7 @@ class Claimer:
         if self._context.clock() < found[0].deadline:
             self._executor.submit(found)
         else:
-            # We were frozen: the answer is older than the lease. Another worker may have them now.
+            # The process was frozen: the answer is older than the lease, which may have expired.
             self._recorder.report([(run, Released()) for run in found])
         worker = self._context.worker
         self._context.emit(
@@ -213,7 +213,7 @@ class Claimer:
             self.idle = idle
 
     def _look_further(self) -> bool:
-        """Look around for more tasks to serve while others are executed, once a second."""
+        """Look for more tasks to serve while others are executed, once a second."""
         now = self._context.clock()
         if now < self._look_around_at:
             return False

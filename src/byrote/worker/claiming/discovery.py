@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Finds runs of tasks that this worker can execute but did not know when it started.
 
-An app that names its tasks by where they are defined can execute any that can be imported; which
-ones there are is seen in the queue. What is not recognised stays where it is: another worker, with
-newer code, may know it.
+An app that names its tasks by where they are defined can execute any that can be imported; the
+queues show which ones there are. Runs of unrecognised tasks stay in the queue: another worker, with
+newer code, may know them.
 """
 
 import threading
@@ -35,11 +35,11 @@ class DiscoveryHooks(NamedTuple):
     open: Callable[[PartContext], DiscoveryPort]
     recognise: Callable[[UnknownTaskRef], bool]
     learn: Callable[[str], None]
-    """Takes a task's name and version."""
+    """Receives a task's name and version."""
 
 
 class Discovery:
-    """Looks at the front of the queues, now and then."""
+    """Looks at the front of the queues at intervals."""
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class Discovery:
             self.look()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self._stopped.set()
 
     def look(self) -> bool:
-        """Get to know what waits; whether there was anything new."""
+        """Learn the tasks of waiting runs; returns whether any was new."""
         queues, tasks = self._claimer.queues, self._executor.tasks
         asked = self._store.unknown_tasks(queues=queues, tasks=tasks)
         found = [one for one in asked if one not in self._refused]

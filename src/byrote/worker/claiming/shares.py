@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Divides room between queues by weight: none starves, none waits for an empty one.
 
-A queue is owed its share of what was really claimed, not of what was asked for: a claim that comes
-back empty, because the tasks with room are not those that wait, changes nothing.
+A queue is entitled to its share of the runs that were claimed, not of those that were requested: a
+claim that comes back empty, because the tasks with room are not those that wait, changes nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ class Shares:
         return list(self._weights)
 
     def add(self, queue: str) -> None:
-        """One queue more, if it is not there yet."""
+        """Add a queue, if it is not there yet."""
         if queue not in self._weights:
-            # Before the weights: another thread may be splitting by them this instant.
+            # Before the weights: another thread may be reading them at this moment.
             self._owed = {**self._owed, queue: 0.0}
             self._weights = {**self._weights, queue: 1}
 
     def split(self, limit: int, among: Sequence[str]) -> dict[str, int]:
-        """Quotas that add up to `limit`, with what each queue is owed from before."""
+        """Quotas that add up to `limit`, corrected by each queue's balance from earlier claims."""
         wanted = {
             queue: self._owed[queue] + limit * part for queue, part in self._parts(among).items()
         }
@@ -45,7 +45,7 @@ class Shares:
     def note_claims(
         self, claimed: Mapping[str, int], dry: Sequence[str], among: Sequence[str]
     ) -> None:
-        """Note what a claim gave: queues that had enough owe each other what rounding did."""
+        """Record what a claim returned: queues with enough runs even out their rounding."""
         busy = [queue for queue in among if queue not in dry]
         total = sum(claimed.get(queue, 0) for queue in busy)
         for queue, part in self._parts(busy).items():

@@ -2,12 +2,12 @@
 """Keeps claims flat while an old snapshot elsewhere stops vacuum.
 
 Dead entries pile up at the front of the index and every claim walks over them: 7 ms became 31 ms in
-half a minute. So when claims from the very front turn out slow, the next ones start where the last
-one found something, and the mark moves on with them: behind it are the runs they have claimed. That
-could pass by a run of higher priority that came later, or one that was taken back from a dead
-worker, so it lasts only a while: twenty times what the slow claim took, but two seconds at most,
-and at least once it is sure. A claim from the mark that comes back short is followed by one from
-the front, and so is the notification that a sweep has put runs back.
+half a minute. So when claims from the front are slow, the next ones start at the rank where the
+last one found a run, and the mark moves on with them: behind it are the runs they have claimed.
+That could skip a run of higher priority that came later, or one that was taken back from a dead
+worker, so a mark lasts only for a while: twenty times what the slow claim took, but two seconds at
+most, and at least once it is sure. A claim from the mark that comes back short is followed by one
+from the front, and so is the notification that a sweep has put runs back.
 
 Claims from the mark show what is slow: on a machine where they take as long, it was not the walk.
 """
@@ -19,16 +19,16 @@ from byrote.core.run import Leased
 EXPECTED_S = 0.005
 EXPECTED_EACH_S = 30e-6
 SLOW = 1.5
-"""So much slower than usual is slow."""
+"""A claim is slow if it takes this many times as long as usual."""
 USUAL_MIN = 0.5
-"""Of what is expected: below it, one claim may well take twice as long as another."""
+"""The least usual time, as a share of the expected one: shorter times vary by a factor of two."""
 LEARN = 0.1
 LASTS = 20
 LASTS_S = 2.0
-"""The longest that a mark lasts: a claim that the network held up for long does not measure the
-index. Once it is sure, also the shortest: slow claims must not be one in a hundred."""
+"""The maximum lifetime of a mark: a claim that the network delayed does not measure the index. It
+is also the minimum once slowness is confirmed: slow claims must be rarer than one in a hundred."""
 TWICE = 2
-"""In a row: a single slow claim is a busy disk, not an old snapshot."""
+"""Slow claims in succession: a single one is a busy disk, not an old snapshot."""
 
 
 class Watermark:
@@ -43,17 +43,17 @@ class Watermark:
 
     @property
     def raised(self) -> bool:
-        """Whether claims start from a mark just now."""
+        """Whether claims start from a mark now."""
         return bool(self._marks)
 
     def floors(self, now: float) -> dict[str, int]:
-        """The ranks to start from; nothing means from the very front."""
+        """The ranks to start from; empty: from the front."""
         if self._marks and now > self._until:
             self._marks = {}
         return dict(self._marks)
 
     def lower(self) -> None:
-        """Start from the very front again: runs have come back to where they were."""
+        """Start from the front again: runs have returned to an earlier rank."""
         self._marks = {}
 
     def note(
@@ -65,14 +65,14 @@ class Watermark:
         ended: float,
         short: bool,
     ) -> None:
-        """Learn from a claim how long it took and where it found what it found."""
+        """Learn from a claim how long it took, and from which ranks its runs came."""
         took = ended - began
         cost = took / (EXPECTED_S + EXPECTED_EACH_S * len(found))
         if floors and short:
             self._marks = {}
         elif floors:
             self._usual = max(self._usual + (cost - self._usual) * LEARN, USUAL_MIN)
-            # Unless it was lowered while the claim was under way.
+            # Unless another thread lowered it during the claim.
             self._marks = self._marks and self._marks | _firsts(found)
         elif short or cost <= SLOW * self._usual:
             self._slow, self._enough = 0, TWICE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Moves what has ended long ago out of the hot table, as fast as more of it comes.
+"""Moves runs that ended long ago from the hot table to the archive, as fast as others end.
 
 Ids are in the order of time, so what has stayed long enough is one stretch, behind a front
 that moves on as time does. The front is followed as far as it yields much, whatever else the worker
@@ -16,18 +16,18 @@ from byrote.core.ports.replies import Archived
 START = "00000000-0000-0000-0000-000000000000"
 STEP = 1_000
 MANY = STEP // 10
-"""So many runs moved by a step are worth the next one."""
+"""A step that moves this many runs is followed by another one at once."""
 FRONT_S = 0.4
-"""The longest that the front is followed in one go; other duties wait meanwhile."""
+"""How long the front is followed in one turn; other duties wait meanwhile."""
 REST_S = 60.0
-"""How long after the end of the table it is walked again; what is young stays so for a while."""
+"""How long after the end of the table it is walked again; young runs stay there for a while."""
 
 type Archive = Callable[[str, int], Archived]
-"""Moves what is old among so many runs after a cursor."""
+"""Moves the old ones among this many runs after a cursor."""
 
 
 class Archiver:
-    """Remembers where the front is."""
+    """Records where the front is."""
 
     def __init__(self, archive: Archive, clock: Clock) -> None:
         self._archive = archive
@@ -45,7 +45,7 @@ class Archiver:
             step = self._archive(cursor, STEP)
             # At the end of the table the walk begins again.
             cursor = step.reached or START
-            # A front that yields is kept: what the walk finds elsewhere is another queue's.
+            # A front that yields runs stays: what the walk finds elsewhere is another queue's.
             if not followed and step.archived >= MANY:
                 self._front = step.last or self._front
             if step.reached is None:
@@ -54,7 +54,7 @@ class Archiver:
         return cursor
 
     def _follow(self, deadline: float) -> bool:
-        """Move what the front yields; whether that was much."""
+        """Move the runs at the front; returns whether there were many."""
         followed = False
         while self._clock() < deadline:
             step = self._archive(self._front, STEP)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Sends the output of a running attempt to its watchers; does nothing without watchers.
 
-A watcher writes a row that soon expires, and wakes the worker. What the attempt has printed
-is then written there whenever there is more, up to four times a second: the end of it, and how much
-it was. The output that is stored at the end of the attempt does not depend on this.
+A watcher writes a row that soon expires, and wakes the worker. New output of the attempt is then
+written there up to four times a second: its end, and its size. The output that is stored at the end
+of the attempt does not depend on this.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from byrote.core.run import Leased
 from byrote.worker.leases import HeldLeases
 
 LOOK_S = 5.0
-"""How often to look unasked for watchers: a hint may get lost."""
+"""How often to look for watchers without a notification, which may get lost."""
 SHOWN_MAX = 64 * 1024
 """Bytes of each stream that are shown at once."""
 _NOTHING = Printing(b"", b"", 0, 0)

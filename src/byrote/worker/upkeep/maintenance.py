@@ -81,20 +81,20 @@ class Maintenance:
         self._next_due_s: float | None = None
 
     def stop(self) -> None:
-        """Do no more duties."""
+        """Stop doing duties."""
         self._stopped.set()
 
     def announce(self) -> None:
-        """Keep the schedules of the worker's app, before it claims: it may not be here for long."""
+        """Store the schedules of the worker's app, before it claims: it may not run for long."""
         self._try("schedules", self._beat.announce)
 
     def run(self) -> None:
-        """Do what is due until stopped."""
+        """Do due duties until stopped."""
         while not self._stopped.wait(self._pause()):
             self._try("duties", self.turn)
 
     def turn(self) -> None:
-        """Do what is due now."""
+        """Do the duties that are due now."""
         self._next_due_s = None
         if self._watch is not None:
             self._try("watch", self._watch.serve)

@@ -16,11 +16,11 @@ from byrote.core.schedule.schedule import (
 from byrote.worker.context import WorkerContext
 
 TURN_MAX = 100
-"""Schedules that one statement moves on."""
+"""Schedules that one statement advances."""
 
 
 class Scheduler:
-    """Lets schedules tick, on the connection of the maintenance thread."""
+    """Enqueues the ticks of schedules, on the connection of the maintenance thread."""
 
     def __init__(
         self, duties: MaintenancePort, context: WorkerContext, *, schedules: Sequence[Schedule] = ()
@@ -28,17 +28,17 @@ class Scheduler:
         self._duties = duties
         self._context = context
         self._schedules = schedules
-        """Those that the worker's app defines."""
+        """The schedules that the worker's app defines."""
 
     def announce(self) -> None:
-        """Keep the app's schedules; one that a person has changed stays so until the app's does."""
+        """Store the app's schedules; a manual change stays until the app's definition changes."""
         for name in self._duties.announce(self._schedules):
             self._context.emit([events.Scheduled(name)])
 
     def turn(self) -> None:
-        """Let everything tick that is due."""
+        """Enqueue every tick that is due."""
         ticked: list[TickResult] | None = None
-        # Not for ever: schedules whose rows are locked stay due.
+        # Bounded: schedules whose rows are locked stay due.
         while ticked is None or ticked:
             due = self._duties.due_schedules(limit=TURN_MAX)
             turns = [turn for turn in map(self._turn_of, due) if turn is not None]
@@ -59,7 +59,7 @@ class Scheduler:
         try:
             return turn_of(planned)
         except BadOption as error:
-            # Written without checks, or this machine lacks its time zone: a person must look.
+            # Stored without checks, or this machine lacks its time zone: a person must fix it.
             name = planned.schedule.name
             self._duties.set_aside(name, str(error))
             self._context.emit(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A real browser before a real server. Where either is missing, these tests say what to install.
+"""A real browser before a real server. Where either is missing, the message names what to install.
 
 `make test-browser` brings Playwright; the browser is Debian's chromium (apt install chromium).
 With BYROTE_TEST_SHOTS=folder, tests leave pictures of what they saw there.
@@ -54,7 +54,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def site(shop: dict[str, str]) -> Iterator[str]:
-    """The address of the project, served by a thread of its own."""
+    """The address of the project, served by a separate thread."""
     server = LiveServerThread("127.0.0.1", Strict)
     server.daemon = True
     with override_settings(ALLOWED_HOSTS=["127.0.0.1"]):
@@ -67,7 +67,7 @@ def site(shop: dict[str, str]) -> Iterator[str]:
 
 @pytest.fixture
 def open_page(chromium: Any, site: str) -> Iterator[Callable[..., Any]]:
-    """Opens the admin for somebody; whatever the browser complains about fails the test."""
+    """Opens the admin for a user; any error in the browser fails the test."""
     complaints: list[str] = []
     contexts = []
 
@@ -96,7 +96,7 @@ def _complaint(said: Any) -> bool:
 
 @pytest.fixture
 def shoot() -> Callable[[Any, str], None]:
-    """Takes a picture of a page, if somebody wants to look at it."""
+    """Takes a screenshot of a page, if that is requested."""
     folder = os.environ.get("BYROTE_TEST_SHOTS")
 
     def take(page: Any, name: str) -> None:

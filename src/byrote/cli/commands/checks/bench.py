@@ -9,7 +9,7 @@ from byrote.cli.output.tables import print_json, print_table
 NAMES = ("one", "bulk", "drain-async", "drain-sync", "drain-inline", "latency", "growth")
 HTTP = ("http-one", "http-bulk", "http-rate", "http-drain")
 BESIDE = ("one", "bulk", "drain-async", *HTTP)
-"""What `--http` measures: the service, and the same without it."""
+"""The parts of `--http`: the service, and the same without it."""
 _ALL = ",".join((*NAMES, *HTTP))
 
 

@@ -38,7 +38,7 @@ def torture(*, as_json: bool, only_plan: bool, **wanted: Any) -> None:
 
     Starts a separate PostgreSQL, workers and producers, and injects kills, freezes, restarts,
     failovers, lost replies and more. Every process writes a diary outside the database; at the end
-    the diaries are compared with the database. The same seed gives the same schedule. Nothing is
+    the diaries are compared with the database. The same seed makes the same schedule. Nothing is
     left running.
 
     Exits with 3 if any guarantee was broken. Progress goes to standard error.

@@ -53,7 +53,7 @@ class _Json(Follower):
 def _follow(store: Store, run_id: str, shown: Follower, *, attempt: int | None, once: bool) -> None:
     """Show every attempt's output once, as it becomes known."""
     while True:
-        # The status first: whatever a finished run printed is there by then.
+        # The status first: all output of a finished run is stored by then.
         run = store.first(queries.run(run_id))
         if run is None:
             raise RunNotFound(run_id)

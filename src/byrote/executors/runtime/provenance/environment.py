@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Measures what executes attempts here: code, packages, Python, machine; once per process.
+"""Measures the environment of attempts: code, packages, Python, machine; once per process.
 
 It happens between the import of the app and the first run, so it must be quick: a few
 milliseconds. Versions are read off the names of folders, functions are hashed by their bytecode,
@@ -37,7 +37,7 @@ _IMAGE = re.compile(r'^imageid="([^"]+)"', re.MULTILINE)
 
 
 def measure(registry: Registry, checkout: GitCheckout) -> dict[str, Any]:
-    """The document of `core/replay/provenance.py`, without what only the worker knows."""
+    """The document of `core/replay/provenance.py`, without the parts that the worker adds."""
     tops = sorted({top_of(task) for task in registry if not _is_program(task)})
     project = Project(tops)
     uses = {
@@ -140,7 +140,7 @@ def code_of(task: Task) -> str | None:
 
 
 def module_digest(function: Callable[..., Any]) -> str | None:
-    """The hash of the file that a function stands in; None where there is none."""
+    """The hash of the file that defines a function; None if there is none."""
     module = sys.modules.get(str(function.__module__))
     file = getattr(module, "__file__", None)
     return _file_digest(file) if isinstance(file, str) else None
@@ -156,7 +156,7 @@ def _file_digest(file: str) -> str | None:
 
 
 def function_digest(function: Callable[..., Any]) -> str:
-    """The hash of what a function does: bytecode, constants, defaults; not where it stands."""
+    """The hash of a function: bytecode, constants, defaults; independent of its position."""
     known = sha256()
     seen: set[int] = set()
     layer: Any = function
@@ -203,7 +203,7 @@ def _plain(value: Any) -> Any:
 
 
 def program_digest(command: Command) -> str:
-    """The hash of a command line, and of what is in the files it names, unless they are large."""
+    """The hash of a command line, and of the files it names, unless they are large."""
     known = sha256(repr(command.argv).encode())
     for word in command.argv:
         path = Path(command.cwd or ".", word)

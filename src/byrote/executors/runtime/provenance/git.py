@@ -83,7 +83,7 @@ def _start_git(root: Path) -> subprocess.Popen[bytes] | None:
 
 
 def head_of(git: Path) -> str | None:
-    """The commit that is checked out, read without git; None where that is not so simple."""
+    """The commit that is checked out, read without git; None if that needs git."""
     with contextlib.suppress(OSError, ValueError):
         head = (git / "HEAD").read_text().strip()
         if not head.startswith("ref: "):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Which modules of the project a task uses, also those it imports only when it is called.
 
-Found by reading the import statements of the task's module, of what that imports, and so on, as
-far as files belong to the project: neither the standard library, nor installed packages, nor
-Byrote. Reading beats asking `sys.modules`, where a module that a function imports is missing until
-the function has run. What is imported by a name that is computed is not found.
+They are found by reading the import statements of the task's module, of the modules it imports, and
+so on, if their files belong to the project: neither the standard library, nor installed packages,
+nor Byrote. `sys.modules` would not do: a module that a function imports is missing until the
+function has run. Modules that are imported by a computed name are not found.
 """
 
 import re
@@ -118,7 +118,7 @@ def imported(source: bytes, name: str, *, package: bool) -> Iterator[str]:
 
 
 def _absolute(origin: str, name: str, *, package: bool) -> str | None:
-    """The full name of what `from origin import …` names; None above the top level."""
+    """The full module name in `from origin import …`; None above the top level."""
     dots = len(origin) - len(origin.lstrip("."))
     if not dots:
         return origin

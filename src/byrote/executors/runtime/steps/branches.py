@@ -4,8 +4,9 @@
 Branches of an async task (`asyncio.gather`, `TaskGroup`, `create_task`) reach their steps in an
 order that depends on timing: a later attempt gets recorded results at once, so its branches
 overtake each other in another way. A number in the order of all calls would therefore not find a
-step again. What does not depend on timing is the order in which the parent starts its branches,
-and the order of calls within one. So a call is found by its place: the branch and a position.
+step again. What does not depend on timing is the order in which the parent starts its branches, and
+the order of calls within one. So a call is identified by its place: the branch and the position in
+it.
 
 A branch is named after its coroutine function and numbered among those of that name, in the order
 in which they were started. Asyncio tasks that libraries start on the way have other names, and
@@ -86,7 +87,7 @@ class Branch:
         return task is None or task.done()
 
     def belong_to(self, task: "asyncio.Task[Any]") -> None:
-        """Remember the asyncio task whose calls these are."""
+        """Record the asyncio task that makes these calls."""
         self._owner = ref(task)
 
     def of_task(self, task: "asyncio.Task[Any] | None") -> "Branch":
@@ -112,7 +113,7 @@ def open_branches() -> Branch:
 
 
 def current_branch(root: Branch) -> Branch:
-    """The branch of an attempt that is calling."""
+    """The branch of an attempt that makes the current call."""
     branch = _branch.get()
     if branch is None or branch.root is not root:
         return root  # A thread that the task has started, or another attempt's.
@@ -141,7 +142,7 @@ def _current_task() -> "asyncio.Task[Any] | None":
 def count_branches(loop: asyncio.AbstractEventLoop, inside: Callable[[], object]) -> None:
     """Have a loop count the branches of attempts; those that are started `inside` a step are not.
 
-    A task factory that is there already is left alone.
+    A loop that has a task factory is not changed.
     """
     if loop.get_task_factory() is not None:
         return

@@ -28,7 +28,7 @@ current_step = _inside.get
 
 
 class StepCall:
-    """A call that a task makes: where, what, and the hash of its arguments."""
+    """A call that a task makes: its place, kind and name, and the hash of its arguments."""
 
     __slots__ = ("args", "kind", "name", "place", "sequence")
 
@@ -49,12 +49,12 @@ class StepCall:
 
     @property
     def where(self) -> str:
-        """The place in words."""
+        """The place as text for messages."""
         branch, _, position = self.place.rpartition("/")
         return f"Step {position} of branch {branch}" if branch else f"Step {self.place}"
 
     def spoken(self) -> str:
-        """The call in words."""
+        """The call as text for messages."""
         return spoken(self.kind, self.name)
 
     def fields(self, kind: str) -> dict[str, Any]:
@@ -80,18 +80,18 @@ class LedgerEntry(NamedTuple):
         return (kind, self.name) == (call.kind, call.name)
 
     def has_other_args(self, call: StepCall) -> bool:
-        """Whether it was called with other arguments; False where that is not known."""
+        """Whether it was called with other arguments; False if that is unknown."""
         return self.args is not None and call.args is not None and self.args != call.args
 
     def spoken(self) -> str:
-        """The entry in words."""
+        """The entry as text for messages."""
         return spoken(self.kind, self.name)
 
 
 def args_hash(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
     """The hash of a step's arguments in their exact form, as hexadecimal digits.
 
-    None for arguments that JSON does not keep exactly, or that are too many to hash.
+    None for arguments that JSON does not represent exactly, or that are too large to hash.
     """
     try:
         packed = pack([list(args), dict(kwargs)], limit=ARGS_MAX)
@@ -105,7 +105,7 @@ def args_hash(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
 
 @contextlib.contextmanager
 def within(place: str) -> Iterator[None]:
-    """Inside the function of the step at this place."""
+    """Context manager around the function of the step at this place."""
     # Numbers drawn in a step must not change later ones: later attempts do not call it.
     token, scope = _inside.set(place), current_scope()
     opened = (
@@ -120,12 +120,12 @@ def within(place: str) -> Iterator[None]:
 
 
 def spoken(kind: str, name: str) -> str:
-    """A kind and a name in words."""
+    """A kind and a name as text for messages."""
     words = {SLEEP: "a sleep", EVENT: f"a wait for {name!r}"}
     return words.get(kind, f"step {name!r}")
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot name a step, an event or an effect."""
+    """Raise BadOption for a text that cannot name a step, an event or an effect."""
     if not isinstance(name, str) or not 1 <= len(name) <= NAME_MAX or not name.isprintable():
         raise BadOption(f"A name has 1 to {NAME_MAX} printable characters, not {name!r:.80}.")

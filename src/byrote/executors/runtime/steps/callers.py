@@ -26,7 +26,7 @@ from byrote.executors.runtime.steps.error import failed_error, is_ours, recorded
 from byrote.executors.runtime.steps.ledger import StepScript, StepSource
 
 IN_PLACE_MAX = timedelta(seconds=5)
-"""The longest wait between two tries of a step that keeps the slot."""
+"""The longest wait between two tries of a step during which the slot stays occupied."""
 
 
 class SyncSteps:
@@ -38,7 +38,7 @@ class SyncSteps:
     def step(
         self, name: str, function: Callable[[], Any], args: str | None, retry: Retry | None
     ) -> Any:
-        """The function's result or error, of an earlier attempt if it recorded this step."""
+        """Return or raise the function's result or error, recorded by an earlier attempt or new."""
         policy = _policy(retry)
         call = self._ledger.call(STEP, name, args)
         entry = self._run(self._ledger.find(call))
@@ -69,15 +69,15 @@ class SyncSteps:
                 time.sleep(delay.total_seconds())
 
     def wait(self, kind: str, name: str, length: DurationLike | None) -> str | None:
-        """Return the result of a wait; raises Suspended while it goes on."""
+        """Return the result of a wait; raises Suspended until it is over."""
         return self._run(self._ledger.wait(kind, name, _length(length)))
 
     def record_caught(self) -> None:
-        """Write the errors that the task has caught, before it goes on."""
+        """Write the errors that the task has caught, before it continues."""
         self._run(self._ledger.record_caught())
 
     def close(self) -> None:
-        """The task returns; NonDeterminism when it has not come to every entry."""
+        """Called when the task returns; raises NonDeterminism if an entry was not reached."""
         self._run(self._ledger.close())
 
     def _run[T](self, script: StepScript[T]) -> T:
@@ -86,7 +86,7 @@ class SyncSteps:
 
 
 class AsyncSteps:
-    """Asks and lets other tasks of the loop work meanwhile."""
+    """Asks and awaits the answers, so that other tasks of the loop continue."""
 
     def __init__(self, ledger: StepSource) -> None:
         self._ledger = ledger
@@ -94,7 +94,7 @@ class AsyncSteps:
     async def step(
         self, name: str, function: Callable[[], Any], args: str | None, retry: Retry | None
     ) -> Any:
-        """The function's result, awaited, or its error; or those of an earlier attempt."""
+        """Await the function and return or raise its result; or that of an earlier attempt."""
         policy = _policy(retry)
         call = self._ledger.call(STEP, name, args)
         entry = await self._run(self._ledger.find(call))
@@ -126,15 +126,15 @@ class AsyncSteps:
                 await asyncio.sleep(delay.total_seconds())
 
     def wait(self, kind: str, name: str, length: DurationLike | None) -> Awaitable[str | None]:
-        """Return the result of a wait; raises Suspended while it goes on."""
+        """Return the result of a wait; raises Suspended until it is over."""
         return self._run(self._ledger.wait(kind, name, _length(length)))
 
     async def record_caught(self) -> None:
-        """Write the errors that the task has caught, before it goes on."""
+        """Write the errors that the task has caught, before it continues."""
         await self._run(self._ledger.record_caught())
 
     async def close(self) -> None:
-        """The task returns; NonDeterminism when it has not come to every entry."""
+        """Called when the task returns; raises NonDeterminism if an entry was not reached."""
         await self._run(self._ledger.close())
 
     def _run[T](self, script: StepScript[T]) -> Awaitable[T]:
@@ -143,7 +143,7 @@ class AsyncSteps:
 
 
 def _answer(steps: StepSource, entry: LedgerEntry) -> Any:
-    """A recorded result, or the error that the step's function raised."""
+    """Return a recorded result, or raise the recorded error of the step's function."""
     if entry.kind not in (RAISED, FAILED):
         return unpack(entry.text or "null")
     if steps.ask_client.replay is None:

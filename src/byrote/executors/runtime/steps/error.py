@@ -22,7 +22,7 @@ ARGS_MAX = 64 * 1024
 """Bytes of JSON of an error's arguments that are stored; of larger ones only the message is."""
 BASES_MAX = 20
 _OURS = (Snooze, NonDeterminism, NotRecorded, LeaseLost)
-"""Not what the step did: the attempt ends, or steps aside."""
+"""Exceptions that are not errors of the step: the attempt ends, or is postponed."""
 
 
 def is_ours(error: Exception) -> bool:
@@ -55,7 +55,7 @@ def stored_error(error: Exception) -> Packed | None:
 
 
 def recorded_error(text: str) -> Exception:
-    """The error that was stored; NotRecorded where its class is not there."""
+    """The stored error; NotRecorded if its class is not imported."""
     stored: dict[str, Any] = unpack(text)
     found = _known(stored["module"], stored["class"])
     if found is None:
@@ -65,7 +65,7 @@ def recorded_error(text: str) -> Exception:
 
 
 def failed_error(text: str) -> Exception:
-    """The error that was stored, as its nearest base that is there; StepFailed where none is."""
+    """The stored error as its nearest imported base class; StepFailed if there is none."""
     stored: dict[str, Any] = unpack(text)
     for module, name in [(stored["module"], stored["class"]), *stored.get("bases", [])]:
         found = _known(module, name)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""One attempt's view of its run's ledger: what has been done already, and what comes next.
+"""One attempt's view of its run's ledger: the recorded calls, and the next one.
 
 The authority is the database: rows that were written under the lease. This is a copy, read once,
 before the first step of any attempt but the first; only the holder of the lease adds rows, so the
 copy stays true. Every step, sleep and wait has a place: the branch of the task that calls, and the
 position of the call in it (`branches.py`). An entry found there must be of the same kind and name;
-otherwise the task has taken another way: NonDeterminism. So has a task that returns before it came
-to every entry that an earlier attempt wrote. Entries are numbered (`sequence`) in the order of the
-calls.
+otherwise the task has taken another path, and NonDeterminism is raised. The same holds for a task
+that returns before it has reached every entry that an earlier attempt wrote. Entries are numbered
+(`sequence`) in the order of the calls.
 
 An entry without a place was written before places were; it is found by its number or, if that is
 another call's, by its kind and name.
@@ -15,13 +15,13 @@ another call's, by its kind and name.
 A step whose function raised is written twice. At once as `raised`, which only a replay of this
 attempt reads. And as `failed` when the task has caught the error and goes on: before its next step,
 sleep, wait or effect, and before it returns. A later attempt raises a `failed` step's error again
-and so takes the same way; a step whose error ended the attempt is called again.
+and so takes the same path; a step whose error ended the attempt is called again.
 
-Between two tries of a step with a retry of its own, a long wait is a sleep at the step's place with
+Between two tries of a step with its own retry, a long wait is a sleep at the step's place with
 the number of the try (`3~1`).
 
-The rules are written once, as generators that yield what to ask; `callers.py` asks it. The ledger
-of a replay, `recorded_ledger.py`, has the same methods.
+The rules are written once, as generators that yield asks; `callers.py` sends them. The ledger of a
+replay, `recorded_ledger.py`, has the same methods.
 """
 
 import logging
@@ -90,49 +90,49 @@ class CaughtFailure(NamedTuple):
 
 
 class StepSource(Protocol):
-    """What `SyncSteps` and `AsyncSteps` ask: the ledger of an attempt, or that of a replay."""
+    """The interface of `SyncSteps` and `AsyncSteps` to the ledger of an attempt or of a replay."""
 
     ask_client: AskClient
     slot: int
     run_id: str
 
     def call(self, kind: str, name: str, args: str | None = None) -> StepCall:
-        """The call that is made now, with its place and the hash of its arguments."""
+        """Return the current call, with its place and the hash of its arguments."""
 
     def find(self, call: StepCall) -> StepScript[LedgerEntry | None]:
-        """The entry written at the call's place; None when the function is to be called."""
+        """Return the entry at the call's place; None if the function is to be called."""
 
     def keep(self, call: StepCall, value: object) -> StepScript[None]:
         """Write a finished step."""
 
     def fail(self, call: StepCall, error: Exception) -> StepScript[None]:
-        """Write that a step's function raised."""
+        """Record that a step's function raised."""
 
     def record_caught(self) -> StepScript[None]:
-        """Write the errors that the task has caught, before it goes on."""
+        """Write the errors that the task has caught, before it continues."""
 
     def tried(self, call: StepCall) -> StepScript[int]:
-        """How many tries of a step earlier attempts made; Suspended while the last wait goes on."""
+        """How many tries of a step earlier attempts made; raises Suspended during the last wait."""
 
     def pause(self, call: StepCall, tried: int, length: timedelta) -> StepScript[None]:
-        """Wait before the next try of a step, without a slot."""
+        """Wait before the next try of a step, without occupying a slot."""
 
     def wait(self, kind: str, name: str, length: timedelta | None) -> StepScript[str | None]:
         """Return the result of a wait."""
 
     def end(self, error: BaseException) -> BaseException:
-        """The attempt ends with this, whatever its task makes of it."""
+        """End the attempt with this error, whatever its task does with it."""
 
     @property
     def strayed(self) -> BaseException | None:
-        """That the task took another way than its record, if it did."""
+        """The error if the task took another path than its record, else None."""
 
     @property
     def met(self) -> list[int] | None:
-        """The numbers of the entries that a replay has come to; None where they do not matter."""
+        """The numbers of the entries that a replay has reached; None if they do not matter."""
 
     def close(self) -> StepScript[None]:
-        """The task returns; NonDeterminism when it has not come to every entry."""
+        """Called when the task returns; raises NonDeterminism if an entry was not reached."""
 
 
 class Ledger:
@@ -155,21 +155,21 @@ class Ledger:
         fresh = attempt == 1 if fresh is None else fresh
         self._known: dict[str, LedgerEntry] | None = {} if fresh else None
         self._taken: set[int] = set()
-        """Numbers of entries, recorded or given out by this attempt."""
+        """Numbers of entries, recorded or assigned by this attempt."""
         self.seen: set[int] = set()
-        """Numbers of recorded entries that this attempt has come to."""
+        """Numbers of recorded entries that this attempt has reached."""
         self._count = 0
         self._size = 0
         self._over: BaseException | None = None
         self._failures: list[CaughtFailure] = []
-        """Errors of steps that are not written yet; those that end the attempt never are."""
+        """Errors of steps that are not written yet; one that ends the attempt never is."""
         self._pauses: dict[str, dict[int, LedgerEntry]] = {}
         """Waits between the tries of a step, by its place and the number of the try before."""
 
     def call(self, kind: str, name: str, args: str | None = None) -> StepCall:
-        """The call that is made now, with its place and the hash of its arguments."""
+        """Return the current call, with its place and the hash of its arguments."""
         if self._over is not None:
-            # The task caught what ended it: it is raised again, and nothing more changes.
+            # The task caught the error that ended it: raise it again, and change nothing more.
             raise self._over
         if current_step():
             spoken = StepCall("", kind, name).spoken()
@@ -195,7 +195,7 @@ class Ledger:
         return entry
 
     def match(self, call: StepCall) -> StepScript[LedgerEntry | None]:
-        """As `find`, whatever the arguments are."""
+        """The same as `find`, whatever the arguments are."""
         known = yield from self.entries()
         entry = known.get(call.place)
         if entry is None or not entry.fits(call):
@@ -251,22 +251,22 @@ class Ledger:
         self._size = sum(len(entry.text or "") for entry in entries)
 
     def end(self, error: BaseException) -> BaseException:
-        """The attempt ends with this, whatever its task makes of it."""
+        """End the attempt with this error, whatever its task does with it."""
         self._over = error
         return error
 
     @property
     def strayed(self) -> BaseException | None:
-        """That the task took another way, if it did; what it made of that error hides nothing."""
+        """The error if the task took another path, even if the task caught that error."""
         return self._over if isinstance(self._over, NonDeterminism | NotRecorded) else None
 
     @property
     def met(self) -> list[int] | None:
-        """It does not matter here: the next attempt goes on from what is stored."""
+        """Always None: the next attempt continues from what is stored."""
         return None
 
     def close(self) -> StepScript[None]:
-        """The task returns; NonDeterminism when earlier attempts did more than it came to."""
+        """Called when the task returns; NonDeterminism if an earlier entry was not reached."""
         if self.strayed is not None:
             raise self.strayed
         for failure in tuple(self._failures):
@@ -307,7 +307,7 @@ class Ledger:
             raise BadPayload("$", reason)
 
     def fail(self, call: StepCall, error: Exception) -> StepScript[None]:
-        """Write that a step's function raised, for replays; and remember it, for `settle`."""
+        """Record that a step's function raised, for replays and for `settle`."""
         packed = stored_error(error)
         if packed is None:
             return
@@ -319,11 +319,11 @@ class Ledger:
         result = {"result": error.text, "hash": error.digest.hex()}
         answer = yield "note", self._who | call.fields(kind) | result
         if not answer.ok and answer.payload is None:
-            self._payload(answer)  # The lease is lost; without this record an attempt goes on.
+            self._payload(answer)  # The lease is lost; the attempt continues without this record.
         return answer
 
     def record_caught(self) -> StepScript[None]:
-        """Write the errors that the task has caught, which this call proves: it goes on."""
+        """Write the errors that the task has caught, as this call proves: the task continues."""
         branch = current_branch(self._root)
         caught = [
             failure for failure in self._failures if went_on(branch, failure.branch, failure.at)
@@ -336,7 +336,7 @@ class Ledger:
                 self._failures.remove(failure)
 
     def tried(self, call: StepCall) -> StepScript[int]:
-        """How many tries of a step earlier attempts made; Suspended while the last wait goes on."""
+        """How many tries of a step earlier attempts made; raises Suspended during the last wait."""
         pauses = self._pauses.get(call.place)
         if not pauses:
             return 0
@@ -346,7 +346,7 @@ class Ledger:
         return tried
 
     def pause(self, call: StepCall, tried: int, length: timedelta) -> StepScript[None]:
-        """Wait before the next try of a step, without a slot: Suspended until then."""
+        """Wait before the next try of a step, without a slot: raises Suspended until then."""
         entry = self._pauses.get(call.place, {}).get(tried)
         sequence = self._free(call.sequence) if entry is None else entry.sequence
         place = f"{call.place}{PAUSE}{tried}"

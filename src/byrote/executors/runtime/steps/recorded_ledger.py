@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The ledger of a replay: what the original did is recited, not done again.
+"""The ledger of a replay: answers calls from the original's record, without doing them again.
 
-The entries are the original's, read once. Steps must come as they did there, and each gets the
-result it had; one that has no result there ends the replay, since its function must not be called.
-Sleeps and waits end at once, with what ended them then.
+The entries are the original's, read once. Steps must come in the same order, and each gets its
+recorded result; one without a recorded result ends the replay, since its function must not be
+called. Sleeps and waits end at once, with their recorded results.
 
-Where steps are live their functions are called, in whatever order, and what they give is written to
+Where steps are live their functions are called, in whatever order, and their results are written to
 the shadow run's own ledger. Waits are still answered from the record, by name, and sleeps are over.
 """
 
@@ -37,21 +37,21 @@ class RecordedLedger:
         self._waits: Counter[str] = Counter()
 
     def end(self, error: BaseException) -> BaseException:
-        """The replay ends with this, whatever its task makes of it."""
+        """End the replay with this error, whatever its task does with it."""
         return self._ledger.end(error)
 
     @property
     def strayed(self) -> BaseException | None:
-        """That the task took another way than the original, if it did."""
+        """The error if the task took another path than the original, else None."""
         return self._ledger.strayed
 
     @property
     def met(self) -> list[int] | None:
-        """The numbers of the original's entries it has come to; None where steps are live."""
+        """The numbers of the original's entries it has reached; None if steps are live."""
         return None if self._live else sorted(self._ledger.seen)
 
     def call(self, kind: str, name: str, args: str | None = None) -> StepCall:
-        """The call that is made now."""
+        """Return the current call."""
         return self._ledger.call(kind, name, args)
 
     def find(self, call: StepCall) -> StepScript[LedgerEntry | None]:
@@ -77,22 +77,22 @@ class RecordedLedger:
         yield from self._ledger.keep(call, value)
 
     def fail(self, call: StepCall, error: Exception) -> StepScript[None]:
-        """A live step raised; the shadow run is not replayed itself, so nothing is written."""
+        """Do nothing: the shadow run is not replayed itself, so the error is not needed."""
         del call, error
         yield from ()
 
     def record_caught(self) -> StepScript[None]:
-        """The errors of live steps are not written."""
+        """Do nothing: the errors of live steps are not written."""
         yield from ()
 
     def tried(self, call: StepCall) -> StepScript[int]:
-        """A live step begins with its first try."""
+        """Always the first try of a live step."""
         del call
         yield from ()
         return 0
 
     def pause(self, call: StepCall, tried: int, length: timedelta) -> StepScript[None]:
-        """A replay does not wait."""
+        """Do nothing: a replay does not wait."""
         del call, tried, length
         yield from ()
 
@@ -113,7 +113,7 @@ class RecordedLedger:
         return events[self._waits[name] - 1].text
 
     def close(self) -> StepScript[None]:
-        """The task returns; NonDeterminism when the original did more, unless steps are live."""
+        """Called when the task returns; NonDeterminism if an entry was not reached."""
         if not self._live:
             yield from self._ledger.close()
         elif self.strayed is not None:

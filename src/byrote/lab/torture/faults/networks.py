@@ -47,7 +47,7 @@ def sever(stage: TortureSetup, dice: Random) -> Shown:
 
 
 def delay(stage: TortureSetup, dice: Random) -> Shown:
-    """Half a second for every packet."""
+    """Delay every packet by half a second."""
 
     def spoil(proxy: Proxy) -> None:
         proxy.mood.delay_s = dice.uniform(0.1, 0.5)
@@ -56,7 +56,7 @@ def delay(stage: TortureSetup, dice: Random) -> Shown:
 
 
 def blackhole(stage: TortureSetup, dice: Random) -> Shown:
-    """Let packets vanish for longer than a lease, then break the connections."""
+    """Drop packets for longer than a lease, then break the connections."""
 
     def spoil(proxy: Proxy) -> None:
         proxy.mood.swallow = True
@@ -95,7 +95,7 @@ def torn_ends(stage: TortureSetup, dice: Random) -> Shown:
 
 
 def late_requests(stage: TortureSetup, dice: Random) -> Shown:
-    """Break connections, and hand their statements to the server seconds later."""
+    """Break connections, and pass their statements to the server seconds later."""
 
     def spoil(proxy: Proxy) -> None:
         proxy.mood.late_requests = dice.randint(3, 15)

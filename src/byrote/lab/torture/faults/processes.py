@@ -32,7 +32,7 @@ REPORTED_MAX_S = 10.0
 
 
 def kill_worker(stage: TortureSetup, dice: Random) -> Shown:
-    """SIGKILL a supervisor that has work, and see its hands go with it."""
+    """SIGKILL a supervisor that has work, and check that its hands end with it."""
     worker = stage.busy_worker(dice)
     hands, held, at = worker.hands, stage.held_by(worker.name), stage.database_now()
     worker.signal(signal.SIGKILL)
@@ -59,7 +59,7 @@ def kill_hand(stage: TortureSetup, dice: Random) -> Shown:
 
 
 def _reported(log: BinaryIO, pid: int, *, since: float) -> float:
-    """Seconds until a worker logged the end of a hand, by our clock: the worker's may be off."""
+    """Seconds until a worker logged the end of a hand, by this process's clock."""
     read = b""
     while (took := monotonic() - since) < REPORTED_MAX_S:
         read += log.read()
@@ -71,7 +71,7 @@ def _reported(log: BinaryIO, pid: int, *, since: float) -> float:
 
 
 def _freeze(pids: list[int], seconds: float) -> bool:
-    """Stop processes for `seconds`; returns whether they really stood still."""
+    """Stop processes for `seconds`; returns whether they were really stopped."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
@@ -91,7 +91,7 @@ def _state(pid: int) -> str:
 
 
 def freeze_worker(stage: TortureSetup, dice: Random) -> Shown:
-    """Freeze a supervisor past its leases; its hands go on but cannot report to it."""
+    """Freeze a supervisor past its leases; its hands continue but cannot report to it."""
     worker = stage.busy_worker(dice)
     held = stage.held_by(worker.name)
     stood = _freeze([worker.pid], FREEZE_S)
@@ -158,7 +158,7 @@ def kill_producer(stage: TortureSetup, dice: Random) -> Shown:
     victim = dice.choice(alive)
     victim.signal(signal.SIGKILL)
     code = victim.wait(5.0)
-    # Another sends what this one could not, so that the runs asked for come about.
+    # Another producer sends the rest, so that all requested runs are enqueued.
     left = stage.left_of(victim) or 0
     if left > 0:
         stage.start_producer(dice.randrange(3), runs=left)
@@ -166,7 +166,7 @@ def kill_producer(stage: TortureSetup, dice: Random) -> Shown:
 
 
 def clock_skew(stage: TortureSetup, dice: Random) -> Shown:
-    """A worker that believes it is another hour or another day."""
+    """Start a worker whose clock is off by an hour or a day."""
     library = skew.build(stage.folder)
     if library is None:
         return None
@@ -191,7 +191,7 @@ def _skew_of(worker: Process) -> float | None:
 
 
 def poison(stage: TortureSetup, dice: Random) -> Shown:
-    """Send pills that take every hand down that swallows one."""
+    """Enqueue tasks that crash every hand that executes one."""
     folder = str(stage.history)
     pill = describe("torture.poison", 1, [folder], {}, delivery=delivery(retry=SOON))
     ids = stage.send(*[pill] * dice.randint(1, 3))
@@ -200,7 +200,7 @@ def poison(stage: TortureSetup, dice: Random) -> Shown:
 
 
 def gil(stage: TortureSetup, dice: Random) -> Shown:
-    """Send tasks that let nothing else run in their hand for two leases."""
+    """Enqueue tasks that block their hand for two leases."""
     args = [str(stage.history), 2 * LEASE_S]
     spec = describe("torture.gil", 1, args, {}, delivery=delivery(retry=ONCE))
     ids = stage.send(*[spec] * dice.randint(1, 2))

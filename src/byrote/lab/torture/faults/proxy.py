@@ -39,7 +39,7 @@ type ProxyTarget = str | tuple[str, int]
 
 
 class Proxy(Relay):
-    """A relay of changing moods; `target` returns the primary: a socket, or host and port."""
+    """A proxy with changing faults; `target` returns the primary: a socket, or host and port."""
 
     def __init__(self, target: Callable[[], ProxyTarget]) -> None:
         self.mood = Mood()
@@ -61,7 +61,7 @@ class Proxy(Relay):
         return hit
 
     def heal(self) -> None:
-        """Treat everybody well again."""
+        """Stop all faults."""
         self.mood = Mood()
 
     def _refuses(self) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A TCP proxy on its own thread; its wires decide how it treats its clients."""
+"""A TCP proxy on its own thread; its wires decide what happens to the data."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ type Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Relay(ABC):
-    """Listens on 127.0.0.1 and forwards, piece by piece, as its wires see fit."""
+    """Listens on 127.0.0.1 and forwards, piece by piece, as its wires decide."""
 
     def __init__(self) -> None:
         self._writers: set[asyncio.StreamWriter] = set()
@@ -43,7 +43,7 @@ class Relay(ABC):
 
     @abstractmethod
     def _refuses(self) -> bool:
-        """Whether a client that connects now is turned away."""
+        """Whether a client that connects now is refused."""
 
     @abstractmethod
     async def _far(self) -> Ends:
@@ -59,7 +59,7 @@ class Relay(ABC):
         return make_conninfo(**{**direct, **tcp, "gssencmode": "disable"})
 
     def cut(self) -> int:
-        """Reset every connection now; how many there were."""
+        """Reset every connection now; returns how many there were."""
         done, hit = threading.Event(), list[asyncio.StreamWriter]()
 
         def abort() -> None:
@@ -110,7 +110,7 @@ class Relay(ABC):
             for pump in pumps:
                 pump.cancel()
             self._writers.discard(writer)
-            # The server is given what it was sent: a cut hits the client, not the statement.
+            # The server receives what was sent: a cut affects the client, not the statement.
             far_writer.close()
             writer.transport.abort()
 

@@ -53,7 +53,7 @@ def pg_kill(stage: TortureSetup, dice: Random) -> Shown:
 
 
 def kill_backend(stage: TortureSetup, dice: Random) -> Shown:
-    """Kill one backend: the server restarts itself and everybody is cut off."""
+    """Kill one backend: the server restarts itself and all clients are disconnected."""
     with stage.connect() as connection:
         text = (
             "select pid from pg_stat_activity where application_name like '%torture-%' order by 1"
@@ -116,7 +116,7 @@ def connections(stage: TortureSetup, dice: Random) -> Shown:
 
 
 def table_lock(stage: TortureSetup, dice: Random) -> Shown:
-    """Lock the runs against everybody for longer than a lease."""
+    """Lock the runs against all clients for longer than a lease."""
     with stage.connect() as connection, connection.transaction():
         connection.execute("set local lock_timeout = '5s'")
         connection.execute("lock table byrote_task_runs in access exclusive mode")
@@ -135,7 +135,7 @@ def row_locks(stage: TortureSetup, dice: Random) -> Shown:
 
 
 def held_snapshot(stage: TortureSetup, dice: Random) -> Shown:
-    """Hold a snapshot open while everything goes on, beside the faults that follow."""
+    """Hold a snapshot open during the faults that follow."""
     seconds = dice.uniform(8.0, 20.0)
     began = threading.Event()
 
@@ -193,7 +193,7 @@ def failed_commits(stage: TortureSetup, dice: Random) -> Shown:
         time.sleep(dice.uniform(2.0, 4.0))
     finally:
         with stage.connect() as connection:
-            # The trigger stays, and does nothing: taking it away would need a lock.
+            # The trigger stays, and does nothing: dropping it would need a lock.
             connection.execute(_CALM)
             connection.execute("select pg_stat_force_next_flush()")
             after = connection.execute(failed).fetchone()
@@ -268,7 +268,7 @@ def _fill_up(connection: psycopg.Connection[Any]) -> bool:
 
 
 def _insist(connection: psycopg.Connection[Any], statement: sql.Composed) -> None:
-    """Repeat until it succeeds: the small disk is about to vanish, with all the data on it."""
+    """Repeat until it succeeds: the small disk is about to be removed with all its data."""
     for left in reversed(range(TRIES_MAX)):
         try:
             connection.execute(statement)
@@ -292,7 +292,7 @@ def _fail_over(stage: TortureSetup, *, synchronous: bool) -> Shown:
     replica.promote()
     cluster.replace(replica)
     if synchronous:
-        # The old one's wish for a replica came along in its settings file.
+        # The old node's setting for a replica was copied with its settings file.
         with psycopg.connect(replica.url, autocommit=True) as connection:
             connection.execute("set synchronous_commit = local")
             connection.execute("alter system reset synchronous_standby_names")

@@ -78,7 +78,7 @@ def _start(stage: TortureSetup, port: int) -> Process:
     words = ["byrote.cli.main", "serve", "--port", str(port), "--log-format", "json"]
     log = stage.folder / f"service-{port}.log"
     process = stage.spawn("service", words, log, environment(url, {}))
-    stage.producers.append(process)  # Ended with the others, whatever happens here.
+    stage.producers.append(process)  # Stopped with the others, also after an error here.
     deadline = monotonic() + PATIENCE_S
     while monotonic() < deadline and process.alive:
         with socket.socket() as probe:

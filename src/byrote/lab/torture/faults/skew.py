@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A wall clock that is wrong, for one process and its children: a preloaded library.
 
-Monotonic time is left alone: it is what leases are kept by, and no machine's ever jumps.
+Monotonic time is not changed: leases depend on it, and it never jumps on any machine.
 """
 
 import shutil

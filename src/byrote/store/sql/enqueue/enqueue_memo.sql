@@ -1,4 +1,4 @@
--- Accept runs like enqueue_unique.sql. A run whose spec this very code has computed before is SUCCESSFUL from the start
+-- Accept runs like enqueue_unique.sql. A run whose spec the same code has computed before is SUCCESSFUL from the start
 -- and names the run that its result comes from. A run that is due later is not answered now.
 -- A run that is answered executes nothing, so it neither needs its unique key nor holds it.
 with clock as materialized (

@@ -1,7 +1,7 @@
 -- Accept runs like enqueue.sql, except those whose unique key an unfinished run of the same task holds.
 -- Waits for a transaction that is about to accept or to end a run with such a key, and follows its outcome.
 -- Returns the runs `made` and the runs that `held` a key when the statement began. A run in neither list met a holder
--- that came later; the sender then repeats the statement with `again`, which leaves runs of the batch that were made
+-- that came later; the sender then repeats the statement with `again`, which skips runs of the batch that were made
 -- before and returns them as `landed`.
 -- Inserts in the order of keys, so that two senders of the same keys do not deadlock.
 -- Served by byrote_unique_for_enqueue.

@@ -1,4 +1,4 @@
--- What is left in these queues: whether a worker that drains them must stay, how many runs other workers execute at this
+-- The rest of these queues: whether a worker that drains them must stay, how many runs other workers execute at this
 -- moment, and how many ready runs are of other tasks. A run whose lease has expired keeps the worker, whatever its task:
 -- the sweep makes it READY. Other runs of a paused queue do not keep it.
 with open as materialized (

@@ -1,6 +1,6 @@
 -- Mark small contents that no artifact refers to as unused, and delete those that were unused for an hour, a page of the
 -- primary key at a time.
--- A statement that gives a content a reference at this moment (artifact.sql) is either not visible here, and then commits
+-- A statement that is adding a reference to a content (artifact.sql) is either not visible here, and then commits
 -- long before a mark of this statement is an hour old; or it has seen an older mark and removes it: then the row is
 -- locked and skipped until the next walk, or its mark is read again once it is locked here, and it stays.
 with clock as materialized (

@@ -3,7 +3,7 @@
 -- Never waits: runs whose rows another transaction has locked, or the row of a wait that would end now, stay unchanged and
 -- are returned as LOCKED.
 -- Dead runs return without their unique key, which another run may hold by now; waiting runs have held theirs throughout.
--- Attempts go on rising; the run's history is kept. A sleep or a wait for a signal ends now, too.
+-- Attempts continue to rise; the run's history is kept. A sleep or a wait for a signal ends now, too.
 with clock as materialized (
   select byrote_now() as now
 ),

@@ -36,7 +36,7 @@ written as (
   returning
     step.result_id, step.sequence, step.result_json, step.kind, step.name, step.result_hash, step.place, step.args_hash
 ),
--- See step.sql; there is no end of a wait.
+-- As in step.sql, without the end of a wait.
 logged as (
   insert into byrote_events (at, kind, runs, attempts, moves, data)
   select (select now from clock), 'StepStored', '{}', '{}', '{}', jsonb_object_agg(result_id, steps)

@@ -4,7 +4,7 @@
 -- run first reaches it; reached again, it is closed if that moment has passed. A wait takes the oldest signal that no
 -- step has taken.
 -- A step whose function raised (kind `raised`) is written for replays of this attempt; a later write replaces it. If the
--- task has caught the error and goes on, that is the kind `failed`, which stays like a result.
+-- task has caught the error and continues, that is the kind `failed`, which stays like a result.
 -- Sending it twice changes nothing: the first write stays, and is the answer.
 -- The lease's row is locked for key share: that keeps a sweep and a claim away until this has committed, but neither
 -- waits for nor delays our own renewals. A run is skipped if another transaction has locked its row, the row of a step that
