@@ -10,12 +10,13 @@ from byrote.core.replay.withholding import WithheldCall, aligned, withheld_id
 from tests.cli.console import byrote
 from tests.replay.conftest import APP, Execute
 from tests.support import Db, count, run_of
+from tests.tasks import replayed
 from tests.worker.harness import Marks
 
 SENT = [
     WithheldCall("cancel", "a run it enqueued", 1),
-    WithheldCall("enqueue", "child", 3),
-    WithheldCall("enqueue", "price", 1),
+    WithheldCall("enqueue", f"{replayed.__name__}.child", 3),
+    WithheldCall("enqueue", f"{replayed.__name__}.price", 1),
     WithheldCall("signal", "go", 1),
 ]
 
@@ -41,7 +42,7 @@ def test_a_replay_sends_nothing_by_any_door_and_lists_what_it_would_have(
         told = byrote("replay", run.id, "--verify", "--app", APP, "--json", url=url).object
         assert (told["verdict"], len(told["withheld"])) == ("same", 4)
         shown = byrote("replay", run.id, "--verify", "--app", APP, url=url).out
-        assert "not sent    cancel a run it enqueued, enqueue child, 3 times" in shown
+        assert "not sent    cancel a run it enqueued, enqueue tests.tasks.replayed.child, 3 times" in shown
 
     assert len(marks.words) > 1
     assert (runs(db), count(db, "byrote_signals")) == (before, signals)
@@ -56,7 +57,7 @@ def test_an_async_replay_sends_nothing_either(
 
     assert isinstance(verdict, Same)
     assert verdict.withheld == [
-        WithheldCall("enqueue", "child", 3),
+        WithheldCall("enqueue", f"{replayed.__name__}.child", 3),
         WithheldCall("signal", "go", 1),
     ]
     assert (len(marks.words), runs(db)) == (2, before)
@@ -105,7 +106,7 @@ def test_ids_of_runs_that_were_not_enqueued_may_go_into_steps(
     assert isinstance(here.replay(run.id), Same)
     live = here.replay(run.id, live_steps=True)
     assert isinstance(live, Same)
-    assert live.withheld == [WithheldCall("enqueue", "child", 2)]
+    assert live.withheld == [WithheldCall("enqueue", f"{replayed.__name__}.child", 2)]
 
 
 ONE, TWO, OTHER = (withheld_id("r", number) for number in range(3))

@@ -36,6 +36,7 @@ class Handlers(HookDecorators, WithoutReports):
     """
 
     url: str | None = None
+    schema: str | None = None
     """No database: a worker of the service has none."""
     schedules: Sequence[Schedule] = ()
     """None: schedules are stored in the database."""
