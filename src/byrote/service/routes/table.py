@@ -7,6 +7,7 @@ from typing import Final
 from byrote.service.http.openapi import BYTES
 from byrote.service.http.request import Endpoint
 from byrote.service.routes import (
+    bulk,
     dead,
     downloads,
     events,
@@ -21,6 +22,7 @@ from byrote.service.routes import (
     uploads,
     workers,
 )
+from byrote.wire import bulk as wire_bulk
 from byrote.wire import leases as worker
 from byrote.wire import messages
 from byrote.wire import progress as wire_progress
@@ -55,17 +57,17 @@ RUNS: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="POST",
         path="/v1/runs/cancel",
-        handler=runs.cancel_many,
-        body=messages.Ids,
-        reply=messages.MovedRuns,
+        handler=bulk.cancel_many,
+        body=wire_bulk.ChosenRuns,
+        reply=wire_bulk.MatchedRuns,
         roles=SEND,
     ),
     Endpoint(
         method="POST",
         path="/v1/runs/retry",
-        handler=runs.retry_many,
-        body=messages.Ids,
-        reply=messages.MovedRuns,
+        handler=bulk.retry_many,
+        body=wire_bulk.ChosenRuns,
+        reply=wire_bulk.MatchedRuns,
         roles=SEND,
     ),
     Endpoint(
@@ -352,6 +354,22 @@ LOOKS: Final[Sequence[Endpoint]] = (
         handler=queues.wait_for_worker,
         body=messages.SetUnserved,
         reply=messages.QueuePatience,
+        roles=("admin",),
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/queues/{name}/purge",
+        handler=bulk.purge,
+        body=wire_bulk.PurgeQueue,
+        reply=wire_bulk.MatchedRuns,
+        roles=("admin",),
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/queues/{name}/retention",
+        handler=queues.set_retention,
+        body=wire_bulk.SetRetention,
+        reply=wire_bulk.QueueKeeps,
         roles=("admin",),
     ),
     Endpoint(

@@ -7,6 +7,8 @@ with matching as (
     and (%(task)s::text is null or run.task_path = %(task)s)
     and (%(hash)s::text is null or run.spec_hash = decode(%(hash)s, 'hex'))
     and (%(label)s::text is null or run.labels @> %(label)s::jsonb)
+    and (%(queues)s::text[] is null or run.queue_name = any (%(queues)s))
+    and (%(tasks)s::text[] is null or run.task_path = any (%(tasks)s))
     and run.shadow is not true
     and 'FAILED' = any (%(statuses)s::text[])
     and (
@@ -20,6 +22,8 @@ with matching as (
     and (%(task)s::text is null or run.task_path = %(task)s)
     and (%(hash)s::text is null or run.spec_hash = decode(%(hash)s, 'hex'))
     and (%(label)s::text is null or run.labels @> %(label)s::jsonb)
+    and (%(queues)s::text[] is null or run.queue_name = any (%(queues)s))
+    and (%(tasks)s::text[] is null or run.task_path = any (%(tasks)s))
     and run.shadow is not true
     and run.status = any (%(statuses)s::text[])
     and run.status in ('WAITING', 'READY', 'RUNNING')
