@@ -34,6 +34,7 @@ class ChosenRuns(Identified, frozen=True, kw_only=True):
     runs: Annotated[list[Id], msgspec.Meta(min_length=1, max_length=BATCH_MAX)] | UnsetType = UNSET
     """Ids; send either these or filters."""
     status: Status | None = None
+    """Cancel: WAITING, READY or RUNNING, default all. Retry: FAILED, the default, or WAITING."""
     queue: Filter | None = None
     task: Filter | None = None
     hash: Digest | None = None
@@ -81,6 +82,7 @@ class SetRetention(Request, frozen=True, kw_only=True):
     keep_done: Duration | Seconds | None = None
     """At least a day: `7d`, or seconds."""
     keep_dead: Duration | Seconds | None = None
+    """Such as `180d`, or seconds."""
 
 
 class QueueKeeps(Reply, frozen=True, kw_only=True):
@@ -88,4 +90,6 @@ class QueueKeeps(Reply, frozen=True, kw_only=True):
 
     queue: str
     keep_done_s: float
+    """Seconds that it keeps ended runs."""
     keep_dead_s: float
+    """Seconds that it keeps dead letters."""
