@@ -20,7 +20,7 @@ from byrote.wire.terms import (
 )
 
 type Filter = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-type Cursor = Annotated[str, msgspec.Meta(max_length=100)]
+type BatchCursor = Annotated[str, msgspec.Meta(max_length=100)]
 type BatchSize = Annotated[int, msgspec.Meta(ge=1, le=BATCH_MAX)]
 type Moment = Annotated[
     str,
@@ -47,7 +47,7 @@ class ChosenRuns(Identified, frozen=True, kw_only=True):
     """Count the runs that match, and change nothing."""
     limit: BatchSize = BATCH_MAX
     """Runs that this request changes at most."""
-    cursor: Cursor | None = None
+    cursor: BatchCursor | None = None
     """The `next` of the reply before, sent with the same filters."""
 
     @property
@@ -63,7 +63,7 @@ class PurgeQueue(Request, frozen=True, kw_only=True):
     """Count the runs that match, and change nothing."""
     limit: BatchSize = BATCH_MAX
     """Runs that this request changes at most."""
-    cursor: Cursor | None = None
+    cursor: BatchCursor | None = None
     """The `next` of the reply before."""
 
 

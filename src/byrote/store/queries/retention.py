@@ -95,11 +95,11 @@ class QueueRetention(msgspec.Struct, frozen=True):
     """Whether either of them was another before."""
 
 
-type Kept = timedelta | str | float | None
+type KeepFor = timedelta | str | float | None
 """How long something is kept: None leaves the setting unchanged."""
 
 
-def read_retention(keep_done: Kept, keep_dead: Kept) -> dict[str, timedelta | None]:
+def read_retention(keep_done: KeepFor, keep_dead: KeepFor) -> dict[str, timedelta | None]:
     """Return both times as `set_retention` takes them; raises BadOption."""
     done, dead = _kept("keep_done", keep_done), _kept("keep_dead", keep_dead)
     if done is not None and done.days < 1:
@@ -107,7 +107,7 @@ def read_retention(keep_done: Kept, keep_dead: Kept) -> dict[str, timedelta | No
     return {"keep_done": done, "keep_dead": dead}
 
 
-def _kept(name: str, time: Kept) -> timedelta | None:
+def _kept(name: str, time: KeepFor) -> timedelta | None:
     try:
         found = None if time is None else duration(time)
     except ValueError as error:
