@@ -30,5 +30,5 @@ def test_top_lists_running_runs_with_progress(url: str, db: Db) -> None:
     finish(db, [success(lease)])
 
     assert "40 % (2 of 5), mixing" in said
-    assert (told["run"], told["queue"], told["progress"]["percent"]) == (lease.id, "default", 40.0)
+    assert (told["id"], told["queue"], told["progress"]["percent"]) == (lease.id, "default", 40.0)
     assert "mixing" not in byrote("top", "--once", url=url).out

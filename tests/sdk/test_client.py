@@ -2,6 +2,7 @@
 """The clients on a real service: every test runs on both."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from byrote.sdk import AsyncClient, Client, new_run
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.sync import fetch
-from byrote.wire.problems import Forbidden, Invalid, KeyReused, Unauthorized
+from byrote.wire.problems import Forbidden, Invalid, KeyReused, NotFound, Unauthorized
 from tests.faults.proxy import HttpProxy
 from tests.sdk.harness import Db, ServiceProcess, free_port, new_service_token
 from tests.store.test_locks import locked
@@ -156,6 +157,42 @@ def test_several_are_cancelled_at_once(client: Any) -> None:
     ids = [run.id for run in client.enqueue_many([new_run("t", n) for n in range(3)])]
 
     assert sorted(moved.id for moved in client.cancel_many([*ids, SOMEBODY])) == sorted(ids)
+
+
+def test_runs_are_changed_by_filter_until_none_remain(client: Any, db: Db) -> None:
+    ids = [run.id for run in client.enqueue_many(new_run("t", n) for n in range(1_001))]
+    [other] = client.enqueue_many([new_run("u", labels={"tenant": "a"})])
+    done = client.cancel_runs(task="t", since="1h")
+    [labelled] = client.cancel_runs(labels={"tenant": "a"}, status="ready")
+
+    assert [moved.id for moved in done] == ids
+    assert ({moved.status for moved in done}, done.locked) == ({Status.CANCELLED}, [])
+    assert labelled.id == other.id
+    with pytest.raises(Invalid, match="Name a queue, task"):
+        client.cancel_runs()
+
+
+def test_dead_letters_are_retried_by_filter(client: Any, db: Db) -> None:
+    sent = client.enqueue("t")
+    finish(db, [verdict(lease, "F") for lease in claim(db)])
+    later = datetime.now(UTC) + timedelta(hours=1)
+
+    assert client.retry_runs(task="t", since=later) == []
+    assert client.runs(since=later).runs == []
+    assert [moved.id for moved in client.retry_runs(task="t", since="1h")] == [sent.id]
+    assert run_of(db, sent.id).status is Status.READY
+
+
+def test_a_queue_is_purged_and_its_retention_is_set(client: Any) -> None:
+    sent = client.enqueue("t", queue="mail")
+    kept = client.set_retention("mail", keep_done=timedelta(days=7), keep_dead="180d")
+
+    assert [moved.id for moved in client.purge("mail")] == [sent.id]
+    assert (kept.keep_done_s, kept.keep_dead_s) == (604_800, 15_552_000)
+    with pytest.raises(NotFound, match=r"No queue named 'nope'\. Known: mail"):
+        client.purge("nope")
+    with pytest.raises(BadOption, match="keep_done"):
+        client.set_retention("mail", keep_done="soon")
 
 
 def test_pages_go_on_where_the_last_one_ended(client: Any) -> None:

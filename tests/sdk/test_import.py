@@ -114,6 +114,7 @@ def test_the_command_line_itself_needs_no_driver(tmp_path: Path) -> None:
         ("serve", "--help"),
         ("doctor", "--help"),
         ("enqueue", "--help"),
+        ("demo", "--keep"),
     ],
 )
 def test_a_command_that_needs_the_driver_explains_how_to_install_it(

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from byrote.service.routes.table import ENDPOINTS
-from byrote.wire import leases, messages, problems, progress
+from byrote.wire import bulk, leases, messages, problems, progress
 
 MEANINGS = tomllib.loads(Path(__file__).with_name("meanings.toml").read_text(encoding="utf-8"))
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "messages.md"
-MODULES = (messages, leases, progress, problems)
+MODULES = (messages, bulk, leases, progress, problems)
 NAME_PATTERN = "^[A-Za-z0-9_](?:"
 
 OPENING = """# Messages of the HTTP protocol

@@ -13,7 +13,7 @@ import httpx2
 from byrote.artifacts.artifact import CHUNK
 from byrote.core.ports.script import arun_script
 from byrote.sdk.calls import artifacts as fetching
-from byrote.sdk.calls import producer
+from byrote.sdk.calls import bulk, producer
 from byrote.sdk.transport.address import ServiceAddress, answer_of, lost_of
 from byrote.sdk.transport.request import (
     LostResponse,
@@ -69,6 +69,8 @@ class AsyncClient:
     cancel_many = AsyncMethod(producer.cancel_many)
     retry = AsyncMethod(producer.retry)
     retry_many = AsyncMethod(producer.retry_many)
+    cancel_runs = AsyncMethod(bulk.cancel_runs)
+    retry_runs = AsyncMethod(bulk.retry_runs)
     replay = AsyncMethod(producer.replay)
     signal = AsyncMethod(producer.signal)
     events = AsyncMethod(producer.events)
@@ -80,6 +82,8 @@ class AsyncClient:
     queues = AsyncMethod(producer.queues)
     pause = AsyncMethod(producer.pause)
     resume = AsyncMethod(producer.resume)
+    purge = AsyncMethod(bulk.purge)
+    set_retention = AsyncMethod(bulk.set_retention)
     unserved = AsyncMethod(producer.unserved)
     stats = AsyncMethod(producer.stats)
     workers = AsyncMethod(producer.workers)

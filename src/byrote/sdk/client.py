@@ -13,7 +13,7 @@ import httpx2
 from byrote.artifacts.artifact import CHUNK
 from byrote.core.ports.script import run_script
 from byrote.sdk.calls import artifacts as fetching
-from byrote.sdk.calls import producer
+from byrote.sdk.calls import bulk, producer
 from byrote.sdk.transport.address import ServiceAddress, answer_of, lost_of
 from byrote.sdk.transport.request import (
     LostResponse,
@@ -67,6 +67,8 @@ class Client:
     cancel_many = SyncMethod(producer.cancel_many)
     retry = SyncMethod(producer.retry)
     retry_many = SyncMethod(producer.retry_many)
+    cancel_runs = SyncMethod(bulk.cancel_runs)
+    retry_runs = SyncMethod(bulk.retry_runs)
     replay = SyncMethod(producer.replay)
     signal = SyncMethod(producer.signal)
     events = SyncMethod(producer.events)
@@ -78,6 +80,8 @@ class Client:
     queues = SyncMethod(producer.queues)
     pause = SyncMethod(producer.pause)
     resume = SyncMethod(producer.resume)
+    purge = SyncMethod(bulk.purge)
+    set_retention = SyncMethod(bulk.set_retention)
     unserved = SyncMethod(producer.unserved)
     stats = SyncMethod(producer.stats)
     workers = SyncMethod(producer.workers)

@@ -41,7 +41,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
     runs: int
     events: int
     counts: dict[str, int]
-    """Findings by check, all checks included."""
+    """Findings by check; a database without Byrote's tables is checked for these only."""
     findings: list[Finding]
     head: Head | None = None
     """The last link of the chain, None if the log is not chained."""
@@ -60,6 +60,7 @@ class _Notes:
     def __init__(self) -> None:
         self.runs = 0
         self.events = 0
+        self.checks: Iterable[str] = CHECKS
         self.counts: Counter[str] = Counter()
         self.findings: list[Finding] = []
         self.head: Head | None = None
@@ -74,7 +75,7 @@ class _Notes:
 
     @property
     def report(self) -> VerifyReport:
-        counts = {check: self.counts[check] for check in CHECKS}
+        counts = {check: self.counts[check] for check in self.checks}
         return VerifyReport(
             self.runs, self.events, counts, self.findings, self.head, self.unchained, self.uncovered
         )
@@ -106,6 +107,7 @@ def verify_on(
     try:
         migrate.check(connection)
     except SchemaMismatch as error:
+        notes.checks = ("catalog",)
         notes.add([Finding("catalog", str(error))])
         return notes.report
     [start] = fetch(connection, queries.verify_scene())

@@ -17,6 +17,7 @@ from byrote.core.errors import (
     RowLocked,
     RunNotFound,
     SchemaMismatch,
+    UnknownQueue,
 )
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -193,7 +194,7 @@ def refusal_of(error: ByroteError) -> Refused:  # noqa: PLR0911 -- one return pe
             return Invalid(str(error), errors=(FieldError(path, reason),))
         case BadOption() | BadArguments():
             return Invalid(str(error))
-        case RunNotFound():
+        case RunNotFound() | UnknownQueue():
             return NotFound(str(error))
         case DatabaseUnreachable():
             # The address of the database is not disclosed to clients.

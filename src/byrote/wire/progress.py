@@ -67,7 +67,7 @@ class ProgressView(Reply, frozen=True, kw_only=True):
 class UnderWayView(Reply, frozen=True, kw_only=True):
     """A running run that reports progress."""
 
-    run: str
+    id: str
     task: str
     queue: str
     progress: ProgressView
@@ -94,7 +94,7 @@ def progress_of(view: ProgressView | None) -> Progress | None:
     return None if view is None else Progress(**msgspec.structs.asdict(view))
 
 
-def under_way_of(run: str, task: str, queue: str, progress: Progress) -> UnderWayView:
+def under_way_of(run_id: str, task: str, queue: str, progress: Progress) -> UnderWayView:
     """Returns a running run and its progress as a message."""
     view = ProgressView(**msgspec.structs.asdict(progress))
-    return UnderWayView(run=run, task=task, queue=queue, progress=view)
+    return UnderWayView(id=run_id, task=task, queue=queue, progress=view)

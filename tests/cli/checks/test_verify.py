@@ -38,10 +38,14 @@ def test_a_database_that_was_tampered_with_fails_and_the_run_is_named(url: str, 
 
 
 def test_a_database_without_our_schema_fails_the_check(bare_url: str) -> None:
-    told = byrote("verify", "--json", url=bare_url)
+    told, shown = byrote("verify", "--json", url=bare_url), byrote("verify", url=bare_url)
 
-    assert told.code == 3
+    assert (told.code, shown.code) == (3, 3)
     assert "byrote migrate" in told.object["findings"][0]["message"]
+    assert told.object["counts"] == {"catalog": 1}
+    assert shown.out.startswith("fail  catalog")
+    assert "ok  " not in shown.out
+    assert "Nothing else was checked." in shown.out
 
 
 def dump(url: str, path: Path, *words: str) -> Path:

@@ -39,7 +39,7 @@ def test_a_schedule_is_added_listed_and_shown(url: str) -> None:
     assert re.fullmatch(r"nightly is due next at 20\d\d-\d\d-\d\dT0[12]:00:00Z\.\n", added.out)
     assert (row["timing"], row["zone"], row["origin"]) == ("0 3 * * *", "Europe/Berlin", "hand")
     assert (row["queue"], row["priority"], row["max_attempts"]) == ("q", 5, 3)
-    assert (row["timeout_s"], row["jitter"], row["labels"]) == (30.0, "5m", {"team": "a"})
+    assert (row["timeout_s"], row["jitter_s"], row["labels"]) == (30.0, 300.0, {"team": "a"})
     assert table[1].split()[:2] == ["nightly", "on"]
     assert '{"b": 1.0, "a": -0.0}' in shown
     assert shown.count("\nthen ") == len(whole["ticks"]) == 5

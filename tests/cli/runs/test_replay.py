@@ -49,6 +49,13 @@ def test_what_never_ran_is_not_found(url: str, which: str) -> None:
     assert (said.code, said.out) == (4, "")
 
 
+def test_help_shows_one_way_to_name_a_run() -> None:
+    shown = byrote("replay", "--help").out
+
+    assert "[ID|HASH]" in shown
+    assert "--requeue" not in shown
+
+
 @pytest.mark.parametrize("words", [(), ("frob",), (NEVER, "--requeue-id", NEVER)], ids=" ".join)
 def test_exactly_one_run_must_be_named(words: tuple[str, ...]) -> None:
     assert byrote("replay", *words).code == 2

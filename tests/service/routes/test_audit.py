@@ -210,6 +210,18 @@ ROUTES: Mapping[str, Route] = {
         lambda _s: ("/v1/queues/q/unserved", {"json": {"after": "2h"}}),
         lambda _s: ("/v1/queues/q/unserved", {"json": {"after": "soon"}}),
     ),
+    "POST /v1/queues/{name}/purge": Route(
+        "cancel",
+        sent("/v1/queues/default/purge", lambda _s: {}),
+        sent("/v1/queues/default/purge", lambda _s: {"dry_run": True}),
+        sent("/v1/queues/nope/purge", lambda _s: {}),
+    ),
+    "POST /v1/queues/{name}/retention": Route(
+        "set_retention",
+        sent("/v1/queues/default/retention", lambda _s: {"keep_done": "7d"}),
+        sent("/v1/queues/default/retention", lambda _s: {"keep_done": "1s"}),
+        sent("/v1/queues/nope/retention", lambda _s: {"keep_done": "7d"}),
+    ),
     "POST /v1/queues/{name}/resume": Route(
         "resume", lambda _s: ("/v1/queues/q/resume", {}), lambda _s: ("/v1/queues/open/resume", {})
     ),

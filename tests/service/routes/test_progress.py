@@ -111,5 +111,5 @@ def test_stats_list_running_runs_with_progress_in_the_tokens_queues(served: Serv
         put(admin, claim_one(admin), done=40)
         [told] = admin.get("/v1/stats").json()["under_way"]
 
-        assert (told["run"], told["task"], told["progress"]["percent"]) == (run, "hello", 40.0)
+        assert (told["id"], told["task"], told["progress"]["percent"]) == (run, "hello", 40.0)
         assert other.get("/v1/stats").json()["under_way"] == []

@@ -8,67 +8,29 @@ events as the commands on single runs.
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from byrote.assembly.operations.verbs import (
     BATCH,
     Moving,
     Operation,
-    Since,
     known_queue,
-    read_since,
 )
-from byrote.core.duration import duration
-from byrote.core.errors import BadOption
 from byrote.core.ports.replies import DoneRuns
-from byrote.core.state import Status
 from byrote.store import queries
 from byrote.store.locks import Moves, Verb
-from byrote.store.queries.retention import QueueRetention
-from byrote.store.queries.runs import MatchCount, RunFilter
+from byrote.store.queries.matching import (
+    FIRST,
+    PURGED,
+    MatchCount,
+    RunFilter,
+    Since,
+    cancel_filter,
+    retry_filter,
+    retry_verb,
+)
+from byrote.store.queries.retention import QueueRetention, read_retention
 from byrote.store.rows import MovedRun
-
-FIRST = "00000000-0000-0000-0000-000000000000"
-RETRIED = (Status.FAILED, Status.WAITING)
-CANCELLED = (Status.WAITING, Status.READY, Status.RUNNING)
-PURGED = (Status.WAITING, Status.READY)
-
-
-def retry_filter(*, status: str | None = None, **filters: Any) -> RunFilter:
-    """Return which runs a retry by filter changes: dead letters, unless `status` is waiting."""
-    return _filter(RETRIED, status or Status.FAILED, "retried", **filters)
-
-
-def cancel_filter(*, status: str | None = None, **filters: Any) -> RunFilter:
-    """Return which runs a cancel by filter changes: unfinished ones, or those of one status."""
-    return _filter(CANCELLED, status, "cancelled", **filters)
-
-
-def _filter(
-    allowed: tuple[Status, ...],
-    status: str | None,
-    verb: str,
-    *,
-    queue: str | None = None,
-    task: str | None = None,
-    spec_hash: str | None = None,
-    labels: Mapping[str, str] | None = None,
-    since: Since = None,
-) -> RunFilter:
-    if status is not None and status.upper() not in allowed:
-        known = " or ".join(one.lower() for one in allowed)
-        raise BadOption(f"Runs that are {known} can be {verb}, not {status.lower()!r} ones.")
-    if not (queue or task or spec_hash or labels or since is not None):
-        raise BadOption("Name a queue, task, spec hash, label or time, or the ids of the runs.")
-    return RunFilter(
-        statuses=allowed if status is None else (Status(status.upper()),),
-        queue=queue,
-        task=task,
-        spec_hash=spec_hash,
-        labels=labels or None,
-        since=read_since(since),
-    )
 
 
 def count(chosen: RunFilter) -> Operation[list[MatchCount]]:
@@ -103,12 +65,6 @@ def _all_matching(verb: Verb[Any], chosen: RunFilter) -> Operation[DoneRuns[str]
     if not found:
         return DoneRuns()
     return (yield from move_matching(verb, chosen, max(one.newest for one in found)))
-
-
-def retry_verb(chosen: RunFilter) -> Verb[Any]:
-    """Return the command that retries these: one of the two statuses only, or both."""
-    [was] = chosen.statuses
-    return partial(queries.retry, was=was)
 
 
 def retry_runs(
@@ -171,18 +127,5 @@ def set_retention(
     Returns both. Ended runs are kept for a day at least. Raises UnknownQueue.
     """
     name = yield from known_queue(queue)
-    done, dead = _kept("keep_done", keep_done), _kept("keep_dead", keep_dead)
-    if done is not None and done.days < 1:
-        raise BadOption("keep_done: ended runs are deleted by whole days; the minimum is 1d.")
-    [found] = yield queries.set_retention([name], keep_done=done, keep_dead=dead)
+    [found] = yield queries.set_retention([name], **read_retention(keep_done, keep_dead))
     return found  # type: ignore[no-any-return]
-
-
-def _kept(name: str, time: timedelta | str | float | None) -> timedelta | None:
-    try:
-        found = None if time is None else duration(time)
-    except ValueError as error:
-        raise BadOption(f"{name}: {error}") from None
-    if found is not None and found < timedelta(0):
-        raise BadOption(f"{name}: a time is not negative, such as 7d; not {time!r}.")
-    return found

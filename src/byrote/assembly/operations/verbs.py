@@ -5,7 +5,7 @@ The names are those of the command line, of HTTP and of the SDK.
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from itertools import batched
 from typing import Any
@@ -14,7 +14,6 @@ import msgspec
 
 from byrote.assembly.handles import note_withheld
 from byrote.assembly.identity import new_id
-from byrote.core.duration import duration
 from byrote.core.errors import BadOption, RunNotFound, UnknownQueue
 from byrote.core.json.codec import pack
 from byrote.core.ports.replies import DoneRuns
@@ -24,6 +23,7 @@ from byrote.core.text.ids import is_uuid
 from byrote.executors.runtime.steps.call import check_name
 from byrote.store import queries
 from byrote.store.locks import Moves, Verb
+from byrote.store.queries.matching import Since, read_since
 from byrote.store.query import Query
 from byrote.store.rows import MovedRun, QueueRow, WorkerRow
 
@@ -31,10 +31,6 @@ BATCH = 1_000
 """Runs that one statement changes."""
 LIMIT_MAX = 10_000
 """Runs in one list."""
-
-
-type Since = datetime | timedelta | str | float | None
-"""A moment, or an age such as `"1h"`."""
 
 
 class Moving(msgspec.Struct, frozen=True):
@@ -88,22 +84,6 @@ def runs(
         since=read_since(since),
     )
     return found
-
-
-def read_since(since: Since) -> datetime | timedelta | None:
-    """Return a moment or an age; raises BadOption for anything else."""
-    match since:
-        case None | timedelta():
-            return since
-        case datetime():
-            if since.tzinfo is None:
-                raise BadOption(f"since: {since!r} has no time zone; add one, such as UTC.")
-            return since
-        case _:
-            try:
-                return duration(since)
-            except ValueError as error:
-                raise BadOption(f"since: {error}") from None
 
 
 def _status(text: str) -> str:

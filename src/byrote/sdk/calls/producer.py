@@ -18,6 +18,7 @@ from byrote.core.policy import Retry
 from byrote.core.ports.replies import DoneRuns
 from byrote.core.run import Run
 from byrote.core.state import Status
+from byrote.sdk.calls.bulk import since_text
 from byrote.sdk.calls.options import How
 from byrote.sdk.calls.replies import RunRead, missing, text_of
 from byrote.sdk.transport.request import CallScript, Program, ServiceCall, Terms
@@ -194,14 +195,21 @@ def runs(
     task: str | None = None,
     spec_hash: str | None = None,
     label: tuple[str, str] | None = None,
+    since: datetime | DurationLike | None = None,
     limit: int = PAGE,
     cursor: str | None = None,
 ) -> ServiceCall[RunPage]:
-    """A page of runs, newest first; `next` of the answer is the cursor of the next page."""
+    """A page of runs, newest first; `next` of the answer is the cursor of the next page.
+
+    `since` is a moment or an age such as `"1h"`: runs that ended since then or, if they have not
+    ended, were enqueued.
+    """
     asked = {"status": status, "queue": queue, "task": task, "hash": spec_hash, "cursor": cursor}
     query = {name: value for name, value in asked.items() if value is not None}
     if label is not None:
         query["label"] = "=".join(label)
+    if since is not None:
+        query["since"] = since_text(since)
     return ServiceCall("GET", "/v1/runs", _reader(RunPage), query=query | {"limit": str(limit)})
 
 

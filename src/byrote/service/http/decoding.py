@@ -119,3 +119,19 @@ def wait_of(text: str) -> float:
         return duration(text).total_seconds()
     except ValueError as error:
         raise Invalid(f"wait: {error}") from None
+
+
+def since_of(text: str | None) -> datetime | timedelta | None:
+    """An age, or a moment with its time zone."""
+    if text is None:
+        return None
+    with contextlib.suppress(ValueError):
+        return duration(text)
+    with contextlib.suppress(ValueError):
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None and 1970 <= moment.year <= 9000:
+            return moment
+    raise Invalid(
+        "since: write an age such as 1h, or a moment with its time zone, as in 2030-01-31T09:00Z; "
+        f"not {text!r}."
+    )

@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from byrote.core.errors import UnknownQueue
 from byrote.core.run import Run
+from byrote.core.spec import check_name
 from byrote.service.http.auth import Grant
 from byrote.service.http.slots import Slot
 from byrote.service.service import Service
@@ -152,6 +154,18 @@ async def found_run(call: RequestContext) -> Run:
     if run is None or not call.grant.allows(run.queue, run.task):
         raise not_here(run_id)
     return run
+
+
+async def known_queue(call: RequestContext) -> str:
+    """The queue of a request's path; raises UnknownQueue: the name is most likely mistyped."""
+    name = check_name("queue", call.path["name"])
+    call.grant.check([name])
+    known = [row.queue for row in await call.service.reads.all(queries.queues())]
+    if name not in known:
+        raise UnknownQueue(
+            name, [one for one in known if call.grant.queues is None or one in call.grant.queues]
+        )
+    return name
 
 
 type HandlerResult = Reply | Response

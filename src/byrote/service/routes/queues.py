@@ -10,11 +10,12 @@ import msgspec
 from byrote.core.spec import check_name
 from byrote.core.unserved import patience
 from byrote.service.http.decoding import plain
-from byrote.service.http.request import RequestContext
+from byrote.service.http.request import RequestContext, known_queue
 from byrote.service.views import queue_view
 from byrote.store import queries
 from byrote.store.queries.queues import set_unserved, unserved_tasks
-from byrote.wire import messages
+from byrote.store.queries.retention import read_retention
+from byrote.wire import bulk, messages
 
 
 async def queues(call: RequestContext) -> messages.QueuesReply:
@@ -66,6 +67,21 @@ async def wait_for_worker(call: RequestContext) -> messages.QueuePatience:
     await call.change(set_unserved(name, after=after), "unserved", list, subject=name)
     seconds = None if after is None else after.total_seconds()
     return messages.QueuePatience(queue=name, unserved_for_s=seconds)
+
+
+async def set_retention(call: RequestContext) -> bulk.QueueKeeps:
+    """Set how long a queue keeps ended runs and dead letters; an absent setting stays."""
+    asked: bulk.SetRetention = call.body
+    kept = read_retention(asked.keep_done, asked.keep_dead)
+    name = await known_queue(call)
+    [found] = await call.change(
+        queries.set_retention([name], **kept),
+        "set_retention",
+        lambda rows: [row.queue for row in rows if row.changed],
+        subject=name,
+    )
+    done, dead = found.keep_done.total_seconds(), found.keep_dead.total_seconds()
+    return bulk.QueueKeeps(queue=name, keep_done_s=done, keep_dead_s=dead)
 
 
 class QueueQuery(msgspec.Struct, frozen=True):

@@ -17,15 +17,14 @@ from byrote.core.log.fold import fold_all
 from byrote.core.run import Run
 from byrote.core.spec import Delivery, Spec
 from byrote.core.state import Status
-from byrote.service.http.decoding import delivery_of, plain, prefixed, wait_of
+from byrote.service.http.decoding import delivery_of, plain, prefixed, since_of, wait_of
 from byrote.service.http.idempotency import copied, enqueue_each, once
 from byrote.service.http.request import RequestContext, found_run, not_here
-from byrote.service.views import brief_of, revived, view_of
+from byrote.service.views import brief_of, view_of
 from byrote.store import queries
-from byrote.store.locks import Moves
 from byrote.store.query import Query, Resend
-from byrote.store.rows import MovedRun
 from byrote.wire import messages
+from byrote.wire.bulk import Moment
 from byrote.wire.problems import Conflict, Invalid
 from byrote.wire.terms import PAGE, PAGE_MAX, Digest, Id
 
@@ -157,6 +156,7 @@ class Filters(msgspec.Struct, frozen=True):
     task: Annotated[str, msgspec.Meta(max_length=200)] | None = None
     hash: Digest | None = None
     label: Annotated[str, msgspec.Meta(max_length=600, description="`key=value`.")] | None = None
+    since: Moment | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE_MAX)] = PAGE
     cursor: Annotated[str, msgspec.Meta(max_length=100)] | None = None
 
@@ -175,6 +175,7 @@ async def list_runs(call: RequestContext) -> messages.RunPage:
             tasks=call.grant.tasks,
             before=_before(asked.cursor),
             limit=asked.limit + 1,
+            since=since_of(asked.since),
         )
     )
     page, more = found[: asked.limit], len(found) > asked.limit
@@ -207,22 +208,14 @@ def _before(cursor: str | None) -> str | None:
 async def cancel(call: RequestContext) -> messages.Moved:
     """Cancel a run: at once if no worker executes it, else by asking its worker."""
     run_id = call.path["id"]
-    moved = (await _cancel(call, [run_id])).only
+    changed = await call.move(
+        queries.cancel, [run_id], "cancel", lambda rows: [row.id for row in rows]
+    )
+    moved = changed.only
     if moved is None:
         await found_run(call)
         raise Conflict("The run has ended already.")
     return messages.Moved(id=run_id, status=Status(moved.status))
-
-
-async def cancel_many(call: RequestContext) -> messages.MovedRuns:
-    """Cancel runs; those that had ended, or do not exist, are missing from the answer."""
-    moves = await _cancel(call, call.body.runs)
-    runs = [messages.Moved(id=row.id, status=Status(row.status)) for row in moves.done]
-    return messages.MovedRuns(runs=runs, locked=moves.locked or UNSET)
-
-
-async def _cancel(call: RequestContext, ids: Sequence[str]) -> Moves[MovedRun]:
-    return await call.move(queries.cancel, ids, "cancel", lambda rows: [row.id for row in rows])
 
 
 async def retry(call: RequestContext) -> messages.Moved:
@@ -232,11 +225,6 @@ async def retry(call: RequestContext) -> messages.Moved:
         await found_run(call)
         raise Conflict("Only failed and waiting runs are retried; replay repeats one that ended.")
     return messages.Moved(id=moved, status=Status.READY)
-
-
-async def retry_many(call: RequestContext) -> messages.MovedRuns:
-    """Make dead and waiting runs ready now; others are missing from the answer."""
-    return revived(await call.move(queries.retry, call.body.runs, "retry", list))
 
 
 async def replay(call: RequestContext) -> messages.Accepted:

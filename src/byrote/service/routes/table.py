@@ -2,11 +2,12 @@
 """Every route: who may use it, what it takes, what it answers. The app and OpenAPI read it here."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from byrote.service.http.openapi import BYTES
-from byrote.service.http.request import Endpoint
+from byrote.service.http.request import Endpoint, RouteHandler
 from byrote.service.routes import (
+    bulk,
     dead,
     downloads,
     events,
@@ -21,6 +22,7 @@ from byrote.service.routes import (
     uploads,
     workers,
 )
+from byrote.wire import bulk as wire_bulk
 from byrote.wire import leases as worker
 from byrote.wire import messages
 from byrote.wire import progress as wire_progress
@@ -55,17 +57,17 @@ RUNS: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="POST",
         path="/v1/runs/cancel",
-        handler=runs.cancel_many,
-        body=messages.Ids,
-        reply=messages.MovedRuns,
+        handler=bulk.cancel_many,
+        body=wire_bulk.ChosenRuns,
+        reply=wire_bulk.MatchedRuns,
         roles=SEND,
     ),
     Endpoint(
         method="POST",
         path="/v1/runs/retry",
-        handler=runs.retry_many,
-        body=messages.Ids,
-        reply=messages.MovedRuns,
+        handler=bulk.retry_many,
+        body=wire_bulk.ChosenRuns,
+        reply=wire_bulk.MatchedRuns,
         roles=SEND,
     ),
     Endpoint(
@@ -293,6 +295,14 @@ LEASES: Final[Sequence[Endpoint]] = (
     ),
 )
 
+
+def _queue_command(verb: str, handler: RouteHandler, reply: Any, *, body: Any = None) -> Endpoint:
+    path = f"/v1/queues/{{name}}/{verb}"
+    return Endpoint(
+        method="POST", path=path, handler=handler, body=body, reply=reply, roles=("admin",)
+    )
+
+
 LOOKS: Final[Sequence[Endpoint]] = (
     Endpoint(
         method="GET",
@@ -332,27 +342,14 @@ LOOKS: Final[Sequence[Endpoint]] = (
         reply=messages.QueuesReply,
         roles=READ,
     ),
-    Endpoint(
-        method="POST",
-        path="/v1/queues/{name}/pause",
-        handler=queues.pause,
-        reply=messages.QueueState,
-        roles=("admin",),
+    _queue_command("pause", queues.pause, messages.QueueState),
+    _queue_command("resume", queues.resume, messages.QueueState),
+    _queue_command(
+        "unserved", queues.wait_for_worker, messages.QueuePatience, body=messages.SetUnserved
     ),
-    Endpoint(
-        method="POST",
-        path="/v1/queues/{name}/resume",
-        handler=queues.resume,
-        reply=messages.QueueState,
-        roles=("admin",),
-    ),
-    Endpoint(
-        method="POST",
-        path="/v1/queues/{name}/unserved",
-        handler=queues.wait_for_worker,
-        body=messages.SetUnserved,
-        reply=messages.QueuePatience,
-        roles=("admin",),
+    _queue_command("purge", bulk.purge, wire_bulk.MatchedRuns, body=wire_bulk.PurgeQueue),
+    _queue_command(
+        "retention", queues.set_retention, wire_bulk.QueueKeeps, body=wire_bulk.SetRetention
     ),
     Endpoint(
         method="GET",

@@ -7,6 +7,7 @@ from byrote.store.queries.database import *
 from byrote.store.queries.enqueue import *
 from byrote.store.queries.leases import *
 from byrote.store.queries.log import *
+from byrote.store.queries.matching import *
 from byrote.store.queries.queues import *
 from byrote.store.queries.replay import *
 from byrote.store.queries.retention import *

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from byrote.core.duration import duration
+from byrote.core.errors import BadOption
 from byrote.core.ports import replies
 from byrote.store import rows
 from byrote.store.query import Query
@@ -89,6 +91,30 @@ class QueueRetention(msgspec.Struct, frozen=True):
     queue: str
     keep_done: timedelta
     keep_dead: timedelta
+    changed: bool = True
+    """Whether either of them was another before."""
+
+
+type KeepFor = timedelta | str | float | None
+"""How long something is kept: None leaves the setting unchanged."""
+
+
+def read_retention(keep_done: KeepFor, keep_dead: KeepFor) -> dict[str, timedelta | None]:
+    """Return both times as `set_retention` takes them; raises BadOption."""
+    done, dead = _kept("keep_done", keep_done), _kept("keep_dead", keep_dead)
+    if done is not None and done.days < 1:
+        raise BadOption("keep_done: ended runs are deleted by whole days; the minimum is 1d.")
+    return {"keep_done": done, "keep_dead": dead}
+
+
+def _kept(name: str, time: KeepFor) -> timedelta | None:
+    try:
+        found = None if time is None else duration(time)
+    except ValueError as error:
+        raise BadOption(f"{name}: {error}") from None
+    if found is not None and found < timedelta(0):
+        raise BadOption(f"{name}: a time is not negative, such as 7d; not {time!r}.")
+    return found
 
 
 def set_retention(

@@ -54,7 +54,7 @@ def runs(  # noqa: PLR0913 -- one parameter per filter.
     `since` is a moment or an age: runs that ended since then or, if they have not, were enqueued.
     """
     args = {
-        **_since(since),
+        **since_args(since),
         "status": status,
         "queue": queue,
         "task": task,
@@ -67,54 +67,10 @@ def runs(  # noqa: PLR0913 -- one parameter per filter.
     return Query("runs", args | within(queues, tasks), rows.run_from)
 
 
-class RunFilter(msgspec.Struct, frozen=True):
-    """Which dead and unfinished runs a command changes; an absent filter matches all."""
-
-    statuses: tuple[Status, ...]
-    queue: str | None = None
-    task: str | None = None
-    spec_hash: str | None = None
-    labels: Mapping[str, str] | None = None
-    since: datetime | timedelta | None = None
-    """Dead runs that failed, and unfinished ones that were enqueued, since then or this long ago"""
-
-    @property
-    def args(self) -> dict[str, Any]:
-        """The parameters of the statements."""
-        return {
-            "statuses": [status.value for status in self.statuses],
-            "queue": self.queue,
-            "task": self.task,
-            "hash": self.spec_hash,
-            "label": _encode(self.labels).decode() if self.labels else None,
-            **_since(self.since),
-        }
-
-
-def _since(since: datetime | timedelta | None) -> dict[str, Any]:
+def since_args(since: datetime | timedelta | None) -> dict[str, Any]:
+    """Return the parameters of a moment or an age."""
     ago = isinstance(since, timedelta)
     return {"since": None if ago else since, "within": since if ago else None}
-
-
-class MatchCount(msgspec.Struct, frozen=True):
-    """How many runs of a status match, and the newest of their ids."""
-
-    status: Status
-    runs: int
-    newest: str
-
-
-def count_matching(chosen: RunFilter) -> Query[MatchCount]:
-    """Count the runs that match, by status."""
-    return Query(
-        "count_matching", chosen.args, lambda row: MatchCount(Status(row[0]), row[1], row[2])
-    )
-
-
-def matching(chosen: RunFilter, *, after: str, newest: str, limit: int) -> Query[str]:
-    """The ids of the runs that match, oldest first, between two ids."""
-    args = chosen.args | {"after": after, "newest": newest, "limit": limit}
-    return Query("matching", args, lambda row: str(row[0]))
 
 
 def outcome(run_id: str) -> Query[rows.RunOutcome]:

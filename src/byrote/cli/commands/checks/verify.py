@@ -60,7 +60,7 @@ def verify(*, url: str | None, as_json: bool, dump: Path | None, head_file: Path
         print_json({"sound": report.sound, **msgspec.to_builtins(report)})
     else:
         _show(report)
-    if head_file is not None and not report.counts["chain"]:
+    if head_file is not None and not report.counts.get("chain"):
         _keep(report, head_file)
     if not report.sound:
         click.get_current_context().exit(CHECK_FAILED)
@@ -114,12 +114,13 @@ def _progress(*, silent: bool) -> Iterator[OnProgress]:
 
 
 def _show(report: VerifyReport) -> None:
-    for check, promise in CHECKS.items():
-        count = report.counts[check]
+    for check, count in report.counts.items():
+        promise = CHECKS[check]
         state = "fail" if count else "ok"
         found = f"  {count:,} found" if count else ""
         click.echo(f"{paint(state, f'{state:<4}')}  {check:<9} {promise}{found}", color=coloured())
-    click.echo(f"\n{report.runs:,} runs and {report.events:,} events were read.")
+    rest = "" if len(report.counts) == len(CHECKS) else " Nothing else was checked."
+    click.echo(f"\n{report.runs:,} runs and {report.events:,} events were read.{rest}")
     if report.head is not None:
         head = report.head
         click.echo(

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from byrote.assembly.operations.bulk import PURGED, set_retention
+from byrote.assembly.operations.bulk import set_retention
 from byrote.assembly.operations.methods import perform
 from byrote.assembly.operations.verbs import known_queue
 from byrote.cli.commands.runs.bulk import dry_run_option, move_matches, yes_option
@@ -20,7 +20,7 @@ from byrote.core.duration import spoken
 from byrote.core.text.printable import one_line
 from byrote.core.unserved import end_of, like, patience
 from byrote.store import queries
-from byrote.store.queries.runs import RunFilter
+from byrote.store.queries.matching import PURGED, RunFilter
 from byrote.store.rows import QueueRow
 
 HEADS = ("queue", "state", "ready", "waiting", "running", "dead", "oldest ready")

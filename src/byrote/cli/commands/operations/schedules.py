@@ -63,7 +63,8 @@ def show(name: str, *, url: str | None, as_json: bool) -> None:
     if as_json:
         print_json(fields)
         return
-    texts = {key: value for key, value in fields.items() if key not in {"ticks", "jitter_us"}}
+    texts = {key: value for key, value in fields.items() if key not in {"ticks", "jitter_s"}}
+    texts["jitter"] = spoken(timedelta(seconds=fields["jitter_s"]))
     print_fields(
         {
             key: _text(value) if isinstance(value, msgspec.Raw) else value
@@ -258,7 +259,7 @@ def _fields(planned: StoredSchedule) -> dict[str, Any]:
     # A login that may not see arguments reads JSON's null.
     spec = msgspec.json.decode(fields.pop("spec_json"), type=dict[str, msgspec.Raw] | None) or {}
     retry = fields.pop("retry_json")
-    limit_ms = fields.pop("timeout_ms")
+    limit_ms, jitter_us = fields.pop("timeout_ms"), fields.pop("jitter_us")
     return {
         "name": fields.pop("name"),
         "state": planned.state,
@@ -267,7 +268,7 @@ def _fields(planned: StoredSchedule) -> dict[str, Any]:
         "args": spec.get("args"),
         "kwargs": spec.get("kwargs"),
         "retry": None if retry is None else msgspec.Raw(retry.encode()),
-        "jitter": spoken(timedelta(microseconds=fields["jitter_us"])),
+        "jitter_s": jitter_us / 1_000_000,
         "overlap": planned.schedule.overlap,
         "origin": planned.origin,
         "next_at": planned.next_at,

@@ -168,4 +168,4 @@ def _worker(worker: WorkerView) -> tuple[object, ...]:
 
 def _under_way(row: UnderWayView) -> tuple[object, ...]:
     progress = Progress(**msgspec.structs.asdict(row.progress))
-    return row.run, row.task, row.queue, words(progress)[:80], progress.eta
+    return row.id, row.task, row.queue, words(progress)[:80], progress.eta

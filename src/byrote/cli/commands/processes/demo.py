@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from byrote.cli.errors import FAILED
+from byrote.cli.lazy import import_for
 from byrote.cli.options import json_option
 from byrote.cli.output.tables import paint, print_json, print_table
 
@@ -33,6 +34,7 @@ def demo(*, as_json: bool, url: str | None, keep: bool) -> None:
 
     Exits with 1 if any outcome was unexpected.
     """
+    import_for("demo", "psycopg")  # Before a server is started.
     from byrote.demo.run import run_demo  # noqa: PLC0415 -- `--help` stays fast.
 
     url = None if url == "embedded" else url

@@ -16,7 +16,7 @@ from byrote.core.errors import BadOption
 from byrote.core.ports.replies import DoneRuns
 from byrote.core.state import Status
 from byrote.store.locks import Verb
-from byrote.store.queries.runs import MatchCount, RunFilter
+from byrote.store.queries.matching import MatchCount, RunFilter
 from byrote.store.runners.sync import Store
 
 since_option = click.option(

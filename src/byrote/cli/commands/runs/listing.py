@@ -8,13 +8,6 @@ from typing import Any
 import click
 import msgspec
 
-from byrote.assembly.operations.bulk import (
-    CANCELLED,
-    RETRIED,
-    cancel_filter,
-    retry_filter,
-    retry_verb,
-)
 from byrote.assembly.replay.environments import environments
 from byrote.cli.commands.runs.artifacts import artifacts, fetch
 from byrote.cli.commands.runs.bulk import (
@@ -39,6 +32,13 @@ from byrote.core.state import Status
 from byrote.core.text.printable import one_line
 from byrote.store import queries
 from byrote.store.locks import move
+from byrote.store.queries.matching import (
+    CANCELLED,
+    RETRIED,
+    cancel_filter,
+    retry_filter,
+    retry_verb,
+)
 from byrote.store.runners.sync import Store
 
 HEADS = ("id", "status", "task", "queue", "attempts", "enqueued", "finished", "error")

@@ -30,8 +30,9 @@ Examples: byrote replay 01932c4e-8d5b-7a90-b1c2-3d4e5f607182 --wait
           byrote replay --task charge --last 500 --verify --jobs 4 --junit replay.xml"""
 )
 @click.argument("which", metavar="[ID|HASH]", required=False)
-@click.option("--requeue-id", type=RunId(), help="The same as ID.")
-@click.option("--requeue-hash", type=SpecHash(), help="The same as HASH.")
+# The names of these in scripts that are older than the argument.
+@click.option("--requeue-id", type=RunId(), hidden=True)
+@click.option("--requeue-hash", type=SpecHash(), hidden=True)
 @database_options
 @wait_option
 @click.option("--verify", is_flag=True, help="Execute it here, in a shadow run, and compare.")
