@@ -190,9 +190,8 @@ def _clear_stale_sockets(home: Home, socket_dir: Path) -> None:
 
 def _may_be_server(pid: int, data: Path) -> bool:
     """Whether the process may be a server of this data directory, however it was started."""
-    return is_ours(pid, data) or works_in(
-        pid, data
-    )  # PostgreSQL passes over other users' processes by itself.
+    # PostgreSQL passes over other users' processes by itself.
+    return is_ours(pid, data) or works_in(pid, data, "postgres")
 
 
 def _signal_and_await(pid: int, data: Path, number: signal.Signals, patience: float) -> bool:

@@ -10,6 +10,7 @@
 
 import contextlib
 import ctypes
+import mmap
 import os
 import signal
 import subprocess
@@ -22,7 +23,7 @@ PARENT_CHECK_S = 0.25
 """How often a process asks whether its parent is alive, where the kernel does not report it."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PAGE = mmap.PAGESIZE
 
 
 class EndWatch:
@@ -52,8 +53,12 @@ def _close_after(process: subprocess.Popen[bytes], fd: int) -> None:
     os.close(fd)
 
 
-def die_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> bool:
-    """Send this process a signal when its parent ends. Returns whether the parent lives now."""
+def die_with_parent(parent: int, number: signal.Signals | None = None) -> bool:
+    """Send this process a signal when its parent ends, SIGKILL if none is named.
+
+    Returns whether the parent lives now.
+    """
+    number = signal.SIGKILL if number is None else number
     if not _prctl(_PR_SET_PDEATHSIG, number):
         threading.Thread(
             target=_await_orphanhood, args=(parent, number), name="byrote-parent", daemon=True
@@ -117,12 +122,17 @@ def has_word(pid: int, word: bytes) -> bool:
         return not HAS_PROC and b" %b " % word in b" %b " % _ps("command", pid)
 
 
-def works_in(pid: int, folder: Path) -> bool:
-    """Whether a process may have this working directory; True if that cannot be known."""
+def works_in(pid: int, folder: Path, program: str) -> bool:
+    """Whether a process may have this working directory.
+
+    Where that is not known, whether it is alive and its command names the program.
+    """
     try:
         return (PROC / str(pid) / "cwd").readlink() == folder
-    except FileNotFoundError:  # Gone, or a zombie.
-        return not HAS_PROC
+    except FileNotFoundError:  # Gone, or a zombie; or a system without a /proc.
+        if HAS_PROC or _ps("stat", pid).startswith(b"Z"):
+            return False
+        return program.encode() in _ps("command", pid)
     except PermissionError:
         return True
 

@@ -47,7 +47,7 @@ from byrote.store.retries import (
     pause_before,
     remedy,
 )
-from byrote.store.runners.prepared import PreparedRunner
+from byrote.store.runners.prepared import CAN_POLL, PreparedRunner
 from byrote.store.runners.resend import (
     Resent,
     RetryPause,
@@ -157,7 +157,7 @@ class Store:
         self._idle: list[psycopg.Connection[Any]] = []
         self._pids: WeakKeyDictionary[psycopg.Connection[Any], int] = WeakKeyDictionary()
         """The server process of each connection; libpq drops it when a connection breaks."""
-        self._fetch = fetch if address.pooled else PreparedRunner().fetch
+        self._fetch = fetch if address.pooled or not CAN_POLL else PreparedRunner().fetch
         self._pid = os.getpid()
 
     def all[Row](self, query: Query[Row], *, connection: Any = None) -> list[Row]:
