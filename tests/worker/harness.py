@@ -26,6 +26,8 @@ from tests.support import run_of, state_of, until
 ROOT = Path(__file__).parents[2]
 PATH = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 """Python path of a worker; `tests/system/mac_like` may be on ours."""
+EXECUTORS = ("hand", "inline", pytest.param("command", marks=pytest.mark.needs("commands")))
+"""The executors of a worker; commands need Linux."""
 Database = psycopg.Connection[Any]
 _numbers = itertools.count()
 
