@@ -18,7 +18,6 @@ from psycopg.adapt import Transformer
 
 from byrote.store.query import Query, numbered
 
-
 CAN_POLL = hasattr(select, "poll")
 """Whether this system can run statements here; native Windows cannot, and uses cursors."""
 
