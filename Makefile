@@ -15,8 +15,8 @@ test-core: ## the pure tests only: seconds, no database
 	uv run pytest -m pure -n 0
 test-312: ## the whole suite on Python 3.12
 	UV_PROJECT_ENVIRONMENT=.venv-3.12 uv run --python 3.12 pytest
-test-mac-like: ## the worker's and the executors' tests without the functions of Linux
-	PYTHONPATH=tests/system/mac_like uv run pytest tests/system/test_system.py tests/worker tests/executors tests/embedded --deselect tests/executors/commands
+test-mac-like: ## the tests of workers, executors and the embedded server without the functions of Linux
+	PYTHONPATH=tests/system/mac_like uv run pytest tests/system/test_system.py tests/system/test_on_a_mac.py tests/worker tests/executors tests/embedded --deselect tests/executors/commands
 test-browser: ## the Django admin in chromium
 	uv run --group browser pytest tests/django/admin/browser -n 0
 test-django: ## the Django tests on 5.2, 6.0 and 6.1

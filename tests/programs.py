@@ -15,6 +15,8 @@ from typing import Final
 
 import pytest
 
+from byrote.executors.commands.launcher import supported
+
 PACKAGES = {
     "bwrap": "bubblewrap",
     "chromium": "chromium",
@@ -29,8 +31,11 @@ ELSEWHERE: Final = "does not apply here: "
 
 
 def require(program: str) -> None:
-    """Skip the test where a program is missing."""
-    if shutil.which(program) is None:
+    """Skip the test where a program is missing; `commands` are tasks executed as processes."""
+    if program == "commands":
+        if not supported():
+            pytest.skip(f"{ELSEWHERE}commands need Linux")
+    elif shutil.which(program) is None:
         pytest.skip(f"{program} is missing: apt-get install {PACKAGES[program]}")
 
 

@@ -4,6 +4,7 @@
 import contextlib
 import hashlib
 import itertools
+import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -203,6 +204,17 @@ def until[T](fact: Callable[[], T], within: float = 60.0, what: str = "", every:
         assert monotonic() < deadline, what or f"not so after {within:g} s"
         _pause(every)
     return found
+
+
+def state_of(pid: int) -> str:
+    """The first letter of a process's state, "Z" for a zombie; empty if it does not exist.
+
+    By `ps`, which macOS has too: tests of the worker also run where there is no /proc.
+    """
+    done = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip()[:1]
 
 
 def waits_for_a_lock(db: psycopg.Connection[Any], other: psycopg.Connection[Any]) -> bool:

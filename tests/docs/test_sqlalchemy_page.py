@@ -4,18 +4,24 @@
 from typing import Any
 
 import psycopg
+import pytest
 from psycopg_pool import ConnectionPool
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
 from byrote import App
+from tests.cli.console import NOBODY
 from tests.docs.test_readme import blocks
 from tests.support import Db, count
 
 PAGE = "docs/how-to/sqlalchemy.md"
 
 
-def test_an_order_and_its_receipt_are_committed_together(url: str, db: Db) -> None:
+def test_an_order_and_its_receipt_are_committed_together(
+    url: str, db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The app needs no database of its own: this one would not answer."""
+    monkeypatch.setenv("BYROTE_DATABASE_URL", NOBODY)
     names: dict[str, Any] = {"__name__": "shop"}
     exec(blocks(PAGE, "python")[0], names)  # noqa: S102 -- the page's own code.
     engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Other processes that use an embedded server, and what there is to see of one."""
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -45,11 +44,11 @@ class User:
 def postmasters(home: Path) -> list[int]:
     """The pids whose command line names this home's data directory."""
     found: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
-            if words[:1] != [b""] and os.fsencode(home / "data") in words and b"-k" in words:
-                parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
-                found[int(entry.name)] = int(parent)
+    # By `ps`, which macOS has too: these tests also run where there is no /proc.
+    every = ["ps", "-axww", "-o", "pid=,ppid=,command="]
+    for line in subprocess.run(every, capture_output=True, check=True).stdout.splitlines():
+        pid, parent, *words = line.split()
+        if os.fsencode(home / "data") in words and b"-k" in words:
+            found[int(pid)] = int(parent)
     # A child has its parent's command line until it has given itself a title.
     return [pid for pid, parent in found.items() if parent not in found]

@@ -10,7 +10,7 @@ import pytest
 from pg_users import User, postmasters
 
 from byrote.embedded.server import Server, open_server
-from tests.support import until
+from tests.support import state_of, until
 
 pytestmark = pytest.mark.xdist_group("embedded")
 
@@ -73,7 +73,7 @@ def test_a_postmaster_killed_under_a_starter_that_never_reaps_it_is_replaced(
 ) -> None:
     pid = user().joined()
     os.kill(pid, signal.SIGKILL)
-    until(lambda: "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text())
+    until(lambda: state_of(pid) == "Z")
     with open_server(home, environ=os.environ, durable=False) as server:
         remember(server, 10)
 

@@ -42,7 +42,9 @@ def test_a_replay_sends_nothing_by_any_door_and_lists_what_it_would_have(
         told = byrote("replay", run.id, "--verify", "--app", APP, "--json", url=url).object
         assert (told["verdict"], len(told["withheld"])) == ("same", 4)
         shown = byrote("replay", run.id, "--verify", "--app", APP, url=url).out
-        assert "not sent    cancel a run it enqueued, enqueue tests.tasks.replayed.child, 3 times" in shown
+        assert (
+            "not sent    cancel a run it enqueued, enqueue tests.tasks.replayed.child, 3" in shown
+        )
 
     assert len(marks.words) > 1
     assert (runs(db), count(db, "byrote_signals")) == (before, signals)

@@ -21,11 +21,13 @@ from byrote.core.spec import Delivery, Spec, describe
 from byrote.core.state import FINAL, Status
 from byrote.store import queries
 from byrote.store.runners.sync import fetch
-from tests.support import run_of, until
+from tests.support import run_of, state_of, until
 
 ROOT = Path(__file__).parents[2]
 PATH = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 """Python path of a worker; `tests/system/mac_like` may be on ours."""
+EXECUTORS = ("hand", "inline", pytest.param("command", marks=pytest.mark.needs("commands")))
+"""The executors of a worker; commands need Linux."""
 Database = psycopg.Connection[Any]
 _numbers = itertools.count()
 
@@ -102,12 +104,8 @@ def history(db: Database, run_id: str) -> list[tuple[str, int, str | None]]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
+    """Whether a process exists and is not a zombie."""
+    return state_of(pid) not in {"", "Z"}
 
 
 class Marks:

@@ -8,10 +8,10 @@ from byrote.store import queries
 from byrote.store.runners.sync import fetch
 from tests.support import run_of, until
 from tests.tasks import queued
-from tests.worker.harness import Database, StartWorker, await_end, send
+from tests.worker.harness import EXECUTORS, Database, StartWorker, await_end, send
 
 
-@pytest.mark.parametrize("executor", ["hand", "inline", "command"])
+@pytest.mark.parametrize("executor", EXECUTORS)
 def test_a_worker_that_is_not_reported_serves_the_queues_its_app_names(
     db: Database, start_worker: StartWorker, executor: str
 ) -> None:

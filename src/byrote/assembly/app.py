@@ -243,8 +243,12 @@ class App(HookDecorators, Operations):
         spec = self.prepared(spec)
         if (held := withholding()) is not None:
             return withheld_runs(self, held, [spec])[0]
-        run_id = new_id()
-        made = self.store.accept([(run_id, spec)], self._memos.codes, connection=connection)
+        run_id, codes = new_id(), self._memos.codes
+        if connection is None:
+            return self._accepted(run_id, self.store.accept([(run_id, spec)], codes))
+        from byrote.store import bulk  # noqa: PLC0415 -- see `operations/database.py`.
+
+        made = bulk.accept_on(connection, [(run_id, spec)], codes, self.settings.schema)
         return self._accepted(run_id, made)
 
     async def aenqueue(self, spec: Spec, *, connection: Any = None) -> RunHandle[Any]:
@@ -255,8 +259,12 @@ class App(HookDecorators, Operations):
         spec = self.prepared(spec)
         if (held := withholding()) is not None:
             return withheld_runs(self, held, [spec])[0]
-        run_id = new_id()
-        made = await self.astore.accept([(run_id, spec)], self._memos.codes, connection=connection)
+        run_id, codes = new_id(), self._memos.codes
+        if connection is None:
+            return self._accepted(run_id, await self.astore.accept([(run_id, spec)], codes))
+        from byrote.store import bulk  # noqa: PLC0415 -- see `operations/database.py`.
+
+        made = await bulk.aaccept_on(connection, [(run_id, spec)], codes, self.settings.schema)
         return self._accepted(run_id, made)
 
     def _accepted(self, run_id: str, enqueued: EnqueueResult) -> RunHandle[Any]:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The default location of artifacts, and how they are read."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from byrote.core.ports.script import run_script
 from byrote.embedded.home import ROOT_STATE
 from byrote.store import queries
 from byrote.store.queries.enqueue import QueryScript
+from byrote.system.platforms import is_root
 
 if TYPE_CHECKING:
     from byrote.store.runners.sync import Store
@@ -24,7 +24,7 @@ def default_location(environ: Mapping[str, str]) -> str:
     named = environ.get("BYROTE_PG_HOME")
     if named:
         return str(Path(named).expanduser().absolute() / "artifacts")
-    if os.geteuid() == 0:
+    if is_root():
         return str(ROOT_STATE / "artifacts")
     import platformdirs  # noqa: PLC0415 -- seldom needed.
 

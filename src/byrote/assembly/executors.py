@@ -115,6 +115,7 @@ def build_executor(
         plain=_plain(settings),
     )
     commands = Commands(options, worker=name, clock=monotonic, about=facts, asks=asks)
+    routed = partial(RoutedExecutor, commands=commands, worker=name, emit=emit)
 
     def mute() -> Collection[str]:
         return commands.mute
@@ -123,8 +124,8 @@ def build_executor(
         case "hand":
             chosen = _hand_options(app, settings, hands=hands, replay=replay, buffer_s=buffer_s)
             pool = Hands(chosen, worker=name, clock=monotonic, emit=emit, asks=asks, about=facts)
-            switch = RoutedExecutor(
-                pool, commands, lambda: pool.commands, lambda: pool.surroundings
+            switch = routed(
+                pool, plans=lambda: pool.commands, surroundings=lambda: pool.surroundings
             )
             return BuiltExecutor(switch, lambda: pool, mute, pool, pool.report_finished)
         case "inline":
@@ -135,8 +136,8 @@ def build_executor(
             executed = provenance_of(doc, memos_of(loaded.registry))
             inline = _inline(loaded, settings, name, provenance=executed, asks=asks)
             inline.replay, inline.hooks = replay, hooks_of(loaded)
-            switch = RoutedExecutor(
-                inline, commands, lambda: loaded.registry.commands, lambda: found
+            switch = routed(
+                inline, plans=lambda: loaded.registry.commands, surroundings=lambda: found
             )
             dropped, planned = ignores(loaded.registry), schedules_of(loaded)
             here = AppInfo(loaded.url, loaded.schema, dropped, planned, announced(loaded))

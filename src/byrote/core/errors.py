@@ -59,6 +59,22 @@ class BadOption(ByroteError, ValueError):
     code = "bad_option"
 
 
+class UnsupportedSystem(ByroteError, RuntimeError):
+    """The operating system is not supported for this; on Windows, use WSL."""
+
+    code = "unsupported_system"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} on Linux and macOS, not on native Windows. "
+            "Use WSL: https://learn.microsoft.com/windows/wsl/install"
+        )
+        self.what = what
+
+    def __reduce__(self) -> tuple[type["UnsupportedSystem"], tuple[str]]:
+        return type(self), (self.what,)
+
+
 class UnknownTask(ByroteError, LookupError):
     """No task with this name and version is registered in this process."""
 

@@ -142,6 +142,15 @@ class WorkerStopped(Event, frozen=True, tag=True):
     released: int
 
 
+class CommandsLeftOut(Event, frozen=True, tag=True):
+    """A worker does not serve the app's commands, because its system cannot execute them."""
+
+    worker: str
+    tasks: str
+    """As `name@version`, separated by commas."""
+    note: str
+
+
 class HandStarted(Event, frozen=True, tag=True):
     """A hand is ready for work."""
 
@@ -184,5 +193,5 @@ def level_of(event: Event) -> int:
 
 INFO, WARNING, ERROR = 20, 30, 40
 ENDED_WELL = "exited with code 0"
-TROUBLE = (Retried, LeaseRefused, Crashed, Lost, HandEnded, Troubled, Unserved)
+TROUBLE = (Retried, LeaseRefused, Crashed, Lost, HandEnded, Troubled, Unserved, CommandsLeftOut)
 """Events worth a warning."""

@@ -6,13 +6,13 @@ widened. Files it cannot reach are copied to where it can, or refused with a cle
 """
 
 import os
-import pwd
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from byrote.embedded.errors import HomeUnusable
+from byrote.system.platforms import is_root
 
 STEP_DOWN_TO: Final = ("postgres", "nobody")
 
@@ -46,11 +46,13 @@ class Account:
 
 def server_account(home: Path, data: Path) -> Account | None:
     """The user to change to, or None if the server can run as the current user."""
-    if os.geteuid() != 0:
+    if not is_root():
         return None
     if data.exists() and (owner := data.stat()).st_uid != 0:
         # A cluster that another user created still belongs to that user.
         return Account(f"uid {owner.st_uid}", owner.st_uid, owner.st_gid)
+    import pwd  # noqa: PLC0415 -- absent on Windows, where apps without workers import this.
+
     for name in STEP_DOWN_TO:
         try:
             entry = pwd.getpwnam(name)

@@ -13,7 +13,6 @@ ends last, no process is left to stop the server; the next user adopts it. Child
 may not be kept between machines.
 """
 
-import fcntl
 import os
 from pathlib import Path
 from typing import Self
@@ -41,23 +40,26 @@ class Lock:
 
 def hold(path: Path) -> Lock:
     """Wait for the lock and hold it alone."""
-    return _locked(path, fcntl.LOCK_EX)
+    return _locked(path, alone=True)
 
 
 def share(path: Path) -> Lock:
     """Wait for the lock and hold it together with others."""
-    return _locked(path, fcntl.LOCK_SH)
+    return _locked(path, alone=False)
 
 
 def try_hold(path: Path) -> Lock | None:
     """Hold the lock alone if it is free, else return None at once."""
     try:
-        return _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return _locked(path, alone=True, wait=False)
     except BlockingIOError:
         return None
 
 
-def _locked(path: Path, operation: int) -> Lock:
+def _locked(path: Path, *, alone: bool, wait: bool = True) -> Lock:
+    import fcntl  # noqa: PLC0415 -- absent on Windows, where apps without workers import this.
+
+    operation = (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | (0 if wait else fcntl.LOCK_NB)
     while True:
         lock = Lock(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         try:

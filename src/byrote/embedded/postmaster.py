@@ -11,7 +11,6 @@ A start has no time limit while its process lives, because recovery after a cras
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import time
@@ -23,7 +22,7 @@ from typing import Final
 from byrote.embedded.errors import StartFailed, StopFailed
 from byrote.embedded.home import Home
 from byrote.embedded.process import Runner, bound_log, log_size, log_tail
-from byrote.system.processes import has_word, works_in
+from byrote.system.processes import has_pidfds, has_word, signal_and_wait, works_in
 
 _POLL_S: Final = 0.01
 _ORPHANS_S: Final = 60.0
@@ -190,35 +189,15 @@ def _clear_stale_sockets(home: Home, socket_dir: Path) -> None:
 
 def _may_be_server(pid: int, data: Path) -> bool:
     """Whether the process may be a server of this data directory, however it was started."""
-    return is_ours(pid, data) or works_in(
-        pid, data
-    )  # PostgreSQL ignores other users' processes by itself.
+    # PostgreSQL passes over other users' processes by itself.
+    return is_ours(pid, data) or works_in(pid, data, "postgres")
 
 
 def _signal_and_await(pid: int, data: Path, number: signal.Signals, patience: float) -> bool:
     """Signal our postmaster; returns whether it ended in time, True if it had ended before."""
     deadline = time.monotonic() + patience
-    try:
-        fd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    except (AttributeError, OSError):
-        return _signal_and_poll(pid, data, number, deadline)
-    try:
-        if not is_ours(pid, data):
-            return True
-        signal.pidfd_send_signal(fd, number)
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        return bool(poll.poll(patience * 1000))
-    except ProcessLookupError:
-        return True
-    finally:
-        os.close(fd)
-
-
-def _signal_and_poll(pid: int, data: Path, number: signal.Signals, deadline: float) -> bool:
-    """The same for systems that have no pidfd."""
+    if has_pidfds():
+        return signal_and_wait(pid, number, patience, if_it=lambda: is_ours(pid, data))
     if is_ours(pid, data):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)

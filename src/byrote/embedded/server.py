@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final, Self
 from urllib.parse import quote
 
+from byrote.core.errors import UnsupportedSystem
 from byrote.embedded.account import server_account
 from byrote.embedded.binaries import Binaries, find_binaries
 from byrote.embedded.binaries_copy import within_reach
@@ -23,6 +24,7 @@ from byrote.embedded.keep_running import read_kept, write_kept
 from byrote.embedded.locks import Lock, hold, share, try_hold
 from byrote.embedded.postmaster import Postmaster, await_ready, find_running, start, stop
 from byrote.embedded.process import Runner
+from byrote.system.platforms import is_windows
 
 __all__ = ["Server", "default_home", "open_server"]
 
@@ -93,8 +95,10 @@ def open_server(
 
     `settings` are PostgreSQL's own and count only for a server this call starts. `durable=False`
     is for tests: a crash of the machine may then lose the cluster. Without `system`, it does not
-    start from the binaries of the system's packages.
+    start from the binaries of the system's packages. Raises UnsupportedSystem on Windows.
     """
+    if is_windows():
+        raise UnsupportedSystem("The embedded server runs")
     where = home_at(home if home is not None else default_home(environ))
     runner = runner_for(where, environ, system=system)
     with hold_start(where) as lock:

@@ -4,16 +4,22 @@
 Hands take hundreds of runs at a time, commands a few. A claim is one statement for both, so it may
 return more commands than have room; those are released at once, uncharged. `CommandShare` keeps
 this rare.
+
+Where the system cannot execute commands (macOS), the worker starts without them: their runs stay
+READY for a worker on Linux.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from byrote.core.command import Command
+from byrote.core.errors import BadOption
+from byrote.core.events import CommandsLeftOut
 from byrote.core.outcome import Printing, Released
-from byrote.core.ports.executor import Capacity, Executor, ReportOutcomes
+from byrote.core.ports.executor import Capacity, Emit, Executor, ReportOutcomes
 from byrote.core.run import Leased
 from byrote.executors.capacity import CommandShare
+from byrote.executors.commands.launcher import supported
 from byrote.executors.commands.pool import Commands
 
 
@@ -26,7 +32,11 @@ class RoutedExecutor:
         commands: Commands,
         plans: Callable[[], Mapping[str, Command]],
         surroundings: Callable[[], Mapping[str, Any]] = dict,
+        *,
+        worker: str,
+        emit: Emit,
     ) -> None:
+        self._worker, self._emit = worker, emit
         self._inner = inner
         self._commands = commands
         self._plans = plans
@@ -39,11 +49,24 @@ class RoutedExecutor:
         self._report = report
         self._inner.start(report)
         plans = self._plans()
+        if plans and not supported():
+            self._leave_out(plans)
+            return
         self._known = frozenset(plans)
         if plans:
             self._commands.learn(plans)
             self._commands.surroundings = self._surroundings()
             self._commands.start(report)
+
+    def _leave_out(self, plans: Mapping[str, Command]) -> None:
+        """Serve the other tasks only, and report it; BadOption if there are no others."""
+        if not self._inner.tasks:
+            raise BadOption(
+                f"Commands need Linux, and all tasks of this app are commands ({min(plans)}); "
+                "run this worker on Linux."
+            )
+        note = "commands need Linux; their runs wait for a worker there"
+        self._emit([CommandsLeftOut(self._worker, ", ".join(sorted(plans)), note)])
 
     @property
     def tasks(self) -> Sequence[str]:

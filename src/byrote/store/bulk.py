@@ -25,9 +25,9 @@ from byrote.store.queries.enqueue import (
     until_accepted,
 )
 from byrote.store.query import Query, Resend
-from byrote.store.runners.aio import AsyncStore, afetch
+from byrote.store.runners.aio import AsyncStore, afetch, afetch_on
 from byrote.store.runners.resend import ByFirst
-from byrote.store.runners.sync import Store, fetch, schema_errors
+from byrote.store.runners.sync import Store, fetch, fetch_on, schema_errors
 
 BATCH = 1_000
 
@@ -36,6 +36,22 @@ def batches(specs: Iterable[Numbered], codes: Codes = NO_CODES) -> Iterator[Quer
     """Yield the statements that accept these specs, one for each batch."""
     for batch in batched(specs, BATCH):
         yield accept(batch, codes)
+
+
+def accept_on(
+    connection: Any, specs: Sequence[Numbered], codes: Codes, schema: str | None
+) -> EnqueueResult:
+    """Do the same as `Store.accept` on a caller's connection; needs no database of its own."""
+    script = until_accepted(accept(specs, codes))
+    return run_script(script, lambda query: fetch_on(connection, query, schema))
+
+
+async def aaccept_on(
+    connection: Any, specs: Sequence[Numbered], codes: Codes, schema: str | None
+) -> EnqueueResult:
+    """Do the same as `accept_on` on an event loop."""
+    script = until_accepted(accept(specs, codes))
+    return await arun_script(script, lambda query: afetch_on(connection, query, schema))
 
 
 def send_all(store: Store, statements: Iterable[Query[Any]]) -> dict[str, str]:

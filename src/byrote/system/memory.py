@@ -2,7 +2,6 @@
 """Files without a name: memory that is shared with a child process, and peak memory of this one."""
 
 import os
-import resource
 import sys
 import tempfile
 
@@ -20,6 +19,8 @@ def make_file(name: str, size: int = 0) -> int:
 
 def rss_max_bytes() -> int:
     """Return the peak resident memory of this process."""
+    import resource  # noqa: PLC0415 -- absent on Windows, where tasks may be defined and enqueued.
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # macOS counts bytes, Linux KiB.
     return peak if sys.platform == "darwin" else peak * 1024

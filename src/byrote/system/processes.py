@@ -2,7 +2,8 @@
 """Parents, children and ends of processes, by Linux's own functions or by portable ones.
 
 - The end of a child is a readable descriptor: a pidfd, elsewhere a pipe that a thread closes.
-- A child dies with its parent, even by SIGKILL: `prctl`, elsewhere a thread polls the parent's id.
+- A child dies with its parent, even by SIGKILL: `prctl`, elsewhere a thread polls the parent's id,
+  and a shell does the same for a child whose threads cannot run because C code holds the GIL.
 - A supervisor adopts the orphans of its descendants: `prctl`, elsewhere only process groups are
   killed, and a process that began a new session outlives its task.
 - Command line and memory of another process: /proc, elsewhere `ps`; its environment is not known.
@@ -10,19 +11,28 @@
 
 import contextlib
 import ctypes
+import mmap
 import os
+import select
 import signal
 import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 PROC = Path("/proc")
 HAS_PROC = (PROC / "self").exists()
 PARENT_CHECK_S = 0.25
 """How often a process asks whether its parent is alive, where the kernel does not report it."""
+_WATCH = """
+while p=$(ps -o ppid= -p "$1"); [ -n "$p" ]; do
+  [ $p -eq "$0" ] || { kill -9 "$1"; exit; }
+  sleep 1
+done
+"""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PAGE = mmap.PAGESIZE
 
 
 class EndWatch:
@@ -52,12 +62,52 @@ def _close_after(process: subprocess.Popen[bytes], fd: int) -> None:
     os.close(fd)
 
 
-def die_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> bool:
-    """Send this process a signal when its parent ends. Returns whether the parent lives now."""
+def has_pidfds() -> bool:
+    """Whether processes have descriptors here, and the system lets us open them."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return True
+
+
+def signal_and_wait(
+    pid: int, number: signal.Signals, patience: float, *, if_it: Callable[[], bool]
+) -> bool:
+    """Send a signal by a pidfd, and wait for the end of the process; needs `has_pidfds`.
+
+    `if_it` decides, while the pid cannot be reused, whether it is the process that is meant.
+    Returns whether the process has ended, True if it was not that one.
+    """
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        if not if_it():
+            return True
+        signal.pidfd_send_signal(fd, number)
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        return bool(poll.poll(patience * 1000))
+    except ProcessLookupError:
+        return True
+    finally:
+        os.close(fd)
+
+
+def die_with_parent(parent: int, number: signal.Signals | None = None) -> bool:
+    """Send this process a signal when its parent ends, SIGKILL if none is named.
+
+    Returns whether the parent lives now.
+    """
+    number = signal.SIGKILL if number is None else number
     if not _prctl(_PR_SET_PDEATHSIG, number):
         threading.Thread(
             target=_await_orphanhood, args=(parent, number), name="byrote-parent", daemon=True
         ).start()
+        if number == signal.SIGKILL:
+            _watch_from_outside(parent)
     return os.getppid() == parent
 
 
@@ -66,6 +116,19 @@ def _await_orphanhood(parent: int, number: signal.Signals) -> None:
     while os.getppid() == parent:
         ended.wait(PARENT_CHECK_S)
     os.kill(os.getpid(), number)
+
+
+def _watch_from_outside(parent: int) -> None:
+    """Start a shell that kills this process once it has another parent, and ends with it."""
+    # In the background of a shell that ends at once: no child of ours, which a task could await.
+    # In our process group: whatever kills the group ends it too.
+    subprocess.run(  # noqa: S603 -- our own script and two numbers.
+        ["/bin/sh", "-c", f"({_WATCH}) &", str(parent), str(os.getpid())],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=True,
+    )
 
 
 def adopt_orphans() -> bool:
@@ -117,12 +180,17 @@ def has_word(pid: int, word: bytes) -> bool:
         return not HAS_PROC and b" %b " % word in b" %b " % _ps("command", pid)
 
 
-def works_in(pid: int, folder: Path) -> bool:
-    """Whether a process may have this working directory; True if that cannot be known."""
+def works_in(pid: int, folder: Path, program: str) -> bool:
+    """Whether a process may have this working directory.
+
+    Where that is not known, whether it is alive and its command names the program.
+    """
     try:
         return (PROC / str(pid) / "cwd").readlink() == folder
-    except FileNotFoundError:  # Gone, or a zombie.
-        return not HAS_PROC
+    except FileNotFoundError:  # Gone, or a zombie; or a system without a /proc.
+        if HAS_PROC or _ps("stat", pid).startswith(b"Z"):
+            return False
+        return program.encode() in _ps("command", pid)
     except PermissionError:
         return True
 

@@ -52,8 +52,9 @@ def _started() -> Iterator[str]:
     from byrote.testing.database import scratch_server  # noqa: PLC0415 -- the same.
 
     session = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))[:12]
+    user = os.getuid() if hasattr(os, "getuid") else 0  # Windows has no user ids.
     # Not in pytest's own folder: it is closed to the user as whom root runs the server.
-    home = Path(tempfile.gettempdir()) / f"byrote-tests-{os.getuid()}-{session}"
+    home = Path(tempfile.gettempdir()) / f"byrote-tests-{user}-{session}"
     with scratch_server(home) as url:
         yield url
 

@@ -129,6 +129,7 @@ def test_an_unknown_request_does_not_stop_the_worker(
         ("hang_up", []),
     ],
 )
+@pytest.mark.needs("commands")
 def test_a_command_that_spoils_its_line_loses_the_line_alone(
     db: Database, start_worker: StartWorker, task: str, args: list[str]
 ) -> None:

@@ -58,6 +58,7 @@ def results(db: Database, runs: list[str]) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.needs("commands")
 def test_two_workers_in_different_places_give_the_same_bytes(
     db: Database, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +130,7 @@ def test_runs_with_equal_arguments_draw_different_numbers(bench: Bench) -> None:
         assert drawn[0][part] != drawn[1][part]
 
 
+@pytest.mark.needs("commands")
 def test_a_replay_of_a_replay_draws_the_numbers_of_the_first_run(
     url: str, db: Database, start_worker: StartWorker
 ) -> None:
@@ -146,6 +148,7 @@ def test_a_replay_of_a_replay_draws_the_numbers_of_the_first_run(
     assert seeds == {unpack(results(db, runs)[0][0])["seed"]}
 
 
+@pytest.mark.needs("commands")
 def test_a_task_seeded_by_its_spec_repeats_its_numbers_also_as_a_command(
     url: str, db: Database, start_worker: StartWorker
 ) -> None:
@@ -325,6 +328,7 @@ def test_numpy_is_seeded_from_the_run_after_its_import_on(tmp_path: Path) -> Non
     assert len({*first, *other}) == 6
 
 
+@pytest.mark.needs("commands")
 def test_what_executed_each_attempt_is_stored_and_shown(
     url: str, db: Database, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

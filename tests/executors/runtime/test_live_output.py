@@ -116,7 +116,9 @@ def test_a_process_that_a_task_forks_does_not_write_into_its_hands_memory(
     assert printed(db, run.id)[0].stdout == "parent\n"
 
 
-@pytest.mark.parametrize("task", ["chatter", "shell_chatter"])
+@pytest.mark.parametrize(
+    "task", ["chatter", pytest.param("shell_chatter", marks=pytest.mark.needs("commands"))]
+)
 @pytest.mark.parametrize("listen", [True, False], ids=["listening", "polling"])
 def test_what_is_printed_is_shown_while_the_attempt_runs(
     db: Database, start_worker: StartWorker, *, url: str, tmp_path: Path, task: str, listen: bool

@@ -32,6 +32,7 @@ def outputs(db: Database, run_id: str) -> list[Printed]:
     return fetch(db, queries.outputs(run_id))
 
 
+@pytest.mark.needs("commands")
 def test_hands_and_commands_work_side_by_side(db: Database, start_worker: StartWorker) -> None:
     start_worker(APP, hands=2)
     tasks = ["say", "elsewhere", "shell", "silent"] * 3
@@ -48,6 +49,7 @@ def _words(task: str) -> list[str]:
     return ["hello"] if task in {"say", "elsewhere"} else []
 
 
+@pytest.mark.needs("commands")
 def test_a_flood_of_commands_does_not_hold_up_the_hands(
     db: Database, start_worker: StartWorker
 ) -> None:
@@ -60,6 +62,7 @@ def test_a_flood_of_commands_does_not_hold_up_the_hands(
 
 
 @pytest.mark.parametrize("executor", ["command", "inline"])
+@pytest.mark.needs("commands")
 def test_the_executor_can_be_chosen_for_a_whole_worker(
     db: Database, start_worker: StartWorker, executor: str
 ) -> None:
@@ -90,6 +93,7 @@ def test_logs_of_a_silent_run_print_a_message(
     assert byrote("runs", "logs", run_id, url=url).out == "Nothing was printed.\n"
 
 
+@pytest.mark.needs("commands")
 def test_an_app_may_consist_of_commands_alone(db: Database, start_worker: StartWorker) -> None:
     start_worker("tests.executors.commands.only_commands:app")
     [run] = await_end(db, send_one(db, spec("count", "x" * 1000)))
@@ -97,6 +101,7 @@ def test_an_app_may_consist_of_commands_alone(db: Database, start_worker: StartW
     assert run.result > 1000
 
 
+@pytest.mark.needs("commands")
 def test_nothing_of_a_command_outlives_a_worker_that_is_killed(
     db: Database, start_worker: StartWorker, marks: Marks
 ) -> None:
@@ -109,6 +114,7 @@ def test_nothing_of_a_command_outlives_a_worker_that_is_killed(
     until(lambda: not any(map(alive, pids)))
 
 
+@pytest.mark.needs("commands")
 def test_a_stopping_worker_releases_a_long_command_uncharged(
     db: Database, start_worker: StartWorker, marks: Marks
 ) -> None:
@@ -122,6 +128,7 @@ def test_a_stopping_worker_releases_a_long_command_uncharged(
     assert not any(map(alive, pids))
 
 
+@pytest.mark.needs("commands")
 def test_a_cancelled_command_stops(db: Database, start_worker: StartWorker, marks: Marks) -> None:
     start_worker(APP)
     run_id = send_one(db, spec("linger", marks.path))

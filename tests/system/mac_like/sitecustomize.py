@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: MIT
 """Removes what Linux has and macOS does not, from every Python process with this on its path.
 
-`PYTHONPATH=tests/system/mac_like pytest …` runs tests on a simulated Mac: no eventfd, memfd, pidfd,
-prctl, pipe2 or O_PATH, and no /proc.
+`PYTHONPATH=tests/system/mac_like pytest …` runs tests on a simulated Mac: without the names in
+`linux_only.py` (eventfd, memfd, pidfd, epoll, pipe2, …), prctl, /proc and cgroups.
 """
 
 import builtins
 import ctypes
+import importlib
 import os
-import signal
 import sys
 from typing import Any
 
-GONE = (
-    *("eventfd", "eventfd_read", "eventfd_write", "memfd_create", "pidfd_open", "pipe2"),
-    *("O_PATH", "sched_getaffinity", "splice", "posix_fadvise", "epoll", "timerfd_create"),
-)
+from linux_only import LINUX_ONLY
 
-for _name in GONE:
-    if hasattr(os, _name):
-        delattr(os, _name)
-if hasattr(signal, "pidfd_send_signal"):
-    del signal.pidfd_send_signal
+for _module_name, _names in LINUX_ONLY.items():
+    _module = importlib.import_module(_module_name)
+    for _name in _names:
+        if hasattr(_module, _name):
+            delattr(_module, _name)
+# `selectors`, imported later, has no EpollSelector then; one that was imported would keep it.
+assert "selectors" not in sys.modules or not hasattr(sys.modules["selectors"], "EpollSelector")
 
 
 class _Library(ctypes.CDLL):
@@ -34,12 +33,15 @@ class _Library(ctypes.CDLL):
 ctypes.CDLL = _Library  # type: ignore[misc]
 
 
+GONE = ("/proc", "/sys/fs/cgroup")
+
+
 def _without_proc(call: Any) -> Any:
     def checked(path: Any = ".", *args: Any, **kwargs: Any) -> Any:
         if not isinstance(path, int):
             text = os.fspath(path)
             text = text if isinstance(text, str) else os.fsdecode(text)
-            if text == "/proc" or text.startswith("/proc/"):
+            if text in GONE or text.startswith(tuple(f"{folder}/" for folder in GONE)):
                 raise FileNotFoundError(2, "No such file or directory", text)
         return call(path, *args, **kwargs)
 

@@ -13,6 +13,7 @@ from byrote.store import queries
 from byrote.store.runners.sync import fetch
 from tests.tasks import steps as defined
 from tests.worker.harness import (
+    EXECUTORS,
     Database,
     Marks,
     StartWorker,
@@ -31,7 +32,7 @@ DELAYS = st.lists(
 )
 
 
-@pytest.fixture(params=["hand", "inline", "command"])
+@pytest.fixture(params=EXECUTORS)
 def worker(request: pytest.FixtureRequest, start_worker: StartWorker) -> WorkerProcess:
     """A worker of each executor that can do steps."""
     return start_worker(STEPS, executor=request.param)

@@ -11,6 +11,7 @@ from byrote.store.runners.sync import fetch
 from byrote.store.verify import verify_on
 from tests.support import run_of, until
 from tests.worker.harness import (
+    EXECUTORS,
     Database,
     Marks,
     StartWorker,
@@ -26,7 +27,7 @@ NOW = Retry(attempts=3, backoff="fixed", delay_first="0s")  # type: ignore[arg-t
 KINDS = pytest.mark.parametrize("kind", ["", "a_"], ids=["sync", "async"])
 
 
-@pytest.fixture(params=["hand", "inline", "command"])
+@pytest.fixture(params=EXECUTORS)
 def worker(request: pytest.FixtureRequest, start_worker: StartWorker) -> WorkerProcess:
     """A worker of each executor that can do steps."""
     return start_worker(SAGAS, executor=request.param)

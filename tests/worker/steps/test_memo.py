@@ -116,6 +116,7 @@ def test_who_knows_only_a_name_is_not_answered(shop: Shop, db: Db, url: str) -> 
     assert run_of(db, shop.send()["ids"][0]).memo_of == said.object["id"]
 
 
+@pytest.mark.needs("commands")
 def test_a_worker_of_commands_remembers_nothing(shop: Shop, db: Db) -> None:
     """Its programs are started anew for each attempt: from whatever code is there by then."""
     shop.send()

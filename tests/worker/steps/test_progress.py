@@ -10,6 +10,7 @@ from byrote import Status
 from byrote.core.progress import Progress
 from tests.support import run_of, until
 from tests.worker.harness import (
+    EXECUTORS,
     Database,
     StartWorker,
     WorkerProcess,
@@ -32,7 +33,7 @@ drop table byrote_test_counts
 """
 
 
-@pytest.fixture(params=["hand", "inline", "command"])
+@pytest.fixture(params=EXECUTORS)
 def worker(request: pytest.FixtureRequest, start_worker: StartWorker) -> WorkerProcess:
     """A worker of each executor that can report progress."""
     return start_worker("tests.tasks.progress:app", executor=request.param)

@@ -16,6 +16,7 @@ from byrote.store import queries
 from byrote.store.runners.sync import fetch
 from tests.support import run_of, until
 from tests.worker.harness import (
+    EXECUTORS,
     Database,
     Marks,
     StartWorker,
@@ -35,7 +36,7 @@ NOW = Retry(attempts=3, backoff="fixed", delay_first="0s")
 KINDS = pytest.mark.parametrize("kind", ["", "a_"], ids=["sync", "async"])
 
 
-@pytest.fixture(params=["hand", "inline", "command"])
+@pytest.fixture(params=EXECUTORS)
 def worker(request: pytest.FixtureRequest, start_worker: StartWorker) -> WorkerProcess:
     """A worker of each executor that can do steps."""
     return start_worker(STEPS, executor=request.param)

@@ -10,7 +10,7 @@ from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.sync import fetch
 from byrote.store.verify import verify
 from tests.support import until
-from tests.worker.harness import Database, StartWorker, await_row
+from tests.worker.harness import EXECUTORS, Database, StartWorker, await_row
 
 APP = "tests.tasks.periodic:app"
 ENDED = """select return_json, labels ->> 'tick' from byrote_runs
@@ -22,7 +22,7 @@ def ended(db: Database, least: int) -> list[tuple[str, str]]:
     return until(lambda: found if len(found := db.execute(ENDED).fetchall()) >= least else [])
 
 
-@pytest.mark.parametrize("executor", ["hand", "inline", "command"])
+@pytest.mark.parametrize("executor", EXECUTORS)
 def test_what_an_app_schedules_runs(
     db: Database, address: DatabaseAddress, start_worker: StartWorker, executor: str
 ) -> None:

@@ -103,7 +103,7 @@ class Commands(SelectorLoop):
         if plans and not supported():
             raise BadOption(
                 f"Commands need Linux, and {next(iter(plans))} is one; run this worker on Linux, "
-                "or execute its tasks with --executor hands or inline."
+                "or execute its tasks with --executor hand or inline."
             )
         self._plans = {key: self._completed(plan) for key, plan in plans.items()}
 

@@ -161,16 +161,10 @@ class AsyncStore:
             again = Resent(query, also, behind)
             return await self.within(again, lost, after=error, passes=again.passes)
 
-    async def accept(
-        self,
-        specs: Sequence[Numbered],
-        codes: Codes = NO_CODES,
-        *,
-        connection: Any = None,
-    ) -> EnqueueResult:
+    async def accept(self, specs: Sequence[Numbered], codes: Codes = NO_CODES) -> EnqueueResult:
         """Enqueue specs, all or none; returns which runs hold the unique keys that were taken."""
         script = until_accepted(accept(specs, codes))
-        return await arun_script(script, lambda query: self.all(query, connection=connection))
+        return await arun_script(script, self.all)
 
     async def within[Done](
         self,

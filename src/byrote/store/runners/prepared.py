@@ -18,6 +18,9 @@ from psycopg.adapt import Transformer
 
 from byrote.store.query import Query, numbered
 
+CAN_POLL = hasattr(select, "poll")
+"""Whether this system can run statements here; native Windows cannot, and uses cursors."""
+
 
 class PreparedRunner:
     """Runs statements on autocommit connections where they may be prepared."""
@@ -96,7 +99,7 @@ def _element(text: bytes | None) -> bytes:
     return b'"' + text.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 
 
-def _answer(wire: pq.abc.PGconn, poll: select.poll) -> pq.abc.PGresult:
+def _answer(wire: pq.abc.PGconn, poll: "select.poll") -> pq.abc.PGresult:
     """Send the buffered request and read its answer to the end; signals are handled meanwhile.
 
     An autocommit statement has two results when its commit fails: its rows, and then the error. So
@@ -147,7 +150,7 @@ _DONE = (int(pq.ExecStatus.TUPLES_OK), int(pq.ExecStatus.COMMAND_OK))
 _STREAMS = frozenset({pq.ExecStatus.COPY_IN, pq.ExecStatus.COPY_OUT, pq.ExecStatus.COPY_BOTH})
 
 
-def _part(wire: pq.abc.PGconn, poll: select.poll) -> pq.abc.PGresult | None:
+def _part(wire: pq.abc.PGconn, poll: "select.poll") -> pq.abc.PGresult | None:
     while wire.is_busy():
         poll.poll()
         wire.consume_input()

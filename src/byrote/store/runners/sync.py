@@ -48,7 +48,7 @@ from byrote.store.retries import (
     remedy,
 )
 from byrote.store.runners.pools import exhausted, lent
-from byrote.store.runners.prepared import PreparedRunner
+from byrote.store.runners.prepared import CAN_POLL, PreparedRunner
 from byrote.store.runners.resend import (
     Resent,
     SentOnce,
@@ -187,7 +187,7 @@ class Store:
     def _fetcher(self) -> Fetch:
         if self._pool is not None:
             return partial(fetch_committed, schema=self.named_schema)
-        if self.address.pooled:
+        if self.address.pooled or not CAN_POLL:
             return partial(fetch, schema=self.named_schema)
         return PreparedRunner().fetch
 
@@ -232,16 +232,10 @@ class Store:
                 return self._try(step)
         return None
 
-    def accept(
-        self,
-        specs: Sequence[Numbered],
-        codes: Codes = NO_CODES,
-        *,
-        connection: Any = None,
-    ) -> EnqueueResult:
+    def accept(self, specs: Sequence[Numbered], codes: Codes = NO_CODES) -> EnqueueResult:
         """Enqueue specs, all or none; returns which runs hold the unique keys that were taken."""
         script = until_accepted(accept(specs, codes))
-        return run_script(script, lambda query: self.all(query, connection=connection))
+        return run_script(script, self.all)
 
     def _try[Row](self, query: Query[Row], lost: list[int] | None = None) -> list[Row]:
         with self.borrow(lost) as borrowed:
