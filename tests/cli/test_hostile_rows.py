@@ -57,7 +57,9 @@ QUIET = {
     "demo", "worker", "serve", "up", "torture", "bench",
     # They know no row of a user: the server, the schema, the settings.
     "pg destroy", "pg list", "pg logs", "pg psql", "pg status", "pg stop", "pg url",
-    "roles", "migrate", "config show", "token create",
+    "roles", "migrate", "config show", "token create", "completion",
+    # It shows an app, not the database.
+    "tasks",
     # It writes a file, and is refused for these runs.
     "runs fetch",
 }  # fmt: skip
@@ -118,7 +120,8 @@ def test_no_command_writes_what_could_be_a_control_sequence(
         "runs history": [failed], "runs logs": [done], "runs show": [failed],
         "runs signal": [under_way, EVIL], "replay": [done], "queues events": [queue, "few"],
         "queues list": [], "queues pause": [queue], "queues resume": [queue],
-        "queues unserved": [queue, "2h"], "schedules list": [], "schedules show": [schedule],
+        "queues unserved": [queue, "2h"], "queues set": [queue, "--keep-done", "7d"],
+        "queues purge": [queue, "--dry-run"], "schedules list": [], "schedules show": [schedule],
         "schedules pause": [schedule], "schedules resume": [schedule], "schedules run": [schedule],
         "schedules add": [EVIL, "t", "--every", "1h"], "dead list": [], "dead show": [failed],
         "workers list": [], "top": ["--once"], "token list": [], "token rotate": [EVIL],
@@ -138,7 +141,7 @@ def test_no_command_writes_what_could_be_a_control_sequence(
     silent = {view for view, said in shown.items() if "pwned" not in said.out + said.err}
     # These name runs by their ids alone.
     ids = {"dead delete", "dead requeue", "runs cancel", "runs retry"}
-    assert silent <= {"replay", "doctor", "prune"} | ids
+    assert silent <= {"replay", "doctor", "prune", "queues purge"} | ids
 
 
 @pytest.mark.usefixtures("spoiled")

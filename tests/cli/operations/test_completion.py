@@ -63,7 +63,7 @@ def test_the_other_shells_get_every_command(shell: str) -> None:
         (("queues", "purg"), "'purge'"),
         (("dead", "requeu"), "'requeue'"),
         (("doctor", "--jsn"), "'--json'"),
-        (("runs", "retry", "--snce", "1h"), "'--json', '--since'"),
+        (("runs", "retry", "--snce", "1h"), "'--since'"),
         (("schedules", "paus"), "'pause'"),
     ],
 )
@@ -71,5 +71,4 @@ def test_a_mistyped_word_is_answered_with_the_nearest(words: tuple[str, ...], ne
     shown = byrote(*words)
 
     assert shown.code == 2
-    assert "Did you mean" in shown.err
-    assert f"{near}?" in shown.err
+    assert near in shown.err.partition("Did you mean")[2]

@@ -106,7 +106,7 @@ def test_who_knows_only_a_name_is_not_answered(shop: Shop, db: Db, url: str) -> 
     shop.send()
     shop.work()
     spec = json.dumps({"mark": str(shop.folder / "mark")})
-    said = byrote("enqueue", "double", spec, "--args", "[21]", "--json", url=url)
+    said = byrote("enqueue", "shop.double", spec, "--args", "[21]", "--json", url=url)
     assert run_of(db, said.object["id"]).status == "READY"
     # The very same spec; what it computes is remembered like any other result.
     assert run_of(db, said.object["id"]).spec_hash == run_of(db, shop.send()["ids"][0]).spec_hash
