@@ -97,7 +97,7 @@ def test_a_mail_that_failed_for_good_is_reported_to_sentry_once(shop: Shop) -> N
     _, made = shop.order("nobody@example.com")
     ended = shop.ended(made["run"])
     reports = until(shop.reports, within=60)
-    [report] = [one for one in reports if one["extra"].get("run") == made["run"]]
+    [report] = [one for one in reports if one["tags"].get("byrote.run") == made["run"]]
 
     assert (ended["status"], ended["attempts"]) == ("FAILED", 1)
     assert report["exception"]["values"][-1]["type"] == "Fatal"
