@@ -112,7 +112,12 @@ def nearest(key: str, known: Sequence[str]) -> str:
     name = key.rpartition("@")[0]
     others = [one for one in known if one.rpartition("@")[0] == name]
     same = [one for one in known if bare_name(one.rpartition("@")[0]) == bare_name(name)]
-    return ", ".join(others[-1:] or same[:SAME_MAX] or get_close_matches(key, list(known), 1))
+    close = others[-1:] or same[:SAME_MAX] or get_close_matches(key, list(known), 1)
+    if not close:
+        # A misspelt function name without its module is not similar to a long name.
+        last = {bare_name(one.rpartition("@")[0]): one for one in known}
+        close = [last[one] for one in get_close_matches(bare_name(name), list(last), 1)]
+    return ", ".join(close)
 
 
 def like(key: str, known: Sequence[str]) -> str:

@@ -9,6 +9,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypedDict, Unpack
 
+import msgspec
+
 from byrote.assembly.clock import monotonic, now
 from byrote.assembly.executors import build_executor, hands_of, log_form, worker_options
 from byrote.assembly.identity import jitter, new_token, worker_id
@@ -145,7 +147,8 @@ def _supervisor(
         asks=asks,
         answers=answers,
         on_finished=built.report_finished,
-        announced=lambda: built.app().announced,
+        # Handlers have no delivery options: producers choose them.
+        announced=lambda: msgspec.structs.replace(built.app().announced, policies={}),
     )
 
 

@@ -275,7 +275,7 @@ class Worker:
             "python": platform.python_version(),
             "queues": list(options.queues if claimer is None else claimer.queues),
             "tasks": list(self._executor.tasks if claimer is None else claimer.tasks),
-            "aliases": list(self._announced().aliases),
+            **self._announced().description,
         }
 
     def _withhold(self, contested: Sequence[str]) -> None:
