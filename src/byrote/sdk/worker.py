@@ -20,6 +20,7 @@ from byrote.core.duration import DurationLike
 from byrote.core.errors import BadOption
 from byrote.core.events import Event
 from byrote.core.ports.executor import Asks, Emit
+from byrote.core.ports.replies import Remainder
 from byrote.observe.logs import LogWriter
 from byrote.sdk.artifact_upload import service_answers
 from byrote.sdk.handlers import Handlers
@@ -105,6 +106,11 @@ class Worker:
         main = threading.current_thread() is threading.main_thread()
         with signals_to(self._supervisor) if main else contextlib.nullcontext():
             self._supervisor.run()
+
+    @property
+    def left(self) -> Remainder | None:
+        """The runs that a drain left; None before it has ended by itself."""
+        return self._supervisor.left
 
     def stop(self, reason: str = "asked to stop") -> None:
         """Claim no more and finish what fits into the grace; asked again, give all back now."""
