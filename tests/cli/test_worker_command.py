@@ -62,6 +62,37 @@ def test_a_draining_worker_does_what_there_is_and_leaves(
     assert [told.count(name) for name in ("Claimed", "Succeeded", "WorkerStopped")] == [1, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("words", "paused", "left"),
+    [
+        (["chrage"], [], "1 ready run is of tasks or versions that this worker does not know"),
+        (["add", "--version", "2"], [], "that this worker does not know: add@2"),
+        (["add", '{"a": 1, "b": 2}'], ["queues", "pause", "default"], "in paused queues"),
+    ],
+)
+def test_a_drain_that_left_runs_it_cannot_execute_exits_with_5(
+    url: str, folder: Path, *, words: list[str], paused: list[str], left: str
+) -> None:
+    byrote("enqueue", *words, url=url)
+    if paused:
+        byrote(*paused, url=url)
+    with Process("worker", "shop:app", "--drain", "--hands", "1", url=url, folder=folder) as worker:
+        said = worker.ended()
+
+    assert said.code == 5
+    assert "byrote: Drained, but runs were left: no run is left that this worker" in said.err
+    assert left in said.err
+
+
+def test_a_drain_that_left_only_runs_that_are_not_due_exits_with_0(url: str, folder: Path) -> None:
+    byrote("enqueue", "add", "--after", "1h", url=url)
+    with Process("worker", "shop:app", "--drain", "--hands", "1", url=url, folder=folder) as worker:
+        said = worker.ended()
+
+    assert said.code == 0
+    assert "nothing left to do; 1 run is not due" in said.err
+
+
 def test_messages_of_errors_can_be_kept_out_of_the_log(url: str, folder: Path) -> None:
     byrote("enqueue", "boom", '{"word": "hushhush"}', url=url)
     words = ("worker", "shop:app", "--drain", "--hands", "1", "--log-level", "debug")

@@ -56,7 +56,8 @@ def test_a_drain_reports_ready_runs_of_tasks_it_does_not_know(
 
     assert drain.wait() == 0
     [left] = [line["reason"] for line in drain.logged("WorkerStopping")]
-    assert left.endswith("2 ready runs are of tasks or versions that this worker does not know")
+    unknown = "2 ready runs are of tasks or versions that this worker does not know: gone@1"
+    assert left == f"no run is left that this worker can execute; {unknown}"
 
 
 def test_a_drain_enqueues_what_is_due_by_a_schedule(

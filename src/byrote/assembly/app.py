@@ -155,6 +155,7 @@ class App(HookDecorators, Operations):
             delivery=policy,
             command=command_of(executor),
             memo=None if memo is None else memo_keep(memo),
+            unique_key=unique_key,
             **own,
         )
         handle: TaskHandle[..., Any] = TaskHandle(self, task, policy)

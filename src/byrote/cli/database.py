@@ -54,9 +54,9 @@ def address_at(url: str, *, name: str = "byrote", pooled: bool | None = None) ->
 
 
 @contextlib.contextmanager
-def open_app(url: str | None) -> Iterator[App]:
+def open_app(url: str | None, *, schema: str | None = None) -> Iterator[App]:
     """An app without tasks on a database that answers and has the right schema."""
-    with open_url(url) as found, contextlib.closing(App(found)) as app:
+    with open_url(url) as found, contextlib.closing(App(found, schema=schema)) as app:
         check(app.store)
         yield app
 

@@ -18,7 +18,7 @@ from byrote.core.text.printable import json_printable, printable
 from byrote.core.text.redaction import redacted
 from byrote.embedded.errors import NoServer
 
-FAILED, USAGE, CHECK_FAILED, NOT_FOUND, UNREACHABLE = 1, 2, 3, 4, 75
+FAILED, USAGE, CHECK_FAILED, NOT_FOUND, RUNS_LEFT, UNREACHABLE = 1, 2, 3, 4, 5, 75
 MIGRATE = "byrote migrate"
 migrating = MIGRATE
 """The migration command shown in messages; Django sets its own."""
@@ -36,6 +36,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.UnknownSchedule, NOT_FOUND),
     (UnknownArtifact, NOT_FOUND),
     (NoServer, NOT_FOUND),
+    (errors.RunsLeft, RUNS_LEFT),
     (errors.DatabaseRefused, FAILED),
     (errors.DatabaseUnreachable, UNREACHABLE),
     (errors.ByroteError, FAILED),

@@ -113,6 +113,6 @@ def root() -> None:
     byrote.toml or pyproject.toml. The URL `embedded` starts a server for development, which is
     also the default if byrote[embedded] is installed.
 
-    Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 a check failed, 4 not found, 75 the database did
-    not answer, 130 and 143 ended by a signal.
+    Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 a check failed, 4 not found, 5 drained but runs
+    were left, 75 the database did not answer, 130 and 143 ended by a signal.
     """

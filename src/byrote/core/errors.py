@@ -86,6 +86,12 @@ class UnknownTask(ByroteError, LookupError):
         self.name = name
 
 
+class RunsLeft(ByroteError):
+    """A worker drained its queues and left runs that it could not execute."""
+
+    code = "runs_left"
+
+
 class DuplicateTask(ByroteError, ValueError):
     """Two functions are defined under one task name and version."""
 

@@ -83,7 +83,9 @@ class Unserved(Event, frozen=True, tag=True):
     task: str
     """As `name@version`."""
     nearest: str = ""
-    """The most similar task that a live worker knows."""
+    """The most similar task that a live worker knows, or other versions of the task."""
+    runs: int = 0
+    """How many of them are among the first 200 runs of the queue."""
 
 
 class Promoted(Event, frozen=True, tag=True):

@@ -22,6 +22,7 @@ from byrote.core.typed.converter import (
     converter_of,
 )
 from byrote.core.typed.hints import signature_of
+from byrote.core.unique import UniqueKey
 
 ALIASES_MAX = 20
 
@@ -63,6 +64,8 @@ class Task(msgspec.Struct, frozen=True):
     """Other names whose runs it executes, chosen by the option `aliases`."""
     bare: str | None = None
     """The default alias; any task of that name has precedence. None: it has none."""
+    unique_key: UniqueKey | None = None
+    """The key of its runs, or the function that returns it."""
 
     @property
     def key(self) -> str:
@@ -95,6 +98,7 @@ def make_task(  # noqa: PLR0913 -- the options of a task.
     files: Sequence[str] = (),
     memo: timedelta | None = None,
     aliases: Sequence[str] | None = None,
+    unique_key: UniqueKey | None = None,
 ) -> Task:
     """Describe a function as a task; a first parameter named `ctx` receives the context.
 
@@ -137,6 +141,7 @@ def make_task(  # noqa: PLR0913 -- the options of a task.
         result=converter_of(signature.return_annotation, names),
         aliases=check_aliases(aliases or ()),
         bare=None if bare == chosen else bare,
+        unique_key=unique_key,
     )
 
 

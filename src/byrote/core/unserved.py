@@ -33,6 +33,8 @@ class UnservedTask(msgspec.Struct, frozen=True, kw_only=True):
     """The tasks that live workers know, as `name@version`."""
     unserved_for: timedelta | None = None
     """How long the queue's runs wait for such a worker; None: without limit."""
+    runs: int = 0
+    """How many of them are among the first runs in line, when they were noted."""
 
     @property
     def key(self) -> str:
@@ -105,14 +107,19 @@ def patience(text: str) -> timedelta | None:
 
 
 def nearest(key: str, known: Sequence[str]) -> str:
-    """Returns the task that is most similar to `name@version`: another version first.
+    """Returns the task that is most similar to `name@version`: its other versions first.
 
-    Several tasks whose functions have the same name are separated by commas.
+    Several versions, or tasks whose functions have the same name are separated by commas.
     """
     name = key.rpartition("@")[0]
     others = [one for one in known if one.rpartition("@")[0] == name]
     same = [one for one in known if bare_name(one.rpartition("@")[0]) == bare_name(name)]
-    return ", ".join(others[-1:] or same[:SAME_MAX] or get_close_matches(key, list(known), 1))
+    close = others[-SAME_MAX:] or same[:SAME_MAX] or get_close_matches(key, list(known), 1)
+    if not close:
+        # A misspelt function name without its module is not similar to a long name.
+        last = {bare_name(one.rpartition("@")[0]): one for one in known}
+        close = [last[one] for one in get_close_matches(bare_name(name), list(last), 1)]
+    return ", ".join(close)
 
 
 def like(key: str, known: Sequence[str]) -> str:

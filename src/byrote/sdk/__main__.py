@@ -2,7 +2,7 @@
 """`python -m byrote.sdk module:handlers`: a worker of the service, set up by BYROTE_* alone.
 
 For machines that have `byrote[client]` and no database driver. `--drain` ends it when nothing is
-left to do.
+left to do; it then exits with 5 if runs were left that it could not execute.
 """
 
 import sys
@@ -20,10 +20,14 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(USAGE)
         return 2
     try:
-        Worker(named[0], drain=len(named) < len(arguments)).run()
+        worker = Worker(named[0], drain=len(named) < len(arguments))
+        worker.run()
     except ByroteError as error:
         sys.stderr.write(f"byrote: {error}\n")
         return 75 if isinstance(error, Unreachable) else 2 if isinstance(error, BadOption) else 1
+    if worker.left is not None and worker.left.stuck:
+        sys.stderr.write(f"byrote: Drained, but runs were left: {worker.left}.\n")
+        return 5
     return 0
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypedDict, Unpack
 
+import msgspec
+
 from byrote.assembly.clock import monotonic, now
 from byrote.assembly.executors import build_executor, hands_of, log_form, worker_options
 from byrote.assembly.identity import jitter, new_token, worker_id
@@ -18,6 +20,7 @@ from byrote.core.duration import DurationLike
 from byrote.core.errors import BadOption
 from byrote.core.events import Event
 from byrote.core.ports.executor import Asks, Emit
+from byrote.core.ports.replies import Remainder
 from byrote.observe.logs import LogWriter
 from byrote.sdk.artifact_upload import service_answers
 from byrote.sdk.handlers import Handlers
@@ -104,6 +107,11 @@ class Worker:
         with signals_to(self._supervisor) if main else contextlib.nullcontext():
             self._supervisor.run()
 
+    @property
+    def left(self) -> Remainder | None:
+        """The runs that a drain left; None before it has ended by itself."""
+        return self._supervisor.left
+
     def stop(self, reason: str = "asked to stop") -> None:
         """Stop claiming, and finish what fits into the grace; a second call releases all runs."""
         self._supervisor.stop(reason)
@@ -145,7 +153,8 @@ def _supervisor(
         asks=asks,
         answers=answers,
         on_finished=built.report_finished,
-        announced=lambda: built.app().announced,
+        # Handlers have no delivery options: producers choose them.
+        announced=lambda: msgspec.structs.replace(built.app().announced, policies={}),
     )
 
 

@@ -19,8 +19,8 @@ def brief_of(run: Run) -> messages.RunBrief:
     return messages.RunBrief(**_common(run))
 
 
-def view_of(run: Run) -> messages.RunView:
-    """A run with all its fields."""
+def view_of(run: Run, *, why: str | None = None) -> messages.RunView:
+    """A run with all its fields; `why` is the reason why it is not executed."""
     return messages.RunView(
         **_common(run),
         spec=Raw(run.spec_json.encode()),
@@ -31,6 +31,7 @@ def view_of(run: Run) -> messages.RunView:
         memo_of=run.memo_of,
         unique_key=run.unique_key,
         progress=progress.view_of(run.progress),
+        why=why,
     )
 
 

@@ -22,9 +22,9 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 ENQUEUE: Final = _names("""
-count_copies databases end_sessions enqueue enqueue_one enqueue_unique in_search_path is_accepted
-key_holders now ready_queues rights schema schemas session set_timeout uptime verify_catalog
-writable
+announced_tasks count_copies databases end_sessions enqueue enqueue_one enqueue_unique
+in_search_path is_accepted key_holders now ready_queues rights schema schemas session set_timeout
+uptime verify_catalog writable
 """)
 
 WORKER: Final = _names("""
@@ -51,11 +51,11 @@ token tokens use_tokens
 OWNER: Final = _names("audits create_token delete_runs extend_token revoke_token rotate_token")
 
 READ: Final = _names("""
-artifacts counters cursor databases dead_outline depths ended_runs filter_names is_accepted
-last_event latest_by_hash log_after now originals outlines progressed progressing_outline
-provenances prunable queues replays rights run_access run_history_outline schedules_outline schema
-schemas session set_timeout stats steps_outline task_depths unserved_tasks verify_catalog
-verify_scene why_waiting workers workers_at writable
+announced_tasks artifacts counters cursor databases dead_outline depths ended_runs filter_names
+is_accepted last_event latest_by_hash log_after now originals outlines progressed
+progressing_outline provenances prunable queues replays rights run_access run_history_outline
+schedules_outline schema schemas session set_timeout stats steps_outline task_depths unserved_tasks
+verify_catalog verify_scene why_waiting workers workers_at writable
 """)
 
 LEAST: Final[Mapping[str, str]] = {

@@ -45,7 +45,7 @@ grant
 grant insert (schema, at, kind, runs, attempts, moves, digests, data) on byrote_events to byrote_enqueue;
 grant usage on sequence byrote_events_seq to byrote_enqueue;
 grant select on byrote_queues, byrote_schema to byrote_enqueue;
-grant select (worker_id, idle, queues, seen_at) on byrote_workers to byrote_enqueue;
+grant select (worker_id, idle, queues, seen_at, tasks, aliases, policies) on byrote_workers to byrote_enqueue;
 grant select (result_id) on byrote_runs to byrote_enqueue;
 
 -- byrote_worker: claims, finishes, and does the housekeeping. It adds links to the chain, and can neither change nor

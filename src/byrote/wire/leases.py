@@ -380,6 +380,10 @@ class UnfinishedReply(Reply, frozen=True, kw_only=True):
     """Runs in these queues under a lease that has not expired."""
     unknown: int = 0
     """Ready runs in these queues of other tasks."""
+    paused: int = 0
+    """Runs in paused queues that are ready or due."""
+    later: int = 0
+    """Waiting runs in these queues that are not due."""
 
 
 class CancellationHint(Reply, frozen=True, kw_only=True):

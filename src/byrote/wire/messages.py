@@ -137,6 +137,8 @@ class RunView(RunBrief, frozen=True, kw_only=True):
     """Until it has ended, its task accepts no other run with this key."""
     progress: ProgressView | None = None
     """Its progress; null while its task has not reported any."""
+    why: str | None = None
+    """Why a READY or WAITING run is not executed now; null for others, and in the past."""
 
 
 class RunPage(Reply, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from byrote.core.errors import Unreachable
 from byrote.core.outcome import Outcome, kind_and_type
 from byrote.core.ports.app import Announced
 from byrote.core.ports.executor import Asks, Executor, ReportStored
+from byrote.core.ports.replies import Remainder
 from byrote.core.ports.store import PartContext, WorkerStore
 from byrote.core.run import Leased
 from byrote.core.schedule.schedule import Schedule
@@ -38,10 +39,6 @@ SIGNALS_S = 0.5
 handled when it ends: Python runs handlers in the main thread, and only between two waits."""
 LAST_WORDS_S = 1.0
 """The end of the grace period is for writing verdicts, not for finishing more runs."""
-
-
-def _nothing() -> None:
-    """The end of a thread that has no store to close."""
 
 
 class _Parts(NamedTuple):
@@ -91,6 +88,8 @@ class Worker:
         self._reason = ""
         self._failure: BaseException | None = None
         self._held = HeldLeases()
+        self.left: Remainder | None = None
+        """The runs that a drain left; None before it has ended by itself."""
         self._parts: _Parts | None = None
         self._threads: dict[str, threading.Thread] = {}
         self._ends: dict[str, Callable[[], None]] = {}
@@ -275,7 +274,7 @@ class Worker:
             "python": platform.python_version(),
             "queues": list(options.queues if claimer is None else claimer.queues),
             "tasks": list(self._executor.tasks if claimer is None else claimer.tasks),
-            "aliases": list(self._announced().aliases),
+            **self._announced().description,
         }
 
     def _withhold(self, contested: Sequence[str]) -> None:
@@ -315,7 +314,7 @@ class Worker:
             self._failure = self._failure or error
             self._end(f"{name} failed: {type(error).__name__}: {error}")
         finally:
-            self._ends.get(name, _nothing)()
+            self._ends.get(name, lambda: None)()
 
     def _claim_until_dry(self) -> None:
         assert self._parts is not None  # noqa: S101 -- threads start after the parts are built.
@@ -324,7 +323,8 @@ class Worker:
         finally:
             if self._looking is not None:
                 self._looking.close()
-        self._end(str(self._parts.claimer.left or "stopped"))
+        left = self.left = self._parts.claimer.left
+        self._end(str(left or "stopped"))
 
     # -- Leaving ---------------------------------------------------------------------------------
 

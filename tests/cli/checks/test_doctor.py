@@ -5,6 +5,8 @@ from typing import Any
 
 import psycopg
 
+from byrote.store import queries
+from byrote.store.runners.sync import fetch
 from tests.cli.console import NOBODY, Said, byrote
 from tests.support import enqueue, register
 
@@ -44,6 +46,16 @@ def test_a_run_that_waits_too_long_is_a_warning(url: str, db: Database) -> None:
     db.execute("update byrote_task_runs set run_after = now() - interval '1 hour'")
 
     assert states(byrote("doctor", "--json", url=url))["oldest ready"] == "warn"
+
+
+def test_a_paused_queue_with_ready_runs_is_a_warning(url: str, db: Database) -> None:
+    fetch(db, queries.pause("mail"))
+    assert states(byrote("doctor", "--json", url=url))["paused queues"] == "ok"
+
+    enqueue(db, queue="mail")
+    said = byrote("doctor", url=url).out
+    assert "ready runs wait in mail" in said
+    assert "byrote queues resume mail" in said
 
 
 def test_a_queue_with_ready_runs_that_no_worker_serves_is_a_warning(url: str, db: Database) -> None:

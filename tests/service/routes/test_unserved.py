@@ -2,12 +2,13 @@
 """Tasks that no live worker knows, over HTTP: listed by queue; how long their runs wait is set."""
 
 import threading
+from datetime import timedelta
 
 from byrote.sdk import Client
 from byrote.store import queries
 from byrote.store.runners.sync import fetch
 from tests.service.harness import Served, make_token
-from tests.support import Db, enqueue, register, until
+from tests.support import Db, claim, enqueue, register, until
 
 
 def test_queues_list_the_tasks_that_no_live_worker_knows(served: Served, db: Db) -> None:
@@ -21,6 +22,22 @@ def test_queues_list_the_tasks_that_no_live_worker_knows(served: Served, db: Db)
 
     assert queue["unserved"] == ["gone@1", "t@2"]
     assert limited["unserved"] == ["t@2"]
+
+
+def test_a_run_has_the_reason_why_it_is_not_executed(served: Served, db: Db) -> None:
+    [unknown], [later] = enqueue(db, version=2), enqueue(db, run_after=timedelta(hours=1))
+    register(db, "w", "default")
+    with served.client("read") as all_of_it, served.client("read", tasks=["t"]) as some:
+        why = all_of_it.get(f"/v1/runs/{unknown}").json()["why"]
+        limited = some.get(f"/v1/runs/{unknown}").json()["why"]
+        waits = all_of_it.get(f"/v1/runs/{later}").json()["why"]
+        [lease] = [enqueue(db), claim(db)][1]
+        running = all_of_it.get(f"/v1/runs/{lease.id}").json()["why"]
+
+    assert "knows t@2; the nearest that is known is t@1." in why
+    assert "knows t@2." in limited
+    assert waits.startswith("It waits (due, due ")
+    assert running is None
 
 
 def test_how_long_a_queue_waits_is_set_by_an_admin(served: Served, db: Db) -> None:

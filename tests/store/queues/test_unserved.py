@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from byrote.core.state import Status
-from byrote.core.unserved import Standing, UnservedTask
+from byrote.core.unserved import Standing, UnservedTask, nearest
 from byrote.store import queries
 from byrote.store.connect import DatabaseAddress
 from byrote.store.runners.sync import fetch
@@ -35,6 +35,16 @@ def live_on(db: Db, clock: FakeClock, hours: float, *queues: str, look: bool = T
             note(db)
             ended += fail(db)
     return ended
+
+
+def test_the_runs_of_an_unknown_version_are_counted_and_known_versions_named(db: Db) -> None:
+    enqueue(db, 3, task="t", version=9)
+    enqueue(db, 2)
+    register(db, "w", "default")
+    [noted] = note(db)
+
+    assert (noted.key, noted.runs) == ("t@9", 3)
+    assert nearest("t@9", ["s@1", "t@1", "t@2"]) == "t@1, t@2"
 
 
 @pytest.fixture

@@ -87,11 +87,22 @@ def test_a_lease_that_has_expired_is_unfinished_whatever_its_task(db: Db, clock:
 
     enqueue(db, 2)
     claim(db)
-    assert left() == Remainder(due=False, elsewhere=1, unknown=1)
+    assert left() == Remainder(due=False, elsewhere=1, unknown=1, tasks=("t@1",))
     clock.advance(minutes=1)
     assert left() == Remainder(due=True)
     fetch(db, queries.sweep())
-    assert left() == Remainder(due=False, elsewhere=0, unknown=2)
+    assert left() == Remainder(due=False, elsewhere=0, unknown=2, tasks=("t@1",))
+
+
+def test_what_is_left_in_paused_queues_and_what_is_not_due_is_counted(db: Db) -> None:
+    enqueue(db, 2, queue="mail")
+    enqueue(db, run_after=timedelta(minutes=1))
+    fetch(db, queries.pause("mail"))
+    [left] = fetch(db, queries.unfinished(queues=["default", "mail"], tasks=["t@1"]))
+
+    assert left == Remainder(due=False, paused=2, later=1)
+    assert left.stuck
+    assert str(left).endswith("2 runs are in paused queues; 1 run is not due")
 
 
 def test_an_outcome_is_what_a_waiting_caller_needs(db: Db) -> None:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Prints the id of a run that was just accepted, and its result once it has ended."""
 
+from collections.abc import Mapping
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -21,13 +23,12 @@ def print_result(
     wait: timedelta | None,
     *,
     as_json: bool,
-    created: bool | None = None,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Print a run's id; with `wait` also its result. Raises RunFailed or ResultTimeout.
 
-    `created` is added to the JSON if an existing run may have been returned.
+    `more` is added to the JSON.
     """
-    more = {} if created is None else {"created": created}
     if not as_json:
         click.echo(run_id)
     elif wait is None:

@@ -243,6 +243,13 @@ def of_queue(connection: psycopg.Connection[Any], schema: str | None) -> Iterato
         good=not alone,
         advice=f"Start `{worker_command()} --queues {','.join(alone)}`, or add them to one.",
     )
+    paused = sorted(queue.queue for queue in queues if queue.ready and queue.paused_at is not None)
+    yield judged(
+        "paused queues",
+        f"ready runs wait in {', '.join(paused)}" if paused else "none with ready runs",
+        good=not paused,
+        advice=f"`byrote queues resume {paused[0] if paused else 'NAME'}` lets workers claim them.",
+    )
     yield _of_tasks(connection, schema)
     dead = sum(queue.dead for queue in queues)
     yield judged(

@@ -4,33 +4,41 @@
 import json
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
+from byrote.cli.support.task_choice import ChosenTask
 from byrote.core.errors import BadPayload, PayloadTooLarge
-from byrote.core.json.codec import check_text, digest_of
+from byrote.core.json.codec import check_text, digest_of, unpack
 from byrote.core.spec import Delivery, Spec
 
 
 class Writer:
     """Writes specs around JSON texts of the user's, which stay as they are."""
 
-    def __init__(
-        self, task: str, version: int, args: str, delivery: Delivery, *, limit: int
-    ) -> None:
-        _check("--args", args, opening="[", expected='an array such as ["a", 1]')
+    def __init__(self, task: ChosenTask, args: str, delivery: Delivery, *, limit: int) -> None:
+        check_args(args)
         self._task = task
-        self._version = version
+        self._args = args
         self._delivery = delivery
         self._limit = limit
-        self._head = f'{{"task":{json.dumps(task)},"version":{version},"args":{args},"kwargs":'
+        name, version = json.dumps(task.name), task.version
+        self._head = f'{{"task":{name},"version":{version},"args":{args},"kwargs":'
 
     def spec(self, kwargs: str) -> Spec:
         """The spec with these keyword arguments."""
         # Checked on its own first, so that it cannot extend beyond its part of the text.
-        _check("JSON", kwargs, opening="{", expected='an object such as {"name": "value"}')
+        check_kwargs(kwargs)
         text = f"{self._head}{kwargs}}}"
         size = len(text.encode())
         if size > self._limit:
             raise PayloadTooLarge(size, self._limit)
-        return Spec(self._task, self._version, text, digest_of(text), self._delivery)
+        task, delivery = self._task, self._delivery
+        if task.check is not None:
+            key = task.check(unpack(self._args), unpack(kwargs))
+            if delivery.unique_key is None:
+                delivery = msgspec.structs.replace(delivery, unique_key=key)
+        spec = Spec(task.name, task.version, text, digest_of(text), delivery)
+        return spec if task.prepare is None else task.prepare(spec)
 
     def lines(self, source: Iterable[bytes]) -> Iterator[Spec]:
         """A spec for each line of a file."""
@@ -41,6 +49,16 @@ class Writer:
                 yield self.spec(_text(line))
             except BadPayload as error:
                 raise BadPayload(f"line {number}, {error.path}", error.reason) from None
+
+
+def check_args(args: str) -> None:
+    """Raise BadPayload for positional arguments that are not a JSON array."""
+    _check("--args", args, opening="[", expected='an array such as ["a", 1]')
+
+
+def check_kwargs(kwargs: str) -> None:
+    """Raise BadPayload for keyword arguments that are not a JSON object."""
+    _check("JSON", kwargs, opening="{", expected='an object such as {"name": "value"}')
 
 
 def _text(line: bytes) -> str:

@@ -21,13 +21,14 @@ from byrote.assembly.signals import signals_to
 from byrote.assembly.worker import build_worker, check_database
 from byrote.cli.support.reload import keep_fresh, project_files
 from byrote.cli.support.server_probe import new_queues
-from byrote.core.errors import BadOption
+from byrote.core.errors import BadOption, RunsLeft
 from byrote.embedded.choice import external, open_own
 from byrote.executors.runtime.output import attempt_fields
 from byrote.observe.logs import LogWriter, set_up_logging
 from byrote.store.connect import DatabaseAddress
 from byrote.store.migrate import migrate
 from byrote.store.runners.sync import unreachable
+from byrote.worker.worker import Worker
 
 _log = logging.getLogger("byrote.worker")
 
@@ -45,6 +46,13 @@ def run_worker(app: str, flags: Mapping[str, Any], *, drain: bool) -> None:
         built = build_worker(app, settings, emit=emit, drain=drain, fallback=fallback)
         with signals_to(built):
             built.run()
+        check_left(built)
+
+
+def check_left(worker: Worker) -> None:
+    """Raise RunsLeft if a drain left runs that the worker could not execute."""
+    if worker.left is not None and worker.left.stuck:
+        raise RunsLeft(f"Drained, but runs were left: {worker.left}.")
 
 
 def run_fresh_worker(app: str, flags: Mapping[str, Any], *, drain: bool) -> None:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The protocol of an app: what workers, hands and replays use of the object at `module:name`."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
+from byrote.core.ports.announced import TaskPolicy
 from byrote.core.schedule.schedule import Schedule
 from byrote.core.task import Registry
 
@@ -20,6 +21,14 @@ class Announced(msgspec.Struct, frozen=True):
     """The queues of its tasks and schedules: a worker's default queues."""
     aliases: Sequence[str] = ()
     """Default aliases, as `name@version`; tasks of other workers have precedence."""
+    policies: Mapping[str, TaskPolicy] = {}
+    """Delivery options by `name@version`, for callers without the app; may be empty."""
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The fields of a registration that it adds."""
+        policies = {"policies": self.policies} if self.policies else {}
+        return {"aliases": list(self.aliases), **policies}
 
 
 class AppLike(Protocol):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Replies of a store to the parts of a worker."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Self
 
@@ -71,17 +71,39 @@ class Remainder(msgspec.Struct, frozen=True):
     """Runs under a lease that has not expired; counted only when nothing is due."""
     unknown: int = 0
     """Ready runs of tasks that the worker does not know; counted only when nothing is due."""
+    paused: int = 0
+    """Runs in paused queues that are ready or due; counted only when nothing is due."""
+    later: int = 0
+    """Waiting runs that are not due; counted only when nothing is due."""
+    tasks: Sequence[str] = ()
+    """Some of the tasks that the worker does not know, as `name@version`."""
+
+    @property
+    def stuck(self) -> bool:
+        """Whether runs are left that no further drain like this one would execute."""
+        return bool(self.unknown or self.paused)
 
     def __str__(self) -> str:
         """The message that a worker reports when it exits."""
-        parts = ["nothing left to do"]
-        if self.elsewhere:
-            are = "1 run is" if self.elsewhere == 1 else f"{self.elsewhere} runs are"
-            parts.append(f"{are} being executed by other workers")
+        parts = ["no run is left that this worker can execute" if self.stuck else DRAINED]
         if self.unknown:
-            are = "1 ready run is" if self.unknown == 1 else f"{self.unknown} ready runs are"
-            parts.append(f"{are} of tasks or versions that this worker does not know")
+            named = f": {', '.join(self.tasks)}" if self.tasks else ""
+            unknown = "of tasks or versions that this worker does not know"
+            parts.append(f"{_are(self.unknown, 'ready run')} {unknown}{named}")
+        if self.paused:
+            parts.append(f"{_are(self.paused, 'run')} in paused queues")
+        if self.later:
+            parts.append(f"{_are(self.later, 'run')} not due")
+        if self.elsewhere:
+            parts.append(f"{_are(self.elsewhere, 'run')} being executed by other workers")
         return "; ".join(parts)
+
+
+DRAINED = "nothing left to do"
+
+
+def _are(count: int, what: str) -> str:
+    return f"1 {what} is" if count == 1 else f"{count} {what}s are"
 
 
 class Promotion(msgspec.Struct, frozen=True):

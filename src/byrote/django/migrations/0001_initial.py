@@ -238,6 +238,7 @@ TABLES: dict[tuple[str, str], list[tuple[str, Any]]] = {
         ("queues", ArrayOf("text")),
         ("tasks", ArrayOf("text")),
         ("aliases", ArrayOf("text", default=list)),
+        ("policies", models.JSONField(default=dict)),
         ("holder", models.UUIDField(null=True)),
     ],
     ("PeriodicTask", "byrote_periodic_tasks"): [

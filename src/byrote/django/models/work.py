@@ -50,6 +50,7 @@ class Worker(models.Model):
     queues = ArrayOf("text")
     tasks = ArrayOf("text")
     aliases = ArrayOf("text", default=list)
+    policies = models.JSONField(default=dict)
     holder = models.UUIDField(null=True)
 
     class Meta:

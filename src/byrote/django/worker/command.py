@@ -15,7 +15,7 @@ from byrote.assembly.signals import signals_to
 from byrote.assembly.worker import build_worker, check_database
 from byrote.cli.commands.processes.worker import worker as plain_worker
 from byrote.cli.support.reload import keep_fresh
-from byrote.cli.support.worker_process import start_log
+from byrote.cli.support.worker_process import check_left, start_log
 from byrote.core.errors import BadOption
 from byrote.core.ports.replies import UnknownTaskRef
 from byrote.django.app import backend_of, imports, set_up
@@ -77,6 +77,7 @@ def worker(*, backend: str, reload: bool | None, drain: bool, **flags: Any) -> N
     )
     with signals_to(built):
         built.run()
+    check_left(built)
 
 
 def is_watched(*, drain: bool) -> bool:

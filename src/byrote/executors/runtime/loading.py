@@ -11,12 +11,18 @@ from typing import Any
 import msgspec
 
 from byrote.core.errors import BadOption
+from byrote.core.ports.announced import TaskPolicy, policy_of
 from byrote.core.ports.app import Announced, AppLike
 from byrote.core.ports.hooks import HookWants
 from byrote.core.schedule.schedule import Schedule
 from byrote.core.task import Registry
 from byrote.executors.runtime.provenance.environment import measure, memos_of
 from byrote.executors.runtime.provenance.git import GitCheckout
+
+POLICIES_MAX = 1_000
+"""Tasks whose delivery options a worker announces; of an app with more it announces none."""
+POLICIES_BYTES_MAX = 64 * 1024
+"""Bytes of these options as JSON; of an app with more it announces none."""
 
 
 def load_app(path: str) -> Any:
@@ -138,7 +144,15 @@ def introduction(
 
 def announced(app: AppLike) -> Announced:
     """What a worker announces about the tasks of an app besides their names."""
-    return Announced(queues_of(app), app.registry.bare)
+    return Announced(queues_of(app), app.registry.bare, policies_of(app.registry))
+
+
+def policies_of(registry: Registry) -> dict[str, TaskPolicy]:
+    """The delivery options of all tasks; empty if there are too many to store with a worker."""
+    bare = set(registry.bare)
+    found = {one.key: policy_of(one.delivery) for one in registry.served if one.key not in bare}
+    large = len(found) > POLICIES_MAX or len(msgspec.json.encode(found)) > POLICIES_BYTES_MAX
+    return {} if large else found
 
 
 def schedules_of(app: AppLike) -> list[Schedule]:

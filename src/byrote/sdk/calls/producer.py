@@ -2,7 +2,7 @@
 """Every verb of a client: one function each, which returns a request. The clients run them."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from importlib import import_module
 from itertools import batched
@@ -150,13 +150,19 @@ def _bodies(runs: Iterable[NewRun]) -> Iterable[list[bytes]]:
 
 def get(run_id: str) -> ServiceCall[Run]:
     """The run as it is now; raises RunNotFound."""
-    return _run(run_id, 0.0)
+    return _run(run_id, 0.0, read_run)
 
 
-def _run(run_id: str, wait_s: float) -> ServiceCall[Run]:
+def _run[T](run_id: str, wait_s: float, read: Callable[[bytes], T]) -> ServiceCall[T]:
     query = {"wait": f"{wait_s:.3f}s"} if wait_s > 0 else {}
     path = f"/v1/runs/{_part(run_id)}"
-    return ServiceCall("GET", path, read_run, query=query, wait_s=wait_s, otherwise=missing(run_id))
+    return ServiceCall("GET", path, read, query=query, wait_s=wait_s, otherwise=missing(run_id))
+
+
+def _with_reason(body: bytes) -> tuple[Run, str]:
+    """A run, and why it is not executed; empty if it is, or was."""
+    run = read_run(body)
+    return run, "" if run.finished else _view(body).why or ""
 
 
 def wait(run_id: str, timeout: DurationLike | None = None) -> Program[Run]:
@@ -167,11 +173,14 @@ def wait(run_id: str, timeout: DurationLike | None = None) -> Program[Run]:
         deadline = None if patience is None else terms.clock() + patience
         while True:
             left = WAIT_S if deadline is None else deadline - terms.clock()
-            run: Run = yield from _run(run_id, min(max(left, 0.0), WAIT_S))(terms)
+            wait_s = min(max(left, 0.0), WAIT_S)
+            read: tuple[Run, str] = yield from _run(run_id, wait_s, _with_reason)(terms)
+            run, why = read
             if run.finished:
                 return run
             if deadline is not None and terms.clock() >= deadline:
-                raise ResultTimeout(f"Run {run_id} is still {run.status} after {patience:g} s.")
+                late = f"Run {run_id} is still {run.status} after {patience:g} s."
+                raise ResultTimeout(f"{late} {why}".strip())
 
     return script
 

@@ -226,7 +226,8 @@ def unfinished(*, queues: Sequence[str], tasks: Sequence[str]) -> ServiceCall[Re
 
     def read(body: bytes) -> Remainder:
         reply = _unfinished(body)
-        return Remainder(reply.unfinished, reply.elsewhere, reply.unknown)
+        counts = reply.elsewhere, reply.unknown, reply.paused, reply.later
+        return Remainder(reply.unfinished, *counts)
 
     body = _encode({"queues": queues, "tasks": tasks})
     return ServiceCall("POST", "/v1/leases/unfinished", read, body=body)

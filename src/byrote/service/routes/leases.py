@@ -202,7 +202,13 @@ async def unfinished(call: RequestContext) -> wire.UnfinishedReply:
     call.grant.check(asked.queues, {task.rpartition("@")[0] for task in asked.tasks})
     query = queries.unfinished(queues=asked.queues, tasks=asked.tasks)
     [left] = await call.service.work.all(query)
-    return wire.UnfinishedReply(unfinished=left.due, elsewhere=left.elsewhere, unknown=left.unknown)
+    return wire.UnfinishedReply(
+        unfinished=left.due,
+        elsewhere=left.elsewhere,
+        unknown=left.unknown,
+        paused=left.paused,
+        later=left.later,
+    )
 
 
 async def provenance(call: RequestContext) -> wire.ProvenanceReply:

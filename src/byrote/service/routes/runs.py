@@ -131,7 +131,18 @@ async def show(call: RequestContext) -> messages.RunView:
             await call.service.watch.until_ended(run.id, seconds, call.gone)
         await call.confirm()
         run = await found_run(call)
-    return view_of(run)
+    return view_of(run, why=await _why(call, run))
+
+
+async def _why(call: RequestContext, run: Run) -> str | None:
+    """Why a READY or WAITING run is not executed; one statement, only for those."""
+    if run.status not in (Status.READY, Status.WAITING):
+        return None
+    stands = await call.service.reads.all(queries.why_waiting(run.id))
+    if call.grant.limited:
+        # The nearest known task may belong to others.
+        stands = [msgspec.structs.replace(one, tasks=[]) for one in stands]
+    return "".join(one.why for one in stands) or None
 
 
 async def _then(call: RequestContext, run: Run, text: str) -> Run:

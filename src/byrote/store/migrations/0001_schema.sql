@@ -826,6 +826,8 @@ create table byrote_workers (
   tasks text[] not null,
   -- Tasks that the worker leaves to workers that have a task of that name: the default aliases of its tasks.
   aliases text[] not null default '{}',
+  -- Delivery options of its tasks by name@version, for callers that do not import the app; none if they are many.
+  policies jsonb not null default '{}',
   -- The first of the tokens, rotated or not, that may use the worker's name over HTTP (byrote_tokens.holder).
   -- Null: a worker with a connection to the database, or a service.
   holder uuid

@@ -106,7 +106,12 @@ def sweep(*, limit: int = 1_000) -> Query[replies.ReclaimedRun]:
 def unfinished(*, queues: Sequence[str], tasks: Sequence[str]) -> Query[replies.Remainder]:
     """Count the runs left in these queues for a worker that knows these tasks."""
     args = {"queues": list(queues), "tasks": list(tasks)}
-    return Query("unfinished", args, lambda row: replies.Remainder(*row))
+    return Query("unfinished", args, _left)
+
+
+def _left(row: tuple[Any, ...]) -> replies.Remainder:
+    due, elsewhere, unknown, paused, later, tasks = row
+    return replies.Remainder(due, elsewhere, unknown, paused, later, tuple(tasks))
 
 
 def unknown_tasks(*, queues: Sequence[str], tasks: Sequence[str]) -> Query[replies.UnknownTaskRef]:

@@ -123,7 +123,7 @@ DEPTH = 200
 """How many runs at the front of each queue are read."""
 
 
-_TASK = ("queue", "task", "version", "since", "waited_s", "known", "unserved_for")
+_TASK = ("queue", "task", "version", "since", "waited_s", "known", "unserved_for", "runs")
 
 
 _ENDED = ("id", "queue", "task", "version", "attempt")

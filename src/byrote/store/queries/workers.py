@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from byrote.core.ports.announced import AnnouncedTask, TaskPolicy
 from byrote.store import rows
 from byrote.store.query import Query
 
@@ -22,7 +23,19 @@ def register(
     Returns those of its `aliases` that are names of tasks of other live workers.
     """
     defaults: dict[str, Any] = {"holder": None, "aliases": [], "silent_for": silent_for}
-    return Query("register", {**defaults, **description}, lambda row: list(row[1]))
+    policies = msgspec.json.encode(description.get("policies") or {}).decode()
+    args = {**defaults, **description, "policies": policies}
+    return Query("register", args, lambda row: list(row[1]))
+
+
+_policies = msgspec.json.Decoder(list[TaskPolicy])
+
+
+def announced_tasks() -> Query[AnnouncedTask]:
+    """The tasks that live workers know, with the policies that they announce of each."""
+    return Query(
+        "announced_tasks", {}, lambda row: AnnouncedTask(row[0], row[1], _policies.decode(row[2]))
+    )
 
 
 def heartbeat(

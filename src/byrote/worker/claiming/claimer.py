@@ -223,8 +223,11 @@ class Claimer:
     def _dry(self) -> bool:
         if self._held or self._recorder.backlog:
             return False
-        self.left = self._leases.unfinished(queues=self._size.queues, tasks=self.tasks)
-        return not self.left.due and not self.look_around()
+        left = self._leases.unfinished(queues=self._size.queues, tasks=self.tasks)
+        if left.due or self.look_around():
+            return False
+        self.left = left
+        return True
 
     def _wait(self, seconds: float, *, for_room: bool = False) -> None:
         """Sleep up to `seconds`, until woken or until the connection is notified of work."""

@@ -198,7 +198,9 @@ class Maintenance:
     def _unserved(self) -> None:
         fresh = self._duties.note_unserved()
         if fresh:
-            self._context.emit([events.Unserved(one.queue, one.key, one.nearest) for one in fresh])
+            self._context.emit(
+                [events.Unserved(one.queue, one.key, one.nearest, one.runs) for one in fresh]
+            )
         while not self._stopped.is_set():
             ended = self._duties.fail_unserved(limit=FAIL_STEP)
             self._context.emit(

@@ -15,6 +15,7 @@ from byrote.cli.lazy import ListingGroup
 from byrote.cli.options import DurationParam, Label, MomentParam, database_options, wait_option
 from byrote.cli.output.tables import print_fields, print_json, print_table
 from byrote.cli.support.spec_writer import Writer
+from byrote.cli.support.task_choice import ChosenTask
 from byrote.core.duration import spoken
 from byrote.core.errors import BadOption, UnknownSchedule
 from byrote.core.policy import ONCE, Retry
@@ -156,7 +157,8 @@ def _spec(
         **delivery,
     )
     limit = resolve().settings.payload_limit(how.queue)
-    return Writer(check_name("task", task), version, args or "[]", how, limit=limit).spec(kwargs)
+    named = ChosenTask(name=check_name("task", task), version=version)
+    return Writer(named, args or "[]", how, limit=limit).spec(kwargs)
 
 
 @schedules.command(epilog="Example: byrote schedules pause nightly")

@@ -77,6 +77,7 @@ def worker(
 
     With --drain it exits when its queues have no run left that it can execute. It first
     reclaims runs whose lease has expired; it does not wait for runs that other workers execute.
+    It exits with 5 if it left runs of tasks or versions that it does not know, or of paused queues.
 
     With --reload it is stopped in the same way and started again when a Python file of the current
     folder, of PYTHONPATH or of the app's package changes. Code that cannot be imported is reported,

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""`byrote enqueue`: accepts runs of a task by its name; no app is needed."""
+"""`byrote enqueue`: accepts runs of a task, with the delivery options of its app or its workers."""
 
 import itertools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 import click
+import msgspec
 import psycopg
 
 from byrote.assembly.app import App
@@ -17,11 +19,14 @@ from byrote.cli.database import name_database, open_app
 from byrote.cli.options import DurationParam, Label, MomentParam, database_options, wait_option
 from byrote.cli.output.accepted import print_result
 from byrote.cli.output.tables import print_json
-from byrote.cli.support.spec_writer import Writer
+from byrote.cli.support.spec_writer import Writer, check_args, check_kwargs
+from byrote.cli.support.task_choice import ChosenTask, LoadedApp, announced
 from byrote.core.json.codec import PAYLOAD_LARGE
 from byrote.core.policy import ONCE, Retry
+from byrote.core.ports.announced import named_task
 from byrote.core.spec import Delivery, Spec, check_name
-from byrote.store import bulk
+from byrote.core.text.printable import one_line
+from byrote.store import bulk, queries
 from byrote.store.runners.sync import unreachable
 
 DRAWN_EVERY = 1_000
@@ -29,23 +34,26 @@ DRAWN_EVERY = 1_000
 
 @click.command(
     epilog="""\b
-Examples: byrote enqueue send_email '{"to": "a@example.com"}' --queue mail --wait=10
-          byrote enqueue resize --args '["cat.png", 64]' --after 10m
+Examples: byrote enqueue send_email '{"to": "a@example.com"}' --app shop.tasks:app --wait=10
+          byrote enqueue resize --args '["cat.png", 64]' --queue images --after 10m
           byrote enqueue report --unique-key report:2026-11
           byrote enqueue send_email --many - < addresses.jsonl"""
 )
 @click.argument("task")
 @click.argument("kwargs", metavar="[JSON]", required=False)
 @database_options
+@click.option(
+    "--app", metavar="MODULE:APP", help="The app of the task; default: the setting `app`."
+)
 @click.option("--args", "args", metavar="JSON", help="Positional arguments, as a JSON array.")
 @click.option("--many", metavar="FILE", type=click.File("rb"), help="One JSON object per line.")
-@click.option("--queue", default="default", show_default=True)
-@click.option("--priority", type=click.IntRange(-100, 100), default=0, help="Higher first.")
+@click.option("--queue", metavar="NAME", help="Default: the task's own, else `default`.")
+@click.option("--priority", type=click.IntRange(-100, 100), help="Higher first.")
 @click.option("--after", "run_after", type=MomentParam(), help="Not before: 10m, or an ISO time.")
 @click.option("--timeout", type=DurationParam(), help="Stop an attempt after this long.")
-@click.option("--attempts", type=click.IntRange(1, 1000), default=1, help="Tries in all.")
+@click.option("--attempts", type=click.IntRange(1, 1000), help="Tries in all.")
 @click.option("--label", "labels", type=Label(), multiple=True, help="May be given many times.")
-@click.option("--version", type=click.IntRange(min=1), default=1, help="The task's version.")
+@click.option("--version", type=click.IntRange(min=1), help="Default: the newest known, else 1.")
 @click.option("--unique-key", metavar="KEY", help="No new run while one with KEY is unfinished.")
 @wait_option
 def enqueue(
@@ -54,19 +62,22 @@ def enqueue(
     *,
     url: str | None,
     as_json: bool,
+    app: str | None,
     args: str | None,
     many: Iterable[bytes] | None,
-    version: int,
-    attempts: int,
-    labels: tuple[tuple[str, str], ...],
+    version: int | None,
     wait: timedelta | None,
     **options: Any,
 ) -> None:
     """Accept one run of TASK with these keyword arguments, and print its id.
 
-    JSON is an object of keyword arguments; it is stored byte for byte as you write it. The name is
-    not looked up: a run waits until a worker knows its task. The task's own queue, retries and
-    timeout are known only to its app, so set them here.
+    JSON is an object of keyword arguments; it is stored byte for byte as you write it.
+
+    With an app, of --app or the setting `app`, TASK is a name, an alias or the name of a function;
+    an unknown task and arguments that do not fit are refused, and the task's own queue, priority,
+    retries, timeout and labels apply. Without one, they are those that live workers announce; a
+    task that no live worker knows is accepted with a warning, and waits until a worker knows it.
+    Options given here have precedence; --json shows what was used.
 
     With --many, FILE (- is standard input) has one JSON object per line; all of them are accepted
     in one transaction, or none.
@@ -74,62 +85,99 @@ def enqueue(
     With --unique-key, nothing is enqueued while a run of TASK with that key has not ended; the id
     of that run is printed instead, and --wait waits for it.
     """
-    delivery = _delivery(attempts, dict(labels), **options)
-    limit = resolve().settings.payload_limit(delivery.queue)
-    writer = Writer(check_name("task", task), version, args or "[]", delivery, limit=limit)
-    if many is not None:
-        if kwargs is not None or wait is not None:
-            raise click.UsageError("--many takes its JSON from the file, and does not --wait.")
-        if delivery.unique_key is not None:
-            raise click.UsageError(
-                "--unique-key cannot be combined with --many: all lines would share the key."
-            )
-        with open_app(url) as app:
-            name_database(app.store)
-            _accept_all(app, writer.lines(many), as_json=as_json)
-        return
-    spec = writer.spec(kwargs or "{}")
+    if many is not None and (kwargs is not None or wait is not None):
+        raise click.UsageError("--many takes its JSON from the file, and does not --wait.")
+    if many is not None and options["unique_key"] is not None:
+        raise click.UsageError(
+            "--unique-key cannot be combined with --many: all lines would share the key."
+        )
+    check_name("task", task)
+    _delivery(Delivery(), **options)  # Wrong options are reported without a database.
+    check_args(args or "[]")
+    check_kwargs(kwargs or "{}")
+    settings = resolve({"database_url": url, "app": app}).settings
+    loaded = None if settings.app is None else LoadedApp(settings.app)
+    chosen = None if loaded is None else loaded.choose(task, version)
+    given, schema = (None, None) if loaded is None else (loaded.url, loaded.schema)
+    with open_app(settings.database_url or given, schema=settings.schema or schema) as opened:
+        name_database(opened.store)
+        if chosen is None:
+            known = opened.store.all(queries.announced_tasks())
+            chosen = announced(named_task(task, version, known))
+        delivery = _delivery(chosen.delivery, **options)
+        limit = settings.payload_limit(delivery.queue)
+        writer = Writer(chosen, args or "[]", delivery, limit=limit)
+        if chosen.warning and not as_json:
+            click.echo(f"byrote: {one_line(chosen.warning)}", err=True)
+        if many is not None:
+            _accept_all(opened, writer.lines(many), used=_used(chosen, delivery), as_json=as_json)
+            return
+        spec = writer.spec(kwargs or "{}")
+        accept(opened, spec, wait, used=_used(chosen, spec.delivery), as_json=as_json)
+
+
+def accept(
+    app: App,
+    spec: Spec,
+    wait: timedelta | None,
+    *,
+    used: Mapping[str, Any] = MappingProxyType({}),
+    as_json: bool,
+) -> None:
+    """Enqueue a spec and print the run's id, or its result with `wait`; `used` is for JSON."""
     if len(spec.text) > PAYLOAD_LARGE and not as_json:
         size = f"{len(spec.text):,} characters"
         click.echo(f"byrote: a spec of {size} slows the queue; pass a reference instead.", err=True)
-    with open_app(url) as app:
-        name_database(app.store)
-        accept(app, spec, wait, as_json=as_json)
-
-
-def accept(app: App, spec: Spec, wait: timedelta | None, *, as_json: bool) -> None:
-    """Enqueue a spec and print the run's id, or its result with `wait`."""
     run_id = new_id()
     holder = app.store.accept([(run_id, spec)]).instead.get(run_id)
     if holder is not None and not as_json:
         message = "a run with this unique key has not ended; nothing new was enqueued."
         click.echo(f"byrote: {message}", err=True)
-    created = None if spec.delivery.unique_key is None else holder is None
-    print_result(app, holder or run_id, wait, as_json=as_json, created=created)
+    created = {} if spec.delivery.unique_key is None else {"created": holder is None}
+    print_result(app, holder or run_id, wait, as_json=as_json, more={**used, **created})
 
 
 def _delivery(
-    attempts: int,
-    labels: dict[str, str],
+    own: Delivery,
     *,
-    queue: str,
-    priority: int,
+    attempts: int | None,
+    labels: tuple[tuple[str, str], ...],
     run_after: datetime | timedelta | None,
-    timeout: timedelta | None,
     unique_key: str | None,
+    **given: Any,
 ) -> Delivery:
-    return Delivery(
-        queue=queue,
-        priority=priority,
+    """The task's own delivery options, with those of the command line in their place."""
+    changed = {name: value for name, value in given.items() if value is not None}
+    if attempts is not None:
+        once = attempts == 1 and own.retry == ONCE
+        base = Retry() if own.retry == ONCE else own.retry
+        changed["retry"] = ONCE if once else msgspec.structs.replace(base, attempts=attempts)
+    return msgspec.structs.replace(
+        own,
         run_after=run_after,
-        timeout=timeout,
-        retry=ONCE if attempts == 1 else Retry(attempts=attempts),
-        labels=labels or None,
         unique_key=unique_key,
+        labels={**(own.labels or {}), **dict(labels)} or None,
+        **changed,
     )
 
 
-def _accept_all(app: App, specs: Iterator[Spec], *, as_json: bool) -> None:
+def _used(task: ChosenTask, delivery: Delivery) -> dict[str, Any]:
+    """The fields of the JSON that show what a run was enqueued with."""
+    timeout = delivery.timeout
+    return {
+        "task": task.name,
+        "version": task.version,
+        "queue": delivery.queue,
+        "priority": delivery.priority,
+        "attempts_max": delivery.retry.attempts,
+        "timeout_s": None if timeout is None else timeout.total_seconds(),
+        "labels": delivery.labels or {},
+        "policy": task.source,
+        "warning": task.warning or None,
+    }
+
+
+def _accept_all(app: App, specs: Iterator[Spec], *, used: dict[str, Any], as_json: bool) -> None:
     counter = itertools.count()
     try:
         with (
@@ -144,11 +192,12 @@ def _accept_all(app: App, specs: Iterator[Spec], *, as_json: bool) -> None:
             ) as read,
         ):
             numbered = ((new_id(), spec) for spec, _ in zip(read, counter, strict=False))
-            bulk.enqueue_all(connection, bulk.batches(numbered), app.store.named_schema)
+            batches = bulk.batches(numbered)
+            instead = bulk.enqueue_all(connection, batches, app.store.named_schema)
     except psycopg.OperationalError as error:
         raise unreachable(app.address, error) from error
-    accepted = next(counter)
+    accepted = next(counter) - len(instead)
     if as_json:
-        print_json({"accepted": accepted})
+        print_json({"accepted": accepted, **used})
     else:
         click.echo(f"{accepted:,} runs accepted.")

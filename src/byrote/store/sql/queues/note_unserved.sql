@@ -31,7 +31,7 @@ queue_names as (
   where queue_names.queue_name is not null
 ),
 front as materialized (
-  select distinct queue_names.queue_name, head.task_path, head.task_version
+  select queue_names.queue_name, head.task_path, head.task_version, count(*) as runs
   from queue_names
   cross join lateral (
     select ready.task_path, ready.task_version, ready.shadow
@@ -43,9 +43,10 @@ front as materialized (
   ) as head
   where queue_names.queue_name is not null
     and head.shadow is not true
+  group by queue_names.queue_name, head.task_path, head.task_version
 ),
 unknown as materialized (
-  select front.queue_name, front.task_path, front.task_version
+  select front.queue_name, front.task_path, front.task_version, front.runs
   from front
   where exists (select 1 from live where front.queue_name = any (live.queues))
     and not exists (
@@ -112,7 +113,9 @@ served as (
 )
 select
   noted.queue_name, noted.task_path, noted.task_version, noted.since, extract(epoch from noted.waited)::float8 as waited_s,
-  array(select distinct task from live cross join unnest(live.tasks) as known (task) order by task limit 1000) as known
+  array(select distinct task from live cross join unnest(live.tasks) as known (task) order by task limit 1000) as known,
+  null::interval as unserved_for, unknown.runs
 from noted
+join unknown using (queue_name, task_path, task_version)
 where noted.since = (select now from clock)
 order by noted.queue_name, noted.task_path, noted.task_version;

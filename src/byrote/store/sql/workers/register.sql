@@ -7,16 +7,17 @@
 -- names of its tasks.
 with registered as (
   insert into byrote_workers as known (
-    worker_id, started_at, seen_at, pid, hands, concurrency, host, version, python, queues, tasks, aliases, holder
+    worker_id, started_at, seen_at, pid, hands, concurrency, host, version, python, queues, tasks, aliases, policies,
+    holder
   )
   values (
     %(worker)s, (select byrote_now()), (select byrote_now()), %(pid)s, %(hands)s, %(concurrency)s, %(host)s,
     %(version)s, %(python)s, %(queues)s::text[], %(tasks)s::text[], %(aliases)s::text[],
-    %(holder)s::uuid
+    %(policies)s::jsonb, %(holder)s::uuid
   )
   on conflict (worker_id) do update
   set seen_at = excluded.seen_at, queues = excluded.queues, tasks = excluded.tasks, aliases = excluded.aliases,
-      holder = excluded.holder,
+      policies = excluded.policies, holder = excluded.holder,
       started_at = case when known.holder is distinct from excluded.holder then excluded.started_at else known.started_at end,
       pid = excluded.pid, host = excluded.host, hands = excluded.hands, concurrency = excluded.concurrency,
       version = excluded.version, python = excluded.python
