@@ -81,6 +81,7 @@ def test_the_readme_stays_short_enough_to_be_read() -> None:
 
     assert len(lines) < 150
     assert lines[4].strip().startswith("uv run byrote demo")
+    assert lines[5].strip().startswith("uv run pytest")
     assert len([line for line in example.splitlines() if line.strip()]) <= 12
 
 
