@@ -137,8 +137,8 @@ def test_a_gate_replays_with_the_role_of_a_worker(
     url = logins("worker")
     runs = enqueuer.enqueue_many([lives.small.spec(n) for n in range(3)])
     until(lambda: {status_of(url, run.id) for run in runs} == {"SUCCESSFUL"})
-    words = ("replay", "--task", "small", "--last", "3", "--verify", "--app", APP, "--json")
-    verdicts = done(url, *words).objects
+    chosen = ("--task", lives.small.name, "--last", "3")
+    verdicts = done(url, "replay", *chosen, "--verify", "--app", APP, "--json").objects
 
     assert [one["verdict"] for one in verdicts if "verdict" in one] == ["same"] * 3
 

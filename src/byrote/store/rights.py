@@ -22,14 +22,14 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 ENQUEUE: Final = _names("""
-announced_tasks count_copies databases end_sessions enqueue enqueue_one enqueue_unique
+announced_tasks channels count_copies databases end_sessions enqueue enqueue_one enqueue_unique
 in_search_path is_accepted key_holders now ready_queues rights schema schemas session set_timeout
 uptime verify_catalog writable
 """)
 
 WORKER: Final = _names("""
-archive archive_around artifact artifact_prefix artifacts begin_stats blob cancel chain channels
-claim claimed count_matching count_stats counters cursor dead dead_outline delete_dead delete_mark
+archive archive_around artifact artifact_prefix artifacts begin_stats blob cancel chain claim
+claimed count_matching count_stats counters cursor dead dead_outline delete_dead delete_mark
 delete_orphans delete_schedule depths deregister duties ended_runs enqueue_memo enqueue_verification
 fail_unserved filter_names finish finished_leases heartbeat held_leases idle is_logged last_event
 latest_by_hash leased_runs live_output locked log_after matching note_unserved once once_keys
