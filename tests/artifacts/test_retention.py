@@ -43,6 +43,13 @@ def prune_all(link: WorkerConnection) -> None:
     assert prune(duties(link), None, going_on=lambda: True) == f"{START_RUN} "
 
 
+def prune_twice(link: WorkerConnection, clock: FakeClock) -> None:
+    """Let unused contents be marked, and deleted once their marks are older than an hour."""
+    prune_all(link)
+    clock.advance(hours=2)
+    prune_all(link)
+
+
 def dead_run_with(db: Db, *names: str, data: bytes = b"x", **more: object) -> str:
     held = lease(db)
     for name in names:
@@ -59,11 +66,11 @@ def test_artifacts_stay_as_long_as_their_run_and_no_longer(
     keep(db, young, "c", b"young")
     clock.advance(days=89)
     fetch(db, queries.prune())
-    prune_all(link)
+    prune_twice(link, clock)
     assert (count(db, "byrote_artifacts"), count(db, "byrote_artifact_blobs")) == (3, 2)
     clock.advance(days=2)
     fetch(db, queries.prune())
-    prune_all(link)
+    prune_twice(link, clock)
 
     assert [entry.name for entry in fetch(db, queries.artifacts(young.id))] == ["c"]
     assert (count(db, "byrote_artifacts"), count(db, "byrote_artifact_blobs")) == (1, 1)
@@ -77,7 +84,7 @@ def test_an_archived_run_keeps_its_artifacts(
     finish(db, [verdict(held, "S")])
     clock.advance(hours=2)
     [step] = fetch(db, queries.archive(after=START_RUN))
-    prune_all(link)
+    prune_twice(link, clock)
 
     assert step.archived == 1
     assert (count(db, "byrote_artifacts"), count(db, "byrote_artifact_blobs")) == (1, 1)
@@ -90,7 +97,7 @@ def test_a_content_another_run_refers_to_stays(
     keep(db, lease(db), "a")
     clock.advance(days=91)
     fetch(db, queries.prune())
-    prune_all(link)
+    prune_twice(link, clock)
 
     assert (count(db, "byrote_artifacts"), count(db, "byrote_artifact_blobs")) == (1, 1)
 
@@ -105,6 +112,7 @@ def test_a_walk_goes_on_where_it_stopped(db: Db, clock: FakeClock, link: WorkerC
         at, seen = walked.reached, seen + walked.removed
 
     assert (seen, count(db, "byrote_artifacts")) == (6, 0)
+    prune_all(link)
     clock.advance(hours=2)
     cursor = prune(duties(link), None, going_on=lambda: False)
     assert prune(duties(link), cursor, going_on=lambda: True) == f"{START_RUN} "
@@ -116,6 +124,7 @@ def test_a_blob_that_is_referred_to_again_this_instant_is_not_pruned(
 ) -> None:
     dead_run_with(db, "a")
     db.execute("delete from byrote_artifacts")
+    prune_all(link)
     clock.advance(hours=2)
     held = lease(db)
     with address.open("other") as other:
@@ -123,7 +132,7 @@ def test_a_blob_that_is_referred_to_again_this_instant_is_not_pruned(
         with other.transaction():
             keep(other, held)
             prune_all(link)
-        prune_all(link)
+        prune_twice(link, clock)
 
     assert (count(db, "byrote_artifacts"), count(db, "byrote_artifact_blobs")) == (1, 1)
 
@@ -131,7 +140,7 @@ def test_a_blob_that_is_referred_to_again_this_instant_is_not_pruned(
 def test_a_worker_does_it_by_itself(db: Db, start_worker: StartWorker) -> None:
     dead_run_with(db, "a")
     db.execute("delete from byrote_dead")
-    db.execute("update byrote_artifact_blobs set touched_at = '2020-01-01'")
+    db.execute("update byrote_artifact_blobs set unused_since = '2020-01-01'")
     start_worker("tests.artifacts.storing:app")
 
     until(lambda: count(db, "byrote_artifacts") + count(db, "byrote_artifact_blobs") == 0)

@@ -41,7 +41,8 @@ SPOILED = {
 """Texts that must not escape this test by a constraint or a renamed column."""
 TEXTS = """
 select columns.table_name, columns.column_name, columns.data_type = 'ARRAY'
-from information_schema.columns join pg_class on relname = table_name
+from information_schema.columns
+join pg_class on pg_class.oid = to_regclass(format('%%I.%%I', table_schema, table_name))
 where table_schema = 'public' and table_name like 'byrote%%' and udt_name in ('text', '_text')
   and relkind in ('r', 'p') and not relispartition
   and table_name not in ('byrote_schema', 'byrote_duties', 'byrote_retention')
@@ -154,3 +155,18 @@ def test_no_page_of_a_run_has_what_could_be_a_control_sequence(runs: list[str], 
             assert "pwned" in said.out, view
     page = byrote("runs", "show", runs[0], url=url).out
     assert "Byrote \\x1b" in page.partition("provenance")[2]
+
+
+@pytest.mark.usefixtures("spoiled")
+@pytest.mark.parametrize(
+    "command",
+    ["queues pause nope", "queues events nope few", "queues unserved nope 2h",
+     "queues purge nope --dry-run", "queues set nope", "schedules show nope"],
+)  # fmt: skip
+def test_the_known_names_in_an_error_message_are_escaped(url: str, command: str) -> None:
+    shown = byrote(*command.split(), url=url)
+
+    assert shown.code == 4
+    assert "pwned" in shown.err
+    assert controls(shown.err) == set()
+    assert "\nLINE" not in shown.err

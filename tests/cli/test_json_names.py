@@ -37,9 +37,13 @@ WORDS = """
 
     healthy checks advice sound check counts findings head unchained uncovered missing up_to_date
     done_days events_days outputs outputs_days shadows role rate
+
+    policy warning
 """
 """Every name that an output may have. Moments end in `_at`, times in `_s`; an object that is a run
-has its `id`, another that refers to one has its `run`. Before you add a name, look for it here."""
+has its `id`, another that refers to one has its `run`. `enqueue` has a `policy` (its options are
+those of the app, of workers, or none: the defaults), and a `warning` about what workers know of the
+task. Before you add a name, look for it here."""
 VOCABULARY = frozenset(WORDS.split())
 
 COMMANDS = (

@@ -188,7 +188,7 @@ def test_a_timeout_of_a_sync_task_does_not_end_async_ones(pool: MakeBench, marks
     until(lambda: "slow@1" in bench.executor.room().tasks)
     stuck = bench.lease("slow", marks.path, 30, timeout_ms=100)
 
-    assert bench.settle([stuck])[stuck.id].fault.kind == "timeout"
+    assert bench.outcomes_of([stuck])[stuck.id].fault.kind == "timeout"
     assert list(bench.reports) == [stuck.id]
 
 
@@ -199,7 +199,7 @@ def test_a_run_waits_for_a_hand_of_its_kind_and_is_executed_once(
     bench.executor.submit([bench.lease("a_quick", str(bench.folder / "held"), "n", 30)])
     until((bench.folder / "held").exists)
     sync = [bench.lease("quick", marks.path, str(n)) for n in range(3)]
-    outcomes = bench.settle(sync, within=30.0)
+    outcomes = bench.outcomes_of(sync, within=30.0)
 
     assert all(isinstance(outcome, Succeeded) for outcome in outcomes.values())
     assert sorted(marks.words) == ["0", "1", "2"]

@@ -7,7 +7,9 @@ package that is installed.
 
 from functools import cache
 
+from byrote.core.text.schema_name import quoted
 from byrote.store import query
+from byrote.store.qualified import qualified
 
 FENCE = (
     b"and run.lease_token = sent.token",
@@ -20,8 +22,11 @@ _whole = query.statement
 
 
 @cache
-def unfenced(name: str) -> bytes:
-    """The statement's text, without what makes it refuse a stranger."""
+def unfenced(name: str, schema: str | None = None) -> bytes:
+    """The statement's text, without what makes it refuse a stranger, with its names in a schema."""
+    if schema is not None:
+        # Not by `_whole`: it would remember the text without its fence after a test has ended.
+        return qualified(unfenced(name), quoted(schema).replace("%", "%%").encode())
     text = _whole(name)
     if name not in UNFENCED:
         return text

@@ -48,7 +48,7 @@ class Row:
     last_attempted_at: datetime | None = None
     cancel_requested_at: datetime | None = None
     finished_at: datetime | None = None
-    home: str = "queue"
+    table: str = "queue"
     told: list[LogEntry] = field(default_factory=list)
 
 
@@ -174,7 +174,7 @@ class Model:
         if letter in "SFC":
             changes["finished_at"] = self.now
         if letter == "F":
-            changes["home"] = "dead"
+            changes["table"] = "dead"
         data = {"delay_us": delay_us, "reported": said, "status": status, "wait": reason}
         told = {"worker": row.leased_by, "attempt": attempt}
         told["data"] = None if letter in "SL" else data
@@ -196,7 +196,7 @@ class Model:
             if row.cancel_requested_at is not None:
                 changes |= {"status": "CANCELLED", "finished_at": self.now}
             elif hopeless:
-                changes |= {"status": "FAILED", "finished_at": self.now, "home": "dead"}
+                changes |= {"status": "FAILED", "finished_at": self.now, "table": "dead"}
             else:
                 changes["status"] = "READY"
             kind = {"CANCELLED": "Cancelled", "FAILED": "Failed"}.get(changes["status"], "Lost")
@@ -207,7 +207,7 @@ class Model:
         """End what is ready and no live worker of the queue has known for so long."""
         late = [row for row in self.ready(queue) if row.run_after <= self.now - after]
         for row in late:
-            changes = {"status": "FAILED", "finished_at": self.now, "home": "dead"}
+            changes = {"status": "FAILED", "finished_at": self.now, "table": "dead"}
             self._move(row, "Failed", **changes)
         return [row.id for row in late]
 
@@ -229,7 +229,7 @@ class Model:
             changes["run_after"] = self.now
             if row.status == "FAILED":
                 changes |= dict.fromkeys(("leased_by", "lease_token", "cancel_requested_at"))
-                changes |= {"finished_at": None, "charged": 0, "losses": 0, "home": "queue"}
+                changes |= {"finished_at": None, "charged": 0, "losses": 0, "table": "queue"}
             self._move(row, "Revived", **changes)
         return [row.id for row in found]
 

@@ -236,7 +236,7 @@ class World:
         def send(model: Model, *, resent: bool = False) -> bool:
             if not model.known(run_id):
                 model.enqueue([run_id], queue="q", delay=delay, priority=0, attempts=attempts)
-            elif model.rows[run_id].home == "dead" and not resent:
+            elif model.rows[run_id].table == "dead" and not resent:
                 # The primary key refuses a row of the same table; a second copy checks the others.
                 self.doubled.add(run_id)
             return True

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from byrote.core.duration import duration
+from byrote.core.text.printable import one_line
 from byrote.core.text.redaction import redacted
 
 
@@ -18,6 +19,11 @@ class ByroteError(Exception):
 
     def __init__(self, *parts: object) -> None:
         super().__init__(*(redacted(part) if isinstance(part, str) else part for part in parts))
+
+
+def _some(known: Sequence[str]) -> str:
+    """Up to twenty of the known names, on one line: a name from the database may be hostile."""
+    return one_line(", ".join(sorted(known)[:20])) or "none"
 
 
 class BadPayload(ByroteError, ValueError):
@@ -81,8 +87,8 @@ class UnknownTask(ByroteError, LookupError):
     code = "unknown_task"
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        names = ", ".join(sorted(known)[:20]) or "none"
-        super().__init__(f"No task named {name!r}. Import its module first; known here: {names}.")
+        todo = f"Import its module first; known here: {_some(known)}."
+        super().__init__(f"No task named {name!r}. {todo}")
         self.name = name
 
 
@@ -104,8 +110,7 @@ class UnknownQueue(ByroteError, LookupError):
     code = "unknown_queue"
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        names = ", ".join(sorted(known)[:20]) or "none"
-        super().__init__(f"No queue named {name!r}. Known: {names}.")
+        super().__init__(f"No queue named {name!r}. Known: {_some(known)}.")
         self.name = name
 
 
@@ -115,8 +120,7 @@ class UnknownSchedule(ByroteError, LookupError):
     code = "unknown_schedule"
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        names = ", ".join(sorted(known)[:20]) or "none"
-        super().__init__(f"No schedule named {name!r}. Known: {names}.")
+        super().__init__(f"No schedule named {name!r}. Known: {_some(known)}.")
         self.name = name
 
 

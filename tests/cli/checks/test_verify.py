@@ -50,7 +50,9 @@ def test_a_database_without_our_schema_fails_the_check(bare_url: str) -> None:
 
 def dump(url: str, path: Path, *words: str) -> Path:
     program = find_binaries(os.environ).path / "pg_dump"
-    subprocess.run([program, "--dbname", url, "--file", path, *words], check=True)
+    # Other tests install Byrote in a second schema of this database.
+    only = ("--schema", "public")
+    subprocess.run([program, "--dbname", url, *only, "--file", path, *words], check=True)
     return path
 
 

@@ -67,7 +67,7 @@ def test_json_has_one_task_per_line() -> None:
 
     assert [task["task"] for task in found] == ["add", "mail.send", "render"]
     assert found[0] == {
-        "task": "add", "version": 1, "queue": "sums", "kind": "sync", "attempts_max": 3,
+        "task": "add", "version": 1, "queue": "sums", "kind": "sync", "max_attempts": 3,
         "retry": "3 attempts, exponential from 2s", "timeout": 30.0, "priority": 0,
         "schedules": ["nightly"],
     }  # fmt: skip

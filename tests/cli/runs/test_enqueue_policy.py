@@ -86,7 +86,7 @@ def test_the_setting_app_is_used_and_options_have_precedence(url: str, db: Db, s
     assert facts(run) == ("q", 9, 2, 5)
     assert used["labels"] == {"team": "x", "by": "hook"}
     assert used["task"] == f"{shop}.send_email"
-    assert (used["queue"], used["attempts_max"], used["timeout_s"], used["policy"]) == (
+    assert (used["queue"], used["max_attempts"], used["timeout_s"], used["policy"]) == (
         "q", 2, 5, "app",
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from byrote.store.runners.sync import fetch
 from tests.django.admin import stage
 from tests.django.admin.test_actions import choose, press
 from tests.django.admin.test_detail import text_of
-from tests.django.driving import drain, manage
+from tests.django.driving import RUNS_LEFT, drain, manage
 from tests.django.shop import elsewhere, tasks
 from tests.support import Db, claim, enqueue, success
 
@@ -53,12 +53,12 @@ def test_a_worker_finds_same_and_the_pages_link_to_each_other(
         elsewhere.hidden.enqueue(5).id,
         tasks.add.using(backend="reports").enqueue(3, 4).id,
     ]
-    drain(shop)
+    drain(shop, code=RUNS_LEFT)
     drain(shop, "--backend", "reports")
 
     choose(root, "verify", *originals)
     assert asked(originals[3]).task_path == f"reports:{VERIFY}"
-    drain(shop)
+    drain(shop, code=RUNS_LEFT)
     drain(shop, "--backend", "reports")
 
     for original in originals:

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from byrote.django import compat, enqueue_many
 from byrote.django.models import Run
-from tests.django.driving import drain, manage, working
+from tests.django.driving import RUNS_LEFT, drain, manage, working
 from tests.django.shop import tasks
 from tests.django.shop.models import Note
 from tests.support import until
@@ -36,7 +36,7 @@ def test_a_worker_executes_only_what_belongs_to_its_alias_and_queues(shop: Shop)
 
     drain(shop, "--queues", "mail")
     assert [r.status for r in refreshed(here, mail, there)] == ["READY", "SUCCESSFUL", "READY"]
-    drain(shop, "--backend", "reports")
+    drain(shop, "--backend", "reports", code=RUNS_LEFT)
     assert [r.status for r in refreshed(here, there)] == ["READY", "SUCCESSFUL"]
     assert there.return_value == 4
     assert there.backend == "reports"
@@ -70,7 +70,7 @@ def test_a_task_that_cannot_be_imported_stays_for_those_who_can(shop: Shop) -> N
             "update byrote_task_runs set task_path = 'shop.gone.task' where result_id = %s",
             [gone.id],
         )
-    drain(shop)
+    drain(shop, code=RUNS_LEFT)
 
     assert set(Run.objects.values_list("status", flat=True)) == {"READY", "WAITING"}
     with pytest.raises(compat.TaskResultDoesNotExist, match=r"shop\.gone\.task"):

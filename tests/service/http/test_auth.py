@@ -47,6 +47,8 @@ BODIES: Mapping[str, Any] = {
     "/v1/workers": {"worker": "w3", **WORKER},
     "/v1/workers/{worker}/heartbeat": {},
     "/v1/queues/{name}/unserved": {"after": "2h"},
+    "/v1/queues/{name}/purge": {},
+    "/v1/queues/{name}/retention": {"keep_done": "7d"},
     "/v1/dead/requeue": {"runs": ["{run}"]},
     "/v1/dead/delete": {"runs": ["{run}"]},
 }  # fmt: skip
@@ -73,9 +75,11 @@ FOREIGN: Mapping[str, Any] = {
     "/v1/queues/{name}/pause": 403,
     "/v1/queues/{name}/resume": 403,
     "/v1/queues/{name}/unserved": 403,
+    "/v1/queues/{name}/purge": 403,
+    "/v1/queues/{name}/retention": 403,
     # These answer with an empty list.
-    "/v1/runs/cancel": {"runs": []},
-    "/v1/runs/retry": {"runs": []},
+    "/v1/runs/cancel": {"runs": [], "next": None},
+    "/v1/runs/retry": {"runs": [], "next": None},
     "/v1/leases/{token}": {"leases": [], "lease_for_s": 0.0},
     "/v1/leases/renew": {"renewed": [], "lost": ["{run}"]},
     "/v1/leases/finish": {"accepted": [], "lost": ["{run}"]},
@@ -192,6 +196,30 @@ def test_foreign_queues_cannot_be_touched_or_seen(
 
     assert asked == len(ENDPOINTS) - len(NO_QUEUE)
     assert admin.get(f"/v1/runs/{facts['run']}").json() == before
+
+
+@pytest.mark.parametrize("verb", ["cancel", "retry"])
+@pytest.mark.parametrize("limits", [{"queues": ["other"]}, {"tasks": ["other"]}], ids=str)
+def test_foreign_runs_are_changed_neither_by_id_nor_by_filter(
+    served: Served, admin: httpx2.Client, verb: str, limits: dict[str, list[str]]
+) -> None:
+    dead = enqueue_one(admin, queue="mine", labels={"tenant": "a"}, retry={"attempts": 1})
+    finish_one(admin, claim_one(admin, queues=["mine"]), error={"type": "Oops", "fatal": True})
+    ready = enqueue_one(admin, queue="mine", labels={"tenant": "a"})
+    before = [admin.get(f"/v1/runs/{run}").json() for run in (dead, ready)]
+    nothing: dict[str, Any] = {"runs": [], "next": None}
+    with served.client("admin", **limits) as foreign:
+        by_id = foreign.post(f"/v1/runs/{verb}", json={"runs": [dead, ready]})
+        found = [
+            foreign.post(f"/v1/runs/{verb}", json=filters).json()
+            for filters in ({"since": "1h"}, {"labels": {"tenant": "a"}})
+        ]
+        filters = {"queue": "mine"} if "queues" in limits else {"task": "hello"}
+        problem(foreign.post(f"/v1/runs/{verb}", json=filters), 403, "forbidden")
+
+    assert by_id.json() == nothing
+    assert found == [{**nothing, "matched": {}}] * 2
+    assert [admin.get(f"/v1/runs/{run}").json() for run in (dead, ready)] == before
 
 
 def test_a_foreign_run_and_an_unknown_run_get_the_same_answer(

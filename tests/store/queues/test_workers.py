@@ -10,7 +10,8 @@ def workers(db: Db) -> dict[str, WorkerRow]:
     return {row.worker: row for row in fetch(db, queries.workers())}
 
 
-def beat(db: Db, worker: str, *, idle: bool = False) -> list[str]:
+def beat(db: Db, worker: str, *, idle: bool = False) -> list[list[str]]:
+    """Send a heartbeat; returns the contested aliases of the worker if it is registered."""
     return fetch(
         db, queries.heartbeat(worker=worker, idle=idle, stopping=False, running=2, finished=7)
     )
@@ -36,7 +37,7 @@ def test_a_heartbeat_keeps_a_worker_alive_and_silence_does_not(db: Db, clock: Fa
     register(db, "silent", "default")
     register(db, "beating", "default")
     clock.advance(seconds=40)
-    assert beat(db, "beating", idle=True) == ["beating"]
+    assert beat(db, "beating", idle=True) == [[]]
     clock.advance(seconds=10)
     found = workers(db)
 

@@ -132,7 +132,7 @@ def test_the_lock_of_an_unused_content_delays_only_artifacts_with_this_content(
 
 
 def ask_for(held: Leased, data: bytes, answers: SimpleQueue[Any]) -> Ask:
-    fields = {"name": "n", "size": len(data), "media_type": "a/b", "place": "postgres"}
+    fields = {"name": "n", "size": len(data), "media_type": "a/b", "location": "postgres"}
     payload = fields | {"data": data, "hash": hashlib.sha256(data).digest()}
     return Ask(held, "artifact.store", payload, lambda *answer: answers.put((data, *answer)))
 

@@ -25,7 +25,7 @@ def _fields(task: Task, schedules: list[str]) -> dict[str, Any]:
         "version": task.version,
         "queue": delivery.queue,
         "kind": _kind(task),
-        "attempts_max": delivery.retry.attempts,
+        "max_attempts": delivery.retry.attempts,
         "retry": _retry(delivery.retry),
         "timeout": delivery.timeout,
         "priority": delivery.priority,

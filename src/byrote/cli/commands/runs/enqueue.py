@@ -169,7 +169,7 @@ def _used(task: ChosenTask, delivery: Delivery) -> dict[str, Any]:
         "version": task.version,
         "queue": delivery.queue,
         "priority": delivery.priority,
-        "attempts_max": delivery.retry.attempts,
+        "max_attempts": delivery.retry.attempts,
         "timeout_s": None if timeout is None else timeout.total_seconds(),
         "labels": delivery.labels or {},
         "policy": task.source,
