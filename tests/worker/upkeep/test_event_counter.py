@@ -18,6 +18,7 @@ from byrote.store.worker import PostgresStore
 from byrote.worker.context import WorkerContext
 from byrote.worker.upkeep.event_counter import (
     BATCH_S,
+    BUSY_EVERY_S,
     COUNT_MAX,
     COUNT_MIN,
     REFUSED_S,
@@ -134,6 +135,24 @@ def test_counting_pauses_after_a_refusal_and_goes_on() -> None:
     log.now += REFUSED_S
     counting.turn(str(BEGINNING))
     assert log.events < 10
+
+
+def test_a_busy_worker_counts_seldom_and_an_idle_one_at_once() -> None:
+    """Counting every second would slow down the runs of a busy server."""
+    log, idle = Log(10, 0.0), [False]
+    counting = EventCounter(log, log.clock, keep_up=lambda: None, idle=lambda: idle[0])  # type: ignore[arg-type]
+    counting.turn(str(BEGINNING))
+    assert log.limits == []
+
+    log.now += BUSY_EVERY_S
+    counting.turn(str(BEGINNING))
+    counted_busy = len(log.limits)
+    counting.turn(str(BEGINNING))
+    assert len(log.limits) == counted_busy > 0
+
+    idle[0] = True
+    counting.turn(str(BEGINNING))
+    assert len(log.limits) > counted_busy
 
 
 def test_counting_is_a_duty_of_every_worker() -> None:

@@ -74,7 +74,7 @@ class Maintenance:
         self._urgent_at = 0.0
         self._archivist = Archiver(self._archive_step, context.clock)
         self._beat = Scheduler(duties, context, schedules=schedules)
-        self._counter = EventCounter(duties, context.clock, keep_up=self._keep_up)
+        self._counter = EventCounter(duties, context.clock, keep_up=self._keep_up, idle=idle)
         self._stopped = threading.Event()
         self._refused: set[str] = set()
         """The last refusal of the store: logged once when it begins and once when it ends."""
